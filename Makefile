@@ -1,0 +1,77 @@
+# Every target depends on the environment's stamp, so there is no set-up step: `make run` and `make test` work on a fresh clone.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime-stamp
+DEV := $(VENV)/.dev-stamp
+BENCH := $(VENV)/.bench-stamp
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+.PHONY: help env run demo test check format lint types contracts bench lock wheel clean
+
+help: ## List what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/bin/python:
+	@python=$$(scripts/find-python) && echo "Making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+
+# The checkout is installed in place; --no-build-isolation because the build back end is in the lock.
+$(RUNTIME): requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
+	@echo "Installing requirements/runtime.lock"
+	@$(PIP) install --require-hashes -r requirements/runtime.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV): requirements/dev.lock $(RUNTIME)
+	@echo "Installing requirements/dev.lock"
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(BENCH): requirements/bench.lock $(DEV)
+	@echo "Installing requirements/bench.lock"
+	@$(PIP) install --require-hashes -r requirements/bench.lock
+	@touch $@
+
+env: $(RUNTIME) ## Make .venv with .venv/bin/gatewayfilter and nothing else
+
+run: $(RUNTIME) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT")
+	@$(BIN)/gatewayfilter run $(ARGS)
+
+demo: $(RUNTIME) ## See it work with no internet: a small local site, a client, each station's answer
+	@$(BIN)/python scripts/demo/demo.py $(ARGS)
+
+test: $(DEV) ## Run the tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: format-check lint types contracts test ## All that a change must pass
+
+.PHONY: format-check
+format-check: $(DEV)
+	@$(BIN)/ruff format --check --quiet . || { echo "Run 'make format'."; exit 1; }
+
+format: $(DEV) ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix --quiet . || true
+
+lint: $(DEV) ## Lint
+	@$(BIN)/ruff check .
+
+types: $(DEV) ## Check the types (mypy strict)
+	@$(BIN)/mypy
+
+contracts: $(DEV) ## Check which room may import which
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(BENCH) ## Run the benchmarks (ARGS="tables adblock …" to choose)
+	@$(BIN)/python scripts/bench/run.py $(ARGS)
+
+lock: ## Make the hashed requirement files anew (needs uv)
+	@scripts/lock
+
+wheel: $(DEV) ## Build the wheel into dist/
+	@$(BIN)/python -m hatchling build -t wheel
+
+clean: ## Remove what was made, but not your state folder
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,49 @@
+"""The errors that users and callers can meet. Foreign errors are translated into these where the library is called."""
+
+
+class GatewayFilterError(Exception):
+    """Something that has one clear sentence for the user; a command answers with it and exit code 2."""
+
+
+class UrlError(GatewayFilterError, ValueError):
+    """A URL or host that cannot be read as one."""
+
+
+class ConfigError(GatewayFilterError):
+    """A setting that is unknown, of the wrong type or out of range."""
+
+
+class ListError(GatewayFilterError):
+    """A list that cannot be used as a whole; single bad lines are counted, not raised."""
+
+
+class RuleError(GatewayFilterError, ValueError):
+    """One rule or pattern that cannot be read."""
+
+
+class SourceError(GatewayFilterError):
+    """A subscription that cannot be added, fetched or found."""
+
+
+class SnapshotError(GatewayFilterError):
+    """A snapshot file that is damaged, of another version, or cannot be written."""
+
+
+class StoreError(GatewayFilterError):
+    """The database cannot be opened, read or written."""
+
+
+class FetchError(GatewayFilterError):
+    """A page that could not be fetched."""
+
+
+class ForbiddenAddressError(FetchError):
+    """The crawler was asked to connect to an address it must never reach."""
+
+
+class ClassifyError(GatewayFilterError):
+    """A word list or page that cannot be used for classification."""
+
+
+class StartupError(GatewayFilterError):
+    """The filter cannot start: a port in use, a missing certificate, another instance on the same state folder."""

@@ -1,0 +1,287 @@
+"""Where rooms meet: the protocols that siblings use of each other, joined in `wiring.py`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+from gatewayfilter.model import (
+    Change,
+    Classification,
+    EntryKind,
+    Explanation,
+    LearnedEntry,
+    ListAction,
+    LogRecord,
+    PersonRule,
+    Request,
+    Verdict,
+)
+
+
+class Decide(Protocol):
+    """The decision as the proxy, `check` and `match` use it. Pure: no I/O, no lock."""
+
+    def decide(self, request: Request) -> Verdict:
+        """Returns the verdict; never raises for any request that could be built."""
+        ...
+
+    def explain(self, request: Request) -> Explanation:
+        """Returns every decider's answer and the verdict that `decide` would give."""
+        ...
+
+
+class Priority(IntEnum):
+    """How urgent a URL is in the frontier: the smaller, the sooner."""
+
+    MANUAL = 0
+    VISIT = 10
+    RECHECK = 50
+    LINK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A URL for the frontier.
+
+    Attributes:
+        url: canonical text.
+        priority: see `Priority`.
+        not_before: Unix seconds before which it is not leased.
+    """
+
+    url: str
+    priority: int = Priority.VISIT
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A URL that a crawler works on until `expires_at` (Unix seconds); after that anybody may take it again.
+
+    Attributes:
+        token: proves ownership when the lease is given back.
+        attempts: how often it was leased, this time included.
+    """
+
+    url: str
+    priority: int
+    attempts: int
+    token: str
+    expires_at: float
+
+
+class QueueState(StrEnum):
+    """Where a URL of the frontier stands."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    RESTING = "resting"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedUrl:
+    """One row of `queue show`."""
+
+    url: str
+    priority: int
+    state: QueueState
+    attempts: int
+    not_before: float
+    error: str
+
+
+class OfferSink(Protocol):
+    """Takes URLs that nobody has an opinion on. Never waits, never raises: full means drop and count."""
+
+    def offer(self, offer: Offer) -> bool:
+        """Returns whether it was taken."""
+        ...
+
+
+class Frontier(Protocol):
+    """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
+
+    def add(self, offers: Iterable[Offer], now: float) -> int:
+        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new."""
+        ...
+
+    def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
+        """Returns up to `limit` URLs, the most urgent first, oldest first among equals."""
+        ...
+
+    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
+        """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
+
+        Returns False when the lease is no longer ours.
+        """
+        ...
+
+    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
+        """Puts a failed URL back. Returns False when the lease is no longer ours."""
+        ...
+
+    def bury(self, lease: Lease, error: str) -> bool:
+        """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
+        ...
+
+    def stats(self, now: float) -> dict[str, int]:
+        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
+        ...
+
+    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
+        """Returns rows, the most urgent first."""
+        ...
+
+    def revive(self) -> int:
+        """Puts all dead letters back to waiting. Returns how many."""
+        ...
+
+    def clear(self) -> int:
+        """Empties the queue, leased and dead URLs included. Returns how many."""
+        ...
+
+
+class ChangeFeed(Protocol):
+    """The monotonic sequence of list changes that proxy workers follow."""
+
+    def last_seq(self) -> int:
+        """Returns the newest sequence number, 0 for none."""
+        ...
+
+    def read(self, after: int, limit: int = 1000) -> list[Change]:
+        """Returns the changes with `seq > after`, in order."""
+        ...
+
+
+class ListStore(Protocol):
+    """People's rules and learned entries. Each change and its step in the feed are one transaction."""
+
+    def add_rule(
+        self,
+        action: ListAction,
+        kind: EntryKind,
+        pattern: str,
+        *,
+        comment: str = "",
+        group: str = "",
+        expires_at: float | None = None,
+    ) -> PersonRule:
+        """Adds a person's rule, or replaces action, comment and expiry of the same kind, pattern and group."""
+        ...
+
+    def add_rules(self, rules: Sequence[PersonRule]) -> int:
+        """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed."""
+        ...
+
+    def remove_rule(self, rule_id: int) -> bool:
+        """Removes a rule. Returns False when there was none."""
+        ...
+
+    def rules(self) -> list[PersonRule]:
+        """Returns all rules, oldest first."""
+        ...
+
+    def put_learned(self, entries: Sequence[LearnedEntry]) -> None:
+        """Adds or replaces learned entries by key."""
+        ...
+
+    def remove_learned(self, keys: Sequence[str]) -> int:
+        """Removes learned entries. Returns how many there were."""
+        ...
+
+    def learned(self) -> Iterable[LearnedEntry]:
+        """Yields all learned entries, expired ones included."""
+        ...
+
+    def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
+        """Returns the entries with these keys."""
+        ...
+
+    def expired_learned(self, now: float, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries past their expiry, the longest expired first."""
+        ...
+
+    def compact_feed(self, up_to: int) -> int:
+        """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many."""
+        ...
+
+
+class VerdictStore(Protocol):
+    """What the classifier said of each URL, with its evidence."""
+
+    def record(self, url: str, classification: Classification, judged_at: float) -> None:
+        """Keeps the newest judgement of a URL (canonical text)."""
+        ...
+
+    def find(self, url: str) -> tuple[Classification, float] | None:
+        """Returns the judgement and when it was made (Unix seconds)."""
+        ...
+
+
+class DecisionLog(Protocol):
+    """The log of decisions."""
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        """Appends a batch, in one transaction."""
+        ...
+
+    def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
+        """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
+        ...
+
+    def purge(self, before: float, keep: int | None = None) -> int:
+        """Removes records older than `before` (Unix seconds), and all but the newest `keep`. Returns how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A fetched page.
+
+    Attributes:
+        url: what was asked for; `final_url` what answered, after redirects. Both canonical.
+        status: HTTP status.
+        headers: lower-case names; the last of repeated ones.
+        body: decoded (content-encoding removed), bounded by the fetcher.
+        truncated: the body was cut at the limit.
+        elapsed_ms: from connect to the last byte.
+    """
+
+    url: str
+    final_url: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    truncated: bool = False
+    elapsed_ms: int = 0
+
+    @property
+    def content_type(self) -> str:
+        """The media type without parameters, lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class Classify(Protocol):
+    """Judges a page. CPU-bound; bounded in time by the bound on the body."""
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a fetched page by its bytes, headers and URL."""
+        ...
+
+    def classify_text(self, text: str) -> Classification:
+        """Judges plain text."""
+        ...
+
+
+class PageSink(Protocol):
+    """What the crawler hands a fetched page to."""
+
+    def page(self, page: Page) -> Classification | None:
+        """Classifies the page and grows the lists. CPU-bound and writes to the database: call it off the event loop.
+
+        Returns `None` for a page of a kind that is not classified (an image, an error page). Raises nothing that is the
+        page's fault; raises `StoreError` when the verdict could not be kept, so that the URL is tried again.
+        """
+        ...

@@ -1,0 +1,108 @@
+"""Logging and counters of a process. No query strings, no client names at INFO."""
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+METRICS: Mapping[str, str] = {
+    "requests": "requests decided by a proxy worker",
+    "blocked": "requests answered by the filter instead of the origin",
+    "unknown": "requests for URLs that no list knows",
+    "hook_errors": "proxy hooks that failed and were answered by proxy.on_error",
+    "offers_dropped": "unknown URLs that found the queue to the frontier full",
+    "log_dropped": "decisions that found the queue to the log full",
+    "log_written": "decisions written to the log",
+    "offers_written": "unknown URLs written to the frontier",
+    "store_errors": "batches that the database refused",
+    "overlay_changes": "list changes taken into the overlay",
+    "snapshot_swaps": "snapshots taken into use while serving",
+    "snapshot_refused": "damaged or unreadable snapshots passed over",
+    "pages_fetched": "pages fetched by the crawler",
+    "pages_refused": "URLs that the crawler's safety policy, robots.txt or the address guard refused",
+    "pages_failed": "fetches that failed",
+    "pages_harmful": "pages classified as harmful",
+    "pages_harmless": "pages classified as harmless",
+    "pages_skipped": "pages of a kind that is not classified",
+    "publishes": "snapshots published by the learner",
+}
+"""Every counter, with its meaning; docs/metrics.md is checked against it."""
+
+
+class Counters:
+    """The counters of one process. Only names of `METRICS` exist."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: Counter[str] = Counter()
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Counts. Raises KeyError for a name that METRICS does not know."""
+        if name not in METRICS:
+            raise KeyError(name)
+        self._values[name] += amount
+
+    def __getitem__(self, name: str) -> int:
+        return self._values[name]
+
+    def as_dict(self) -> dict[str, int]:
+        """Returns all that counted, by name."""
+        return dict(sorted(self._values.items()))
+
+
+class StatusFile:
+    """`run/<name>.json` in the state folder: what a process says of itself, for the supervisor, `doctor` and people.
+
+    Written whole and renamed, so that a reader never sees half of it.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / f"{name}.json"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write(self, **facts: object) -> None:
+        """Writes the facts, with process id and time. A full disk is not an error here."""
+        document = {"pid": os.getpid(), "at": round(time.time(), 3), **facts}
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, prefix=".", delete=False) as file:
+                json.dump(document, file)
+            Path(file.name).replace(self._path)
+        except OSError as error:
+            logging.getLogger(__name__).warning("cannot write %s: %s", self._path.name, error.strerror)
+
+    def remove(self) -> None:
+        """Removes the file."""
+        self._path.unlink(missing_ok=True)
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
+    """Sends the root logger to standard error.
+
+    Args:
+        level: `debug`, `info`, `warning` or `error`.
+        json_lines: JSON lines or plain text; by default plain on a terminal.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    plain = sys.stderr.isatty() if json_lines is None else not json_lines
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,0 +1,255 @@
+"""Canonical URLs and the keys under which lists know them.
+
+A URL is parsed once, by the WHATWG rules (can_ada), at the edge; from then on everybody holds a `Url`. Lists know four
+kinds of keys, each an ASCII string whose MD5 is the digest that the Bloom gate and the tables hold:
+
+========  =======================  ==========================================================
+kind      key                      stands for
+========  =======================  ==========================================================
+url       ``host[:port]/path?q``   exactly this URL, by http or https
+prefix    ``host[:port]/path/*``   this path and everything below it, with any query
+host      ``host``                 exactly this host
+domain    ``.host``                this host and all its subdomains
+========  =======================  ==========================================================
+
+Keys carry no scheme: a page that is harmful over http is harmful over https (docs/decisions/0001-list-keys.md).
+Source: [url-filter, URL filter step 1] for MD5 as the key.
+"""
+
+import re
+from functools import lru_cache
+from hashlib import md5
+from ipaddress import ip_address
+from urllib.parse import unquote_to_bytes
+
+import can_ada
+from publicsuffixlist import PublicSuffixList
+
+from gatewayfilter.errors import UrlError
+
+MAX_URL_LENGTH = 65_536
+MAX_PREFIXES = 16
+SCHEMES = frozenset({"http", "https", "ws", "wss"})
+_HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*", re.ASCII)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def digest_of(key: str) -> bytes:
+    """Returns the MD5 of a list key: 16 bytes.
+
+    Source: [url-filter, URL filter step 1]. MD5 is a key here, not a safeguard.
+    """
+    return md5(key.encode(), usedforsecurity=False).digest()
+
+
+def _normalise_escape(match: re.Match[str]) -> str:
+    octet = int(match[1], 16)
+    return chr(octet) if octet in _UNRESERVED else match[0].upper()
+
+
+class Url:
+    """A canonical http(s) or ws(s) URL: immutable, with its list key and digest computed once, on first use.
+
+    Attributes:
+        text: the whole canonical URL, without fragment and credentials.
+        scheme: ``http``, ``https``, ``ws`` or ``wss``.
+        host: lower case, IDNA, no trailing dot; IPv6 in brackets.
+        port: the port when it is not the scheme's default, else ``""``.
+        path: begins with ``/``.
+        query: begins with ``?``, or is ``""``.
+    """
+
+    __slots__ = ("_digest", "_key", "host", "path", "port", "query", "scheme", "text")
+
+    def __init__(self, scheme: str, host: str, port: str, path: str, query: str) -> None:
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.path = path
+        self.query = query
+        self.text = f"{scheme}://{host}:{port}{path}{query}" if port else f"{scheme}://{host}{path}{query}"
+        self._key: str | None = None
+        self._digest: bytes | None = None
+
+    @property
+    def netloc(self) -> str:
+        """Host, and port when it is not the default."""
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+    @property
+    def key(self) -> str:
+        """The url key: no scheme, unreserved characters unescaped (RFC 3986 §6.2.2) so that ``%61`` does not evade ``a``."""
+        if self._key is None:
+            rest = self.path + self.query
+            self._key = self.netloc + (_ESCAPE.sub(_normalise_escape, rest) if "%" in rest else rest)
+        return self._key
+
+    @property
+    def digest(self) -> bytes:
+        """MD5 of the url key, 16 bytes."""
+        if self._digest is None:
+            self._digest = digest_of(self.key)
+        return self._digest
+
+    def prefix_keys(self, host: str | None = None) -> tuple[str, ...]:
+        """Returns the prefix keys that cover this URL, the longest path first, at most `MAX_PREFIXES` (the shortest are kept).
+
+        Args:
+            host: stands in for the URL's own host (list look-up also tries it without ``www.``).
+        """
+        netloc = self.netloc if host is None else (f"{host}:{self.port}" if self.port else host)
+        segments = self.key[len(self.netloc) :].partition("?")[0].split("/")[1:]
+        if segments and not segments[-1]:
+            segments.pop()
+        keys = [f"{netloc}/*"]
+        grown = netloc
+        for segment in segments[: MAX_PREFIXES - 1]:
+            grown = f"{grown}/{segment}"
+            keys.append(f"{grown}/*")
+        keys.reverse()
+        return tuple(keys)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Url) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Url({self.text!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_url(text: str) -> Url:
+    """Parses and canonicalises an absolute URL; a missing scheme is not guessed.
+
+    Raises:
+        UrlError: not an absolute http, https, ws or wss URL, or longer than `MAX_URL_LENGTH` characters.
+    """
+    if len(text) > MAX_URL_LENGTH:
+        raise UrlError(f"the URL is longer than {MAX_URL_LENGTH} characters")
+    try:
+        parsed = can_ada.parse(text)
+    except (ValueError, UnicodeError) as error:
+        raise UrlError(f"not a URL: {text[:200]!r}") from error
+    scheme = parsed.protocol[:-1]
+    if scheme not in SCHEMES:
+        raise UrlError(f"not an http(s) URL: {text[:200]!r}")
+    host = parsed.hostname.removesuffix(".")
+    if not host or len(host) > 253 or ".." in host:
+        raise UrlError(f"not a valid host in {text[:200]!r}")
+    return Url(scheme, host, parsed.port, parsed.pathname, parsed.search)
+
+
+def parse_loose_url(text: str) -> Url:
+    """Like `parse_url`, but a person may leave the scheme away (``example.com/x`` means http).
+
+    Raises:
+        UrlError: as `parse_url`.
+    """
+    text = text.strip()
+    return parse_url(text if "://" in text else f"http://{text}")
+
+
+@lru_cache(maxsize=4096)
+def canonical_host(text: str) -> str:
+    """Returns a host name or IP literal in canonical form: lower case, IDNA, no trailing dot, IPv6 in brackets.
+
+    Raises:
+        UrlError: not a host.
+    """
+    host = text.strip().removesuffix(".").lower()
+    if _HOST.fullmatch(host) and not host[-1].isdigit() and "xn--" not in host:
+        if len(host) > 253:
+            raise UrlError(f"not a host: {text[:100]!r}")
+        return host
+    if any(mark in host for mark in "/?#@\\ \t"):
+        raise UrlError(f"not a host: {text[:100]!r}")
+    bracketed = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+    if ":" in bracketed and not bracketed.startswith("["):
+        raise UrlError(f"not a host: {text[:100]!r}")
+    found = parse_url(f"http://{bracketed}/").host
+    if not found.startswith("[") and not _HOST.fullmatch(found):
+        raise UrlError(f"not a host: {text[:100]!r}")
+    return found
+
+
+def is_ip_literal(host: str) -> bool:
+    """Tells whether a canonical host is an IPv4 or IPv6 literal."""
+    if host.startswith("["):
+        return True
+    if not host[-1:].isdigit():
+        return False
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def host_suffixes(host: str) -> tuple[str, ...]:
+    """Returns the host and its parent domains, the longest first: ``a.b.c``, ``b.c``, ``c``. An IP literal has only itself."""
+    if is_ip_literal(host):
+        return (host,)
+    suffixes = [host]
+    position = host.find(".")
+    while position >= 0:
+        suffixes.append(host[position + 1 :])
+        position = host.find(".", position + 1)
+    return tuple(suffixes)
+
+
+def url_key(url: Url) -> str:
+    """Returns the key for exactly this URL."""
+    return url.key
+
+
+def prefix_key(url: Url) -> str:
+    """Returns the key for this URL's path and everything below it; the query does not count."""
+    path = url.key[len(url.netloc) :].partition("?")[0].rstrip("/")
+    return f"{url.netloc}{path}/*"
+
+
+def host_key(host: str) -> str:
+    """Returns the key for exactly this (canonical) host."""
+    return host
+
+
+def domain_key(host: str) -> str:
+    """Returns the key for this (canonical) host and its subdomains."""
+    return f".{host}"
+
+
+@lru_cache(maxsize=1)
+def _public_suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
+
+
+@lru_cache(maxsize=65_536)
+def registrable_domain(host: str) -> str:
+    """Returns the registrable domain (eTLD+1, private suffixes included) of a canonical host.
+
+    A public suffix or an IP literal is its own registrable domain.
+    """
+    if is_ip_literal(host):
+        return host
+    return _public_suffixes().privatesuffix(host) or host
+
+
+def is_public_suffix(host: str) -> bool:
+    """Tells whether a canonical host is a public suffix such as ``com`` or ``co.uk``, which no list may block as a whole."""
+    return not is_ip_literal(host) and _public_suffixes().privatesuffix(host) is None
+
+
+def redacted(text: str) -> str:
+    """Returns a URL without its query, for logs at INFO and below."""
+    head, mark, _ = text.partition("?")
+    return f"{head}?…" if mark else head
+
+
+def unescaped(text: str) -> str:
+    """Returns a path or URL with its percent-escapes decoded as UTF-8, for people to read."""
+    return unquote_to_bytes(text).decode(errors="replace")
