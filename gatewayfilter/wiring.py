@@ -1,0 +1,142 @@
+"""Joins the rooms: the only place that knows which implementation of an interface is in use."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.config import Settings
+from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, SeenFilter
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.errors import SnapshotError, StartupError
+from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.sources import Categories, PublishReport, Subscriptions, load_lists, publish
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+
+type Progress = Callable[[str, int, int], None]
+"""Called with what is being worked on, how much is done and how much there is (0: unknown)."""
+
+
+@lru_cache(maxsize=1)
+def bundled_folder() -> Path:
+    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
+    package = Path(__file__).parent
+    installed = package / "bundled"
+    return installed if installed.is_dir() else package.parent / "lists"
+
+
+def prepare_data_dir(settings: Settings) -> None:
+    """Makes the state folder with mode 0700.
+
+    Raises:
+        StartupError: it cannot be made, or is not ours to write.
+    """
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.data_dir.chmod(0o700)
+    except OSError as error:
+        raise StartupError(f"cannot use the state folder {settings.data_dir}: {error.strerror}") from error
+    if not os.access(settings.data_dir, os.R_OK | os.W_OK | os.X_OK):
+        raise StartupError(f"cannot write to the state folder {settings.data_dir}")
+
+
+def open_store(settings: Settings) -> Store:
+    """Opens the database, made or migrated when needed.
+
+    Raises:
+        StartupError, StoreError: it cannot be opened.
+    """
+    prepare_data_dir(settings)
+    store = Store.open(settings.store_url)
+    store.frontier.max_waiting = settings.crawl.max_waiting
+    return store
+
+
+def snapshot_folder(settings: Settings) -> SnapshotFolder:
+    """Returns the folder of published snapshots."""
+    return SnapshotFolder(settings.data_dir / "snapshots")
+
+
+def subscriptions(settings: Settings) -> Subscriptions:
+    """Returns the subscriptions, bundled starter lists included."""
+    return Subscriptions(settings.data_dir / "sources", settings.sources, bundled_folder())
+
+
+def categories() -> Categories:
+    """Returns the registry of categories."""
+    return Categories.load(bundled_folder() / "categories.toml")
+
+
+def words_folder(settings: Settings) -> Path:
+    """Returns the folder of the operator's own words, which add to the bundled lexicon."""
+    return settings.data_dir / "words"
+
+
+def load_lexicon(settings: Settings) -> Lexicon:
+    """Returns the bundled lexicon with the operator's words over it."""
+    return Lexicon.load([bundled_folder() / "words", words_folder(settings)])
+
+
+def classifier(settings: Settings) -> PageClassifier:
+    """Returns the classifier over the lexicon in use."""
+    return PageClassifier(load_lexicon(settings))
+
+
+def publish_now(settings: Settings, store: Store, progress: Progress | None = None) -> PublishReport:
+    """Builds the snapshot of everything that is enabled now and swaps it in.
+
+    Raises:
+        SnapshotError: it could not be written; the last one stays.
+    """
+    return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress)
+
+
+def open_engine(settings: Settings, store: Store) -> FilterEngine:
+    """Returns the decision as the proxy workers make it now: the newest good snapshot and the changes since.
+
+    Publishes a first snapshot when there is none.
+    """
+    folder = snapshot_folder(settings)
+    if folder.current() is None:
+        publish_now(settings, store)
+    try:
+        snapshot, _ = folder.open_newest()
+    except SnapshotError:
+        publish_now(settings, store)
+        snapshot, _ = folder.open_newest()
+    engine = FilterEngine(snapshot, off_categories=settings.filter.off_categories)
+    while changes := store.feed.read(engine.feed_seq):
+        engine.apply(changes)
+    return engine
+
+
+def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = ()) -> FilterEngine:
+    """Returns a decision over these list files alone; no state folder is touched.
+
+    Raises:
+        ListError: a file cannot be read or is no list.
+    """
+    return FilterEngine(load_lists(files), off_categories=off_categories)
+
+
+def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:
+    """Returns the crawler with the classifier and the growth of the lists behind it."""
+    growth = Growth(store.lists, store.verdicts, settings.learn)
+    sink = LearningSink(classifier(settings), growth, counters)
+    seen = SeenFilter(settings.data_dir / "seen.bloom")
+    return CrawlWorker(store.frontier, sink, settings.crawl, counters, seen=seen)
+
+
+def crawl_now(settings: Settings, store: Store, urls: Sequence[str]) -> list[CrawlOutcome]:
+    """Fetches and judges these URLs at once, in order, and grows the lists."""
+    worker = crawl_worker(settings, store, Counters())
+
+    async def crawl() -> list[CrawlOutcome]:
+        return [await worker.crawl_once(url) for url in urls]
+
+    return asyncio.run(crawl())
+
