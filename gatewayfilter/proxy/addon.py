@@ -1,0 +1,237 @@
+"""The addon: asks the engine at each request's headers, answers what is blocked, lets everything else stream through.
+
+A hook of mitmproxy must neither raise (it would fail open) nor wait (one worker serves all its clients in one loop): each is
+wrapped, and does no I/O, takes no lock and never sleeps. Only `hold` waits, as a coroutine that holds up its own request alone.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from mitmproxy import addonmanager, ctx, http, tcp, udp
+from mitmproxy.addons.proxyserver import Proxyserver
+
+from gatewayfilter.config import OnError, ProxySettings, UnknownRule
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import Decide, OfferSink
+from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.proxy.early_answer import answer_early
+from gatewayfilter.proxy.flow_request import FlowRequest, read_flow
+from gatewayfilter.proxy.offering import Offering
+from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
+from gatewayfilter.telemetry import Counters
+
+_log = logging.getLogger(__name__)
+
+_ASKED = "gatewayfilter"
+"""Key in `flow.metadata` of the `FlowRequest` of an unknown URL that may still turn out to be a page."""
+_HOLD_POLL_S = 0.02
+_MOST_HELD = 256
+"""Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
+_COMPLAIN_EVERY_S = 10.0
+_BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
+
+
+class GatewayAddon:
+    """Filters what passes through mitmproxy.
+
+    Args:
+        decide: the engine.
+        offers: takes URLs that nobody has an opinion on.
+        recorder: takes every decision for the log.
+        settings: what to do with unknown URLs and with failures of the filter itself.
+        counters: `requests`, `blocked`, `unknown`, `hook_errors`.
+        title_of: names a category for people, on the block page.
+        on_start, on_stop: called when mitmproxy runs and when it ends; for use under mitmdump, where nobody else would.
+    """
+
+    name = "gatewayfilter"
+
+    def __init__(
+        self,
+        decide: Decide,
+        offers: OfferSink,
+        recorder: DecisionRecorder,
+        settings: ProxySettings,
+        counters: Counters,
+        *,
+        title_of: CategoryTitle = lambda category, _language: category,
+        on_start: Callable[[], None] | None = None,
+        on_stop: Callable[[], None] | None = None,
+    ) -> None:
+        self._decide = decide
+        self._offering = Offering(offers)
+        self._recorder = recorder
+        self._settings = settings
+        self._counters = counters
+        self._title_of = title_of
+        self._on_start = on_start
+        self._on_stop = on_stop
+        self._held = 0
+        self._complained_at = -_COMPLAIN_EVERY_S
+        self._proxyserver: Proxyserver | None = None
+
+    def load(self, loader: addonmanager.Loader) -> None:
+        """Sets what the filter needs of mitmproxy: a blocked site must not be contacted before the decision."""
+        if "connection_strategy" in loader.master.options:
+            loader.master.options.update(connection_strategy="lazy")
+
+    def running(self) -> None:
+        """Starts what belongs to the addon."""
+        self._proxyserver = ctx.master.addons.get("proxyserver")
+        if self._on_start is not None:
+            self._on_start()
+
+    def done(self) -> None:
+        """Stops what belongs to the addon."""
+        if self._on_stop is not None:
+            self._on_stop()
+
+    def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Decides. Returns a coroutine only when the request is held for a verdict."""
+        try:
+            return self._judge(flow)
+        except Exception:  # noqa: BLE001  a hook that raises fails open
+            self._fail(flow)
+            return None
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Lets the origin's answer stream through, and has a look at whether it is a page."""
+        try:
+            response = flow.response
+            if response is None or response.data.content is not None:  # an answer of ours, or of another addon
+                return
+            response.stream = True
+            headers = response.headers
+            if "alt-svc" in headers:  # HTTP/3 would go past the filter
+                del headers["alt-svc"]
+            asked = flow.metadata.pop(_ASKED, None)
+            if asked is not None:
+                self._offering.offer_html(asked, headers.get("content-type", ""))
+        except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
+            self._complain()
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Gives a body that came without a length over HTTP/2 one, as HTTP/1 origins need it."""
+        try:
+            content = flow.request.data.content
+            if content and flow.request.is_http2 and "content-length" not in flow.request.headers:
+                flow.request.headers["content-length"] = str(len(content))
+        except Exception:  # noqa: BLE001  a hook must not raise
+            self._complain()
+
+    def websocket_message(self, flow: http.HTTPFlow) -> None:
+        """Forgets the message: mitmproxy would keep all of them while the socket is open."""
+        if flow.websocket is not None:
+            flow.websocket.messages.clear()
+
+    def tcp_message(self, flow: tcp.TCPFlow) -> None:
+        """Forgets the message: mitmproxy would keep all of them while the connection is open."""
+        flow.messages.clear()
+
+    def udp_message(self, flow: udp.UDPFlow) -> None:
+        """Forgets the message: mitmproxy would keep all of them while the flow is open."""
+        flow.messages.clear()
+
+    def _judge(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        if flow.response is not None:  # another addon was first
+            return None
+        started = time.perf_counter_ns()
+        if flow.error is not None:  # mitmproxy refuses it itself, with a 400
+            self._bad_request(flow)
+            return None
+        try:
+            asked = read_flow(flow)
+        except UrlError:
+            flow.response = bad_request_response(flow.request.method, flow.request.headers.get("accept-language", ""))
+            self._bad_request(flow)
+            self._answer_early(flow)
+            return None
+        verdict = self._verdict(asked)
+        if not verdict.unknown or verdict.blocked:
+            self._carry_out(flow, asked, verdict, started)
+            return None
+        self._counters.add("unknown")
+        self._offering.offer_page(asked)
+        if self._settings.unknown is UnknownRule.BLOCK:
+            verdict = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
+        elif self._settings.unknown is UnknownRule.HOLD and self._held < _MOST_HELD:
+            return self._hold(flow, asked, started)
+        self._carry_out(flow, asked, verdict, started)
+        return None
+
+    def _verdict(self, asked: FlowRequest) -> Verdict:
+        verdict = self._decide.decide(asked.request)
+        for alias in asked.aliases:
+            if verdict.blocked:
+                break
+            other = self._decide.decide(alias)
+            if other.blocked:
+                verdict = other
+        return verdict
+
+    async def _hold(self, flow: http.HTTPFlow, asked: FlowRequest, started: int) -> None:
+        self._held += 1
+        try:
+            deadline = time.monotonic() + self._settings.hold_ms / 1000
+            verdict = self._verdict(asked)
+            while verdict.unknown and not verdict.blocked and time.monotonic() < deadline and flow.error is None:
+                await asyncio.sleep(_HOLD_POLL_S)
+                verdict = self._verdict(asked)
+            self._carry_out(flow, asked, verdict, started)
+        except Exception:  # noqa: BLE001  a hook that raises fails open
+            self._fail(flow)
+        finally:
+            self._held -= 1
+
+    def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
+        self._counters.add("requests")
+        if verdict.blocked:
+            self._counters.add("blocked")
+            language = flow.request.headers.get("accept-language", "")
+            flow.response = block_response(asked.request, verdict, language, self._title_of)
+            self._answer_early(flow)
+        else:
+            if verdict.unknown:
+                flow.metadata[_ASKED] = asked
+            self._let_through(flow, asked.host_header)
+        self._recorder.record(asked.request, verdict, (time.perf_counter_ns() - started) // 1000)
+
+    @staticmethod
+    def _let_through(flow: http.HTTPFlow, host_header: str) -> None:
+        if host_header:
+            flow.request.headers["Host"] = host_header
+        headers = flow.request.headers
+        # Over HTTP/2 a body needs no length. An HTTP/1 origin could not tell where such a body ends if it were streamed,
+        # so it is read first; gRPC, which must stream, has HTTP/2 origins.
+        framed = not flow.request.is_http2 or "content-length" in headers
+        flow.request.stream = framed or headers.get("content-type", "").startswith("application/grpc")
+
+    def _answer_early(self, flow: http.HTTPFlow) -> None:
+        connections = self._proxyserver.connections if self._proxyserver is not None else {}
+        answer_early(flow, connections.get(flow.client_conn.id))
+
+    def _bad_request(self, flow: http.HTTPFlow) -> None:
+        self._counters.add("requests")
+        self._counters.add("blocked")
+        client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
+        self._recorder.record_unreadable(client, flow.request.method, _BAD_REQUEST)
+
+    def _fail(self, flow: http.HTTPFlow) -> None:
+        self._complain()
+        if flow.response is not None:
+            return
+        if self._settings.on_error is OnError.BLOCK:
+            flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
+        else:
+            flow.request.stream = True
+
+    def _complain(self) -> None:
+        self._counters.add("hook_errors")
+        now = time.monotonic()
+        if now - self._complained_at >= _COMPLAIN_EVERY_S:
+            self._complained_at = now
+            _log.exception("a proxy hook failed; proxy.on_error decides")

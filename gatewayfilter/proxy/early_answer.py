@@ -1,0 +1,88 @@
+"""Answers a blocked upload before it was sent.
+
+mitmproxy reads a request to its end, and keeps it in memory, before it sends an answer that an addon gave. A blocked upload of
+a gigabyte would take a gigabyte and a minute to be refused. Here the answer goes out at once; what the client still sends is
+thrown away, for a while, because a connection that is closed with unread data loses the answer as well (RFC 9112 §9.6).
+
+This replaces one step of mitmproxy's HTTP stream (`start_request_stream`) on the single stream that is blocked;
+tests/proxy/test_mitmproxy_pin.py watches the version.
+"""
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from mitmproxy import http
+from mitmproxy.proxy import layer
+from mitmproxy.proxy.layers.http import (
+    HttpLayer,
+    HttpStream,
+    RequestData,
+    RequestEndOfMessage,
+    ResponseData,
+    ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
+)
+from mitmproxy.proxy.layers.http._base import HttpEvent
+from mitmproxy.proxy.layers.http import DropStream, ErrorCode, HttpResponseHeadersHook, HttpResponseHook, SendHttp
+from mitmproxy.proxy.server import ConnectionHandler
+
+_THROW_AWAY_BYTES: Final = 8_000_000
+"""How much of a refused upload is read after the answer before the connection (HTTP/2: the stream) is closed."""
+
+
+def open_streams(layers: list[layer.Layer]) -> Iterator[HttpStream]:
+    """Yields every HTTP stream of a connection's layers, those inside CONNECT tunnels included."""
+    for found in list(layers):
+        if isinstance(found, HttpLayer):
+            for stream in list(found.streams.values()):
+                yield stream
+                inner = stream.context.layers
+                yield from open_streams(inner[inner.index(stream) + 1 :])
+
+
+def answer_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
+    """Lets `flow.response` go out before the request's body has arrived.
+
+    Without the connection, or when the flow is not found on it, the answer follows the body, as mitmproxy does it.
+    """
+    if connection is None:
+        return
+    for stream in open_streams(connection.layer.context.layers):
+        if getattr(stream, "flow", None) is flow:
+            flow.request.headers.pop("expect", None)  # no "100 Continue" for what is refused
+            flow.request.stream = True
+            stream.start_request_stream = partial(_answer, stream)  # type: ignore[method-assign]
+            return
+
+
+def _answer(stream: HttpStream) -> layer.CommandGenerator[None]:
+    """Stands in for `HttpStream.start_request_stream`: sends the answer instead of opening the way to the origin."""
+    flow = stream.flow
+    response = flow.response
+    assert response is not None
+    if flow.request.data.http_version != b"HTTP/2.0":
+        response.headers["connection"] = "close"
+    response.timestamp_start = response.timestamp_end = time.time()
+    yield HttpResponseHeadersHook(flow)
+    yield HttpResponseHook(flow)
+    stream.client_state = partial(_throw_away, stream, [_THROW_AWAY_BYTES])
+    yield SendHttp(ResponseHeaders(stream.stream_id, response, end_stream=False), stream.context.client)
+    if content := response.raw_content:
+        yield SendHttp(ResponseData(stream.stream_id, content), stream.context.client)
+    yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
+
+
+def _throw_away(stream: HttpStream, left: list[int], event: HttpEvent) -> layer.CommandGenerator[None]:
+    if isinstance(event, RequestData):
+        left[0] -= len(event.data)
+        if left[0] >= 0:
+            return
+        yield SendHttp(ResponseProtocolError(stream.stream_id, "upload refused", ErrorCode.CANCEL), stream.context.client)
+    elif not isinstance(event, RequestEndOfMessage):
+        return
+    stream.flow.live = False
+    stream.client_state = stream.state_errored
+    yield DropStream(stream.stream_id)

@@ -1,0 +1,252 @@
+"""From a mitmproxy flow to a `Request`: which URL is asked for, as what, from which page, by whom.
+
+A client may name the host in up to four places: the request target, the Host header, the SNI and the CONNECT target. What is
+judged is what will be contacted; where several of them can decide what the origin serves, each name is judged (`aliases`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.errors import UrlError
+from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
+
+_READ: Final = frozenset({
+    b"accept", b"authorization", b"content-length", b"content-type", b"expect", b"host", b"origin", b"ping-to", b"range",
+    b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site", b"upgrade", b"x-requested-with",
+})  # fmt: skip
+_MAX_SOURCE_LENGTH = 2048
+"""A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""
+
+_BY_DESTINATION: Final = {
+    "document": ResourceType.DOCUMENT,
+    "iframe": ResourceType.SUBDOCUMENT,
+    "frame": ResourceType.SUBDOCUMENT,
+    "fencedframe": ResourceType.SUBDOCUMENT,
+    "object": ResourceType.OBJECT,
+    "embed": ResourceType.OBJECT,
+    "script": ResourceType.SCRIPT,
+    "worker": ResourceType.SCRIPT,
+    "sharedworker": ResourceType.SCRIPT,
+    "serviceworker": ResourceType.SCRIPT,
+    "audioworklet": ResourceType.SCRIPT,
+    "paintworklet": ResourceType.SCRIPT,
+    "style": ResourceType.STYLESHEET,
+    "xslt": ResourceType.STYLESHEET,
+    "image": ResourceType.IMAGE,
+    "font": ResourceType.FONT,
+    "audio": ResourceType.MEDIA,
+    "video": ResourceType.MEDIA,
+    "track": ResourceType.MEDIA,
+    "report": ResourceType.PING,
+    "websocket": ResourceType.WEBSOCKET,
+    "empty": ResourceType.XMLHTTPREQUEST,
+    "json": ResourceType.XMLHTTPREQUEST,
+    "manifest": ResourceType.OTHER,
+    "webidentity": ResourceType.OTHER,
+}
+"""Sec-Fetch-Dest (Fetch Standard §3.2.7) in the words of Adblock options."""
+
+_BY_ACCEPT: Final = (
+    ("text/html", ResourceType.DOCUMENT),
+    ("application/xhtml", ResourceType.DOCUMENT),
+    ("text/css", ResourceType.STYLESHEET),
+    ("image/", ResourceType.IMAGE),
+    ("video/", ResourceType.MEDIA),
+    ("audio/", ResourceType.MEDIA),
+    ("font/", ResourceType.FONT),
+    ("application/font", ResourceType.FONT),
+    ("text/javascript", ResourceType.SCRIPT),
+    ("application/javascript", ResourceType.SCRIPT),
+    ("application/json", ResourceType.XMLHTTPREQUEST),
+    ("text/event-stream", ResourceType.XMLHTTPREQUEST),
+)
+"""What the first media type of Accept says of a client without Sec-Fetch headers."""
+
+_BY_EXTENSION: Final = {
+    extension: kind
+    for kind, extensions in (
+        (ResourceType.DOCUMENT, "htm html php asp aspx jsp shtml xhtml"),
+        (ResourceType.SCRIPT, "js mjs"),
+        (ResourceType.STYLESHEET, "css"),
+        (ResourceType.IMAGE, "png jpg jpeg gif webp avif svg ico bmp apng jxl"),
+        (ResourceType.FONT, "woff woff2 ttf otf eot"),
+        (ResourceType.MEDIA, "mp4 webm mp3 m4a m4v ogg oga ogv wav flac m3u8 mpd ts m4s mov aac opus"),
+        (ResourceType.XMLHTTPREQUEST, "json"),
+        (ResourceType.OBJECT, "swf"),
+    )
+    for extension in extensions.split()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """What a flow asks for, and what else of it matters to the proxy.
+
+    Attributes:
+        aliases: the same request under each other host name that can decide what the origin serves; nearly always empty.
+        headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
+        private: carries credentials or asks for a part: never looked at again by the crawler.
+        plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
+        host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
+    """
+
+    request: Request
+    aliases: tuple[Request, ...]
+    headers: dict[bytes, str]
+    private: bool
+    plain_client: bool
+    host_header: str
+
+
+def read_flow(flow: http.HTTPFlow) -> FlowRequest:
+    """Reads a flow whose request headers have arrived.
+
+    Raises:
+        UrlError: what it asks for cannot be written as a canonical URL.
+    """
+    data = flow.request.data
+    headers, hosts = _read_headers(data.headers.fields)
+    websocket = headers.get(b"upgrade", "").lower() == "websocket"
+    scheme = data.scheme.decode("latin-1").lower()
+    if websocket and scheme in {"http", "https"}:
+        scheme = "ws" if scheme == "http" else "wss"
+    names, host_header = _host_names(flow, hosts)
+    path = _path(data.path)
+    url = _url(scheme, names[0], data.port, path)
+    request = Request(
+        url=url,
+        source=_source(headers, url),
+        resource_type=_resource_type(headers, url, websocket=websocket),
+        method=data.method.decode("latin-1").upper(),
+        client=flow.client_conn.peername[0] if flow.client_conn.peername else "",
+    )
+    aliases: tuple[Request, ...] = ()
+    if len(names) > 1:
+        aliases = tuple(
+            Request(_url(scheme, name, data.port, path), request.source, request.resource_type, request.method, request.client)
+            for name in names[1:]
+        )
+    return FlowRequest(
+        request=request,
+        aliases=aliases,
+        headers=headers,
+        private=b"authorization" in headers or b"range" in headers,
+        plain_client=b"sec-fetch-dest" not in headers,
+        host_header=host_header,
+    )
+
+
+def _read_headers(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, str], list[str]]:
+    # One walk over the fields: mitmproxy's own look-up decodes and compares all of them for each name.
+    headers: dict[bytes, str] = {}
+    hosts: list[str] = []
+    for name, value in fields:
+        lower = name.lower()
+        if lower in _READ:
+            text = value.decode("latin-1")
+            headers.setdefault(lower, text)
+            if lower == b"host":
+                hosts.append(text)
+    return headers, hosts
+
+
+def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
+    """Returns the canonical names to judge, the URL's own first, and the Host header to send, `""` to leave it alone."""
+    data = flow.request.data
+    if len(hosts) > 1:
+        raise UrlError("the request has more than one Host header")
+    named = [_host_of(text) for text in hosts if text]
+    if flow.server_conn.address is None:
+        # An explicit proxy and a plain request: the request target names the server (RFC 9112 §3.2.2), Host must follow it.
+        target = canonical_host(data.host)
+        if named and named[0] != target:
+            default = data.port == (443 if data.scheme == b"https" else 80)
+            return [target], target if default else f"{target}:{data.port}"
+        return [target], ""
+    # Inside a tunnel or behind a redirect: the address may be a bare number, and Host or :authority chooses the site.
+    if data.authority:
+        named.insert(0, _host_of(data.authority.decode("latin-1")))
+    if sni := flow.client_conn.sni:
+        named.append(canonical_host(sni))
+    address = canonical_host(data.host)
+    if not named or not is_ip_literal(address):
+        named.append(address)
+    return list(dict.fromkeys(named)), ""
+
+
+def _host_of(authority: str) -> str:
+    host, colon, port = authority.rpartition(":")
+    if colon and port.isdigit() and not (":" in host and not host.endswith("]")):
+        return canonical_host(host)
+    return canonical_host(authority.removesuffix(":"))
+
+
+def _path(raw: bytes) -> str:
+    if raw.isascii():
+        path = raw.decode("ascii")
+    else:  # a browser escapes these; escaping them here keeps each byte as it was sent
+        path = "".join(chr(octet) if octet < 0x80 else f"%{octet:02X}" for octet in raw)
+    if path.startswith("/"):
+        return path
+    if path in {"*", ""}:  # OPTIONS * asks the server itself
+        return "/"
+    raise UrlError(f"not a path: {path[:100]!r}")
+
+
+def _url(scheme: str, host: str, port: int, path: str) -> Url:
+    return parse_url(f"{scheme}://{host}:{port}{path}")
+
+
+def _source(headers: dict[bytes, str], url: Url) -> Url | None:
+    text = headers.get(b"referer") or headers.get(b"origin")
+    if text and text != "null" and (found := _page(text if len(text) <= _MAX_SOURCE_LENGTH else _origin(text))) is not None:
+        return found
+    return url if headers.get(b"sec-fetch-site") == "same-origin" else None
+
+
+def _origin(text: str) -> str:
+    return "/".join(text[:_MAX_SOURCE_LENGTH].split("/", 3)[:3])
+
+
+@lru_cache(maxsize=1024)
+def _page(text: str) -> Url | None:
+    try:
+        return parse_url(text)
+    except UrlError:
+        return None
+
+
+def _resource_type(headers: dict[bytes, str], url: Url, *, websocket: bool) -> ResourceType:
+    if websocket:
+        return ResourceType.WEBSOCKET
+    if b"ping-to" in headers or headers.get(b"content-type", "").startswith("text/ping"):
+        return ResourceType.PING
+    destination = headers.get(b"sec-fetch-dest")
+    if destination is not None:
+        mode = headers.get(b"sec-fetch-mode")
+        if destination == "empty" and mode == "no-cors":  # navigator.sendBeacon and fetch(…, {keepalive, no-cors})
+            return ResourceType.PING
+        fallback = ResourceType.DOCUMENT if mode == "navigate" else ResourceType.OTHER
+        return _BY_DESTINATION.get(destination, fallback)
+    return _guess(headers, url)
+
+
+def _guess(headers: dict[bytes, str], url: Url) -> ResourceType:
+    if headers.get(b"x-requested-with", "").lower() == "xmlhttprequest":
+        return ResourceType.XMLHTTPREQUEST
+    accept = headers.get(b"accept", "").lstrip()
+    for prefix, kind in _BY_ACCEPT:
+        if accept.startswith(prefix):
+            return kind
+    name = url.path.rpartition("/")[2]
+    _, dot, extension = name.rpartition(".")
+    if dot and (kind := _BY_EXTENSION.get(extension.lower())) is not None:
+        return kind
+    if b"origin" in headers:
+        return ResourceType.XMLHTTPREQUEST
+    return ResourceType.OTHER if b"referer" in headers else ResourceType.DOCUMENT

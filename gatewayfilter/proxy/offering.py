@@ -1,0 +1,57 @@
+"""Which unknown URLs are offered to the frontier, and which are not offered again yet."""
+
+import time
+from collections.abc import Callable
+
+from gatewayfilter.interfaces import Offer, OfferSink
+from gatewayfilter.model import ResourceType
+from gatewayfilter.proxy.flow_request import FlowRequest
+
+_PAGES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_GUESSED = frozenset({ResourceType.OTHER, ResourceType.XMLHTTPREQUEST})
+_REMEMBER_S = 60.0
+_MOST_REMEMBERED = 8192
+_LONGEST_URL = 2048
+"""Beyond this a URL is a message to one server rather than a page that somebody else will visit."""
+
+
+class Offering:
+    """Offers URLs that nobody knows, each once a minute at most.
+
+    Args:
+        sink: the way to the frontier.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, sink: OfferSink, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._offered: dict[str, float] = {}
+
+    def offer_page(self, asked: FlowRequest) -> None:
+        """Offers the URL of a page at once; anything else waits for its response to tell what it is."""
+        if asked.request.resource_type in _PAGES:
+            self._offer(asked)
+
+    def offer_html(self, asked: FlowRequest, content_type: str) -> None:
+        """Offers a URL whose type was a guess, now that its response turns out to be a page."""
+        if (
+            asked.plain_client
+            and asked.request.resource_type in _GUESSED
+            and content_type.partition(";")[0].strip().lower() in {"text/html", "application/xhtml+xml"}
+        ):
+            self._offer(asked)
+
+    def _offer(self, asked: FlowRequest) -> None:
+        request = asked.request
+        text = request.url.text
+        if request.method != "GET" or asked.private or not text.startswith("http") or len(text) > _LONGEST_URL:
+            return
+        now = self._clock()
+        if now - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S:
+            return
+        if self._sink.offer(Offer(text)):
+            if len(self._offered) >= _MOST_REMEMBERED:
+                del self._offered[next(iter(self._offered))]
+            self._offered.pop(text, None)
+            self._offered[text] = now

@@ -1,0 +1,94 @@
+"""The sentences of the block page, in English and simplified Chinese."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gatewayfilter.model import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """All texts of one language.
+
+    Attributes:
+        language: for the `lang` attribute.
+        titles: headline by reason; `""` stands for every other reason.
+        why: the explanation by reason.
+        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`.
+        how: stands above the command that allows the page.
+    """
+
+    language: str
+    titles: Mapping[str, str]
+    why: Mapping[str, str]
+    labels: Mapping[str, str]
+    how: str
+
+    def title(self, reason: Reason) -> str:
+        """Returns the headline."""
+        return self.titles.get(reason, self.titles[""])
+
+
+ENGLISH = PageTexts(
+    language="en",
+    titles={
+        "": "This page is blocked",
+        Reason.UNKNOWN: "This page is not known yet",
+        Reason.BAD_REQUEST: "This request cannot be understood",
+        Reason.FAILURE: "The filter could not check this page",
+    },
+    why={
+        Reason.PERSON_BLOCK: "Somebody who runs this filter put it on the block list.",
+        Reason.BLACKLIST: "It is on a list of harmful or unwanted sites.",
+        Reason.LEARNED: "The filter looked at this page and found harmful content.",
+        Reason.ADBLOCK: "A rule against advertising and tracking matches it.",
+        Reason.UNKNOWN: "No list knows it. It is being looked at; try again in a few seconds.",
+        Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
+        Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
+    },
+    labels={"url": "Address", "category": "Category", "list": "List", "rule": "Rule", "evidence": "Evidence"},
+    how="If this is a mistake, the person who runs the filter can allow it with",
+)
+
+CHINESE = PageTexts(
+    language="zh-Hans",
+    titles={
+        "": "此页面已被拦截",
+        Reason.UNKNOWN: "此页面尚未识别",
+        Reason.BAD_REQUEST: "无法理解此请求",
+        Reason.FAILURE: "过滤器无法检查此页面",
+    },
+    why={
+        Reason.PERSON_BLOCK: "过滤器的管理员已将其列入拦截名单。",
+        Reason.BLACKLIST: "它在有害或不受欢迎的网站名单上。",
+        Reason.LEARNED: "过滤器检查了此页面，发现有害内容。",
+        Reason.ADBLOCK: "它符合一条广告或跟踪拦截规则。",
+        Reason.UNKNOWN: "没有任何名单收录它。系统正在检查，请几秒后重试。",
+        Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
+        Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
+    },
+    labels={"url": "地址", "category": "类别", "list": "名单", "rule": "规则", "evidence": "依据"},
+    how="如果这是误判，过滤器的管理员可以用以下命令放行：",
+)
+
+
+def choose_texts(accept_language: str) -> PageTexts:
+    """Returns the texts that an Accept-Language header (RFC 9110 §12.5.4) likes best; English when it likes neither."""
+    best, best_quality = ENGLISH, 0.0
+    for part in accept_language[:500].split(","):
+        tag, _, parameters = part.strip().partition(";")
+        texts = {"zh": CHINESE, "en": ENGLISH}.get(tag.strip().lower().partition("-")[0])
+        quality = _quality(parameters)
+        if texts is not None and quality > best_quality:
+            best, best_quality = texts, quality
+    return best
+
+
+def _quality(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,107 @@
+"""Answers that the filter gives instead of the origin.
+
+A page gets a page that explains the block; anything else gets what browsers take well: an image a transparent pixel, a script
+an empty script, the rest an empty 403. Nothing is cached, so that an allowed page is there at the next try.
+"""
+
+import shlex
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from mitmproxy import http
+
+from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.page_texts import PageTexts, choose_texts
+from gatewayfilter.urls import Url
+
+type CategoryTitle = Callable[[str, str], str]
+"""Called with a category and a language (`en`, `zh-Hans`); returns its name for people."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_STYLE = (_TEMPLATES / "block.css").read_text(encoding="utf-8")
+_TEMPLATE = Environment(
+    loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+).get_template("block.html")
+_CSP = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; base-uri 'none'; form-action 'none'"
+_PIXEL: Final = bytes.fromhex(
+    "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
+)  # fmt: skip
+_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_LONGEST: Final = 400
+"""Characters of a URL, rule or evidence that a page shows."""
+
+
+def block_response(request: Request, verdict: Verdict, accept_language: str, title_of: CategoryTitle) -> http.Response:
+    """Returns the answer to a blocked request."""
+    if request.resource_type in _PAGES:
+        texts = choose_texts(accept_language)
+        facts = _facts(request.url, verdict, texts, title_of)
+        command = f"gatewayfilter list add --allow {shlex.quote(request.url.text)}"
+        content = _render(texts, verdict.reason, request.url.host, facts, command if len(command) <= 2 * _LONGEST else "")
+        return _answer(403, verdict.reason, content, "text/html; charset=utf-8", request.method)
+    if request.resource_type is ResourceType.IMAGE:
+        return _answer(200, verdict.reason, _PIXEL, "image/gif", request.method)
+    if request.resource_type is ResourceType.SCRIPT:
+        return _answer(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
+    return _answer(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
+
+
+def bad_request_response(method: str, accept_language: str) -> http.Response:
+    """Returns the answer to a request whose URL cannot be read."""
+    texts = choose_texts(accept_language)
+    content = _render(texts, Reason.BAD_REQUEST, "", [], "")
+    return _answer(400, Reason.BAD_REQUEST, content, "text/html; charset=utf-8", method)
+
+
+def failure_response(method: str, accept_language: str) -> http.Response:
+    """Returns the answer to a request on which the filter itself failed, when `proxy.on_error` is `block`."""
+    texts = choose_texts(accept_language)
+    content = _render(texts, Reason.FAILURE, "", [], "")
+    return _answer(503, Reason.FAILURE, content, "text/html; charset=utf-8", method)
+
+
+def _facts(url: Url, verdict: Verdict, texts: PageTexts, title_of: CategoryTitle) -> list[tuple[str, str, bool]]:
+    named = (
+        ("url", url.text, True),
+        ("category", title_of(verdict.category, texts.language) if verdict.category else "", False),
+        ("list", verdict.source_list, False),
+        ("rule", verdict.rule, True),
+        ("evidence", verdict.detail, False),
+    )
+    return [(texts.labels[name], _cut(value), is_code) for name, value, is_code in named if value]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _render(texts: PageTexts, reason: Reason, host: str, facts: list[tuple[str, str, bool]], command: str) -> bytes:
+    return _TEMPLATE.render(
+        text={"language": texts.language, "title": texts.title(reason), "why": texts.why.get(reason, ""), "how": texts.how},
+        style=Markup(_STYLE),  # noqa: S704  our own file
+        host=host,
+        facts=facts,
+        command=command,
+        reason=reason.value,
+    ).encode()
+
+
+def _answer(status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
+    return http.Response.make(
+        status,
+        b"" if method == "HEAD" else content,
+        {
+            "content-type": content_type,
+            "cache-control": "no-store",
+            "access-control-allow-origin": "*",
+            "content-security-policy": _CSP,
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+            "x-gatewayfilter": f"{Action.BLOCK}; reason={reason}",
+        },
+    )

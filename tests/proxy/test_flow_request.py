@@ -1,0 +1,193 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mitmproxy import http
+from mitmproxy.test import tflow
+
+from gatewayfilter.errors import UrlError
+from gatewayfilter.model import ResourceType
+from gatewayfilter.proxy.flow_request import read_flow
+
+
+def make_flow(
+    url: str = "http://example.com/",
+    headers: dict[str, str] | None = None,
+    *,
+    method: str = "GET",
+    address: tuple[str, int] | None = None,
+    sni: str | None = None,
+) -> http.HTTPFlow:
+    """A flow as the explicit proxy sees it, or with `address` as inside a tunnel to there."""
+    request = http.Request.make(method, url)
+    request.headers = http.Headers([(k.encode(), v.encode()) for k, v in (headers or {}).items()])
+    flow = tflow.tflow(req=request)
+    flow.server_conn.address = address
+    flow.client_conn.sni = sni
+    flow.client_conn.peername = ("192.0.2.7", 5000)
+    if address is not None:
+        flow.request.data.host, flow.request.data.port = address
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("flow", "url"),
+    [
+        (make_flow("http://Example.COM:80/a/../b?q=1"), "http://example.com/b?q=1"),
+        (make_flow("http://example.com:8080/"), "http://example.com:8080/"),
+        (make_flow("http://[2001:db8::1]/"), "http://[2001:db8::1]/"),
+        # the request target wins over a Host header that disagrees
+        (make_flow("http://real.example/", {"Host": "lie.example"}), "http://real.example/"),
+        (make_flow("http://192.0.2.1/", {"Host": "lie.example"}), "http://192.0.2.1/"),
+        # inside CONNECT
+        (make_flow("https://example.com/x", {"Host": "example.com"}, address=("example.com", 443)), "https://example.com/x"),
+        (make_flow("https://x/", {}, address=("example.com", 8443)), "https://example.com:8443/"),
+        # transparent: the address is a number, Host and SNI have the name
+        (make_flow("https://x/p", {"Host": "site.example"}, address=("192.0.2.1", 443)), "https://site.example/p"),
+        (make_flow("https://x/p", {}, address=("192.0.2.1", 443), sni="sni.example"), "https://sni.example/p"),
+        (make_flow("http://x/p", {}, address=("192.0.2.1", 80)), "http://192.0.2.1/p"),
+        (make_flow("http://x/p", {"Host": "site.example:8080"}, address=("192.0.2.1", 80)), "http://site.example/p"),
+        # websocket
+        (make_flow("http://example.com/s", {"Upgrade": "WebSocket"}), "ws://example.com/s"),
+    ],
+)
+def test_url(flow: http.HTTPFlow, url: str) -> None:
+    assert read_flow(flow).request.url.text == url
+
+
+def test_host_header_is_corrected_only_when_it_lies() -> None:
+    assert read_flow(make_flow("http://a.example/", {"Host": "a.example"})).host_header == ""
+    assert read_flow(make_flow("http://a.example/", {"Host": "A.example:80"})).host_header == ""
+    assert read_flow(make_flow("http://a.example:81/", {"Host": "b.example"})).host_header == "a.example:81"
+    assert read_flow(make_flow("https://x/", {"Host": "b.example"}, address=("a.example", 443))).host_header == ""
+
+
+def test_every_name_that_can_choose_the_site_is_judged() -> None:
+    found = read_flow(make_flow("https://x/p", {"Host": "c.example"}, address=("a.example", 443), sni="b.example"))
+    assert found.request.url.text == "https://c.example/p"
+    assert [alias.url.text for alias in found.aliases] == ["https://b.example/p", "https://a.example/p"]
+    same = read_flow(make_flow("https://x/p", {"Host": "a.example"}, address=("a.example", 443), sni="A.example"))
+    assert same.aliases == ()
+
+
+def test_absolute_form_inside_a_tunnel_is_judged_too() -> None:
+    flow = make_flow("https://x/p", {"Host": "a.example"}, address=("a.example", 443), sni="a.example")
+    flow.request.data.authority = b"evil.example"
+    found = read_flow(flow)
+    assert {found.request.url.host, *(alias.url.host for alias in found.aliases)} == {"a.example", "evil.example"}
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "kind"),
+    [
+        ("http://h/x", {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}, ResourceType.DOCUMENT),
+        ("http://h/x.js", {"Sec-Fetch-Dest": "iframe"}, ResourceType.SUBDOCUMENT),
+        ("http://h/x", {"Sec-Fetch-Dest": "script"}, ResourceType.SCRIPT),
+        ("http://h/x", {"Sec-Fetch-Dest": "worker"}, ResourceType.SCRIPT),
+        ("http://h/x", {"Sec-Fetch-Dest": "style"}, ResourceType.STYLESHEET),
+        ("http://h/x", {"Sec-Fetch-Dest": "image"}, ResourceType.IMAGE),
+        ("http://h/x", {"Sec-Fetch-Dest": "font"}, ResourceType.FONT),
+        ("http://h/x", {"Sec-Fetch-Dest": "video"}, ResourceType.MEDIA),
+        ("http://h/x", {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors"}, ResourceType.XMLHTTPREQUEST),
+        ("http://h/x", {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "no-cors"}, ResourceType.PING),
+        ("http://h/x", {"Sec-Fetch-Dest": "report"}, ResourceType.PING),
+        ("http://h/x", {"Sec-Fetch-Dest": "new-thing", "Sec-Fetch-Mode": "navigate"}, ResourceType.DOCUMENT),
+        ("http://h/x", {"Sec-Fetch-Dest": "new-thing"}, ResourceType.OTHER),
+        ("http://h/x", {"Ping-To": "http://t/"}, ResourceType.PING),
+        ("http://h/x", {"Upgrade": "websocket", "Sec-Fetch-Dest": "empty"}, ResourceType.WEBSOCKET),
+        ("http://h/x.js", {"Accept": "text/html,*/*;q=0.8"}, ResourceType.DOCUMENT),
+        ("http://h/x", {"Accept": "text/css,*/*;q=0.1"}, ResourceType.STYLESHEET),
+        ("http://h/x", {"Accept": "image/webp,*/*"}, ResourceType.IMAGE),
+        ("http://h/x", {"Accept": "application/json"}, ResourceType.XMLHTTPREQUEST),
+        ("http://h/x", {"X-Requested-With": "XMLHttpRequest", "Accept": "text/html"}, ResourceType.XMLHTTPREQUEST),
+        ("http://h/a.JS?x=1", {"Accept": "*/*"}, ResourceType.SCRIPT),
+        ("http://h/a.woff2", {"Accept": "*/*"}, ResourceType.FONT),
+        ("http://h/a.b/c", {"Accept": "*/*"}, ResourceType.DOCUMENT),
+        ("http://h/", {"Accept": "*/*"}, ResourceType.DOCUMENT),
+        ("http://h/", {}, ResourceType.DOCUMENT),
+        ("http://h/", {"Referer": "http://p/"}, ResourceType.OTHER),
+        ("http://h/", {"Origin": "http://p"}, ResourceType.XMLHTTPREQUEST),
+    ],
+)
+def test_resource_type(url: str, headers: dict[str, str], kind: ResourceType) -> None:
+    assert read_flow(make_flow(url, headers)).request.resource_type is kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "source"),
+    [
+        ({"Referer": "https://page.example/a#b"}, "https://page.example/a"),
+        ({"Origin": "https://page.example"}, "https://page.example/"),
+        ({"Referer": "https://r.example/", "Origin": "https://o.example"}, "https://r.example/"),
+        ({"Origin": "null"}, None),
+        ({"Referer": "about:blank"}, None),
+        ({"Referer": "not a url"}, None),
+        ({"Referer": "https://long.example/" + "x" * 5000}, "https://long.example/"),
+        ({"Sec-Fetch-Site": "same-origin"}, "http://example.com/"),
+        ({"Sec-Fetch-Site": "cross-site"}, None),
+        ({}, None),
+    ],
+)
+def test_source(headers: dict[str, str], source: str | None) -> None:
+    found = read_flow(make_flow("http://example.com/", headers)).request.source
+    assert (found.text if found else None) == source
+
+
+def test_client_method_and_privacy() -> None:
+    found = read_flow(make_flow("http://example.com/", {"Authorization": "Basic x"}, method="post"))
+    assert (found.request.client, found.request.method, found.private) == ("192.0.2.7", "POST", True)
+    assert read_flow(make_flow("http://example.com/", {"Range": "bytes=0-"})).private
+    assert not read_flow(make_flow()).private
+
+
+def test_raw_bytes_in_the_path_are_escaped_as_they_were_sent() -> None:
+    flow = make_flow("http://example.com/")
+    flow.request.data.path = b"/\xd6\xd0?q=\xff"
+    assert read_flow(flow).request.url.text == "http://example.com/%D6%D0?q=%FF"
+    flow.request.data.path = b"*"
+    assert read_flow(flow).request.url.text == "http://example.com/"
+
+
+@pytest.mark.parametrize("host", ["", "a b", "a/b", "a?b", "a@b", "..", "a\x00b", "x" * 300, "[::1", "a#b"])
+def test_bad_hosts_are_url_errors(host: str) -> None:
+    flow = make_flow("https://x/", {"Host": host} if host else {}, address=("a.example", 443))
+    if host:
+        with pytest.raises(UrlError):
+            read_flow(flow)
+    explicit = make_flow("http://x/")
+    explicit.request.data.host = host
+    with pytest.raises(UrlError):
+        read_flow(explicit)
+
+
+def test_two_host_headers_and_odd_paths_are_url_errors() -> None:
+    flow = make_flow("https://x/", {"Host": "a.example"}, address=("a.example", 443))
+    flow.request.headers.add("Host", "b.example")
+    with pytest.raises(UrlError, match="more than one Host"):
+        read_flow(flow)
+    flow = make_flow("http://a.example/")
+    flow.request.data.path = b"nonsense"
+    with pytest.raises(UrlError):
+        read_flow(flow)
+    flow.request.data.path = b"/" + b"x" * 70_000
+    with pytest.raises(UrlError):
+        read_flow(flow)
+
+
+@given(
+    host=st.text(max_size=40),
+    path=st.binary(max_size=60),
+    headers=st.lists(st.tuples(st.sampled_from([b"Host", b"Referer", b"Origin", b"Accept"]), st.binary(max_size=40)), max_size=4),
+    tunnelled=st.booleans(),
+)
+def test_whatever_a_client_sends_is_a_request_or_a_url_error(
+    host: str, path: bytes, headers: list[tuple[bytes, bytes]], tunnelled: bool
+) -> None:
+    flow = make_flow("http://example.com/", address=("192.0.2.1", 80) if tunnelled else None)
+    flow.request.data.host = host
+    flow.request.data.path = path
+    flow.request.data.headers = http.Headers(headers)
+    try:
+        found = read_flow(flow)
+    except UrlError:
+        return
+    assert found.request.url.scheme == "http"
