@@ -1,0 +1,143 @@
+"""`gatewayfilter check`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.command import FilterCommand
+from gatewayfilter.cli.moments import moment_option, show_moment
+from gatewayfilter.cli.output import print_json, print_table, say
+from gatewayfilter.cli.resource_types import type_option
+from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
+from gatewayfilter.urls import parse_loose_url, unescaped
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.invocation import Invocation
+    from gatewayfilter.config import Settings
+
+_SHOWN_EVIDENCE = 10
+
+
+@click.command(
+    cls=FilterCommand,
+    examples=(
+        "gatewayfilter check https://example.com/",
+        "gatewayfilter check https://cdn.example/ad.js --source https://news.example/ --type script",
+        "gatewayfilter check example.com --at 2030-01-31T18:00 --json",
+    ),
+    prints_data=True,
+    short_help="Ask what would happen to a URL, and why.",
+)
+@click.argument("url")
+@click.option("--source", metavar="URL", help="The page that asks for it: decides what is third-party.")
+@click.option(
+    "--type",
+    "resource_type",
+    default="document",
+    metavar="TYPE",
+    callback=type_option,
+    help="document, script, image …; document.",
+)
+@click.option("--method", default="GET", metavar="METHOD", help="HTTP method; GET.")
+@click.option("--client", default="", metavar="IP", help="The client's address.")
+@click.option("--at", metavar="TIME", callback=moment_option, help="As if it were then: what has expired by then does not count.")
+@click.pass_obj
+def check(
+    invocation: Invocation,
+    *,
+    url: str,
+    source: str | None,
+    resource_type: ResourceType,
+    method: str,
+    client: str,
+    at: float | None,
+) -> int:
+    """Ask what would happen to a URL: each decider's answer in order, the verdict, and what the classifier last said.
+
+    Nothing is fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
+    """
+    request = Request(
+        url=parse_loose_url(url),
+        source=parse_loose_url(source) if source else None,
+        resource_type=resource_type,
+        method=method.upper(),
+        client=client,
+    )
+    explanation, judged = _ask(invocation.settings(), request, at)
+    if invocation.json:
+        print_json(_document(explanation, judged))
+    else:
+        _show(explanation, judged)
+    return int(explanation.verdict.blocked)
+
+
+def _ask(settings: Settings, request: Request, at: float | None) -> tuple[Explanation, tuple[Classification, float] | None]:
+    from gatewayfilter.wiring import open_engine, open_store
+
+    store = open_store(settings)
+    try:
+        engine = open_engine(settings, store, clock=time.time if at is None else lambda: at)
+        return engine.explain(request), store.verdicts.find(request.url.text)
+    finally:
+        store.close()
+
+
+def _document(explanation: Explanation, judged: tuple[Classification, float] | None) -> dict[str, object]:
+    request = explanation.request
+    return {
+        "url": request.url,
+        "source": request.source,
+        "type": request.resource_type,
+        "method": request.method,
+        "client": request.client,
+        "answers": explanation.answers,
+        "verdict": explanation.verdict,
+        "classification": None if judged is None else {"judged_at": judged[1], "classification": judged[0]},
+    }
+
+
+def _show(explanation: Explanation, judged: tuple[Classification, float] | None) -> None:
+    say(str(explanation.request.url))
+    readable = unescaped(explanation.request.url.path)
+    if readable != explanation.request.url.path:
+        say(f"reads {readable}")
+    say()
+    print_table(
+        ("decider", "answer", "explanation"),
+        [(answer.decider, answer.answer, answer.explanation) for answer in explanation.answers],
+    )
+    say()
+    say(_sentence(explanation.verdict))
+    if judged is not None:
+        _show_judgement(*judged)
+
+
+def _sentence(verdict: Verdict) -> str:
+    parts = [f"{verdict.action.upper()} ({verdict.reason})"]
+    if verdict.source_list:
+        place = f"{verdict.source_list}, line {verdict.line}" if verdict.line else verdict.source_list
+        parts.append(f"by {place}")
+    if verdict.rule:
+        parts.append(f"rule {verdict.rule}")
+    if verdict.category:
+        parts.append(f"category {verdict.category}")
+    if verdict.detail:
+        parts.append(verdict.detail)
+    if verdict.unknown:
+        parts.append("no list knows it: the crawler will look at it")
+    return ", ".join(parts)
+
+
+def _show_judgement(classification: Classification, judged_at: float) -> None:
+    said = classification.category or "harmless"
+    say(f"Classified as {said} on {show_moment(judged_at)}: {classification.summary()}")
+    hits = classification.evidence[:_SHOWN_EVIDENCE]
+    if hits:
+        say()
+        print_table(
+            ("word", "category", "weight", "zone", "position"),
+            [(hit.word, hit.category, f"{hit.weight:.2f}", hit.zone, hit.position) for hit in hits],
+        )

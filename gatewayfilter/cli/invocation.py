@@ -1,0 +1,59 @@
+"""What one call of the command line was told on the way to its command: state folder, configuration file, JSON or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from gatewayfilter.config import Loaded, Settings
+    from gatewayfilter.store import Store
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The common options, filled in wherever they stand: before or after the command's name.
+
+    Attributes:
+        data_dir: `--data-dir`, `None` when the settings decide.
+        config: `--config`, `None` for the usual places (`config.load`).
+        json: `--json` was given.
+    """
+
+    data_dir: Path | None = None
+    config: Path | None = None
+    json: bool = False
+
+    def loaded(self, **options: object) -> Loaded:
+        """Returns the settings with their origins.
+
+        Args:
+            options: settings that the command line gives, `__` for the dot (`proxy__listen`); `None` is passed over.
+
+        Raises:
+            ConfigError: a setting is unknown, of the wrong type or out of range, or the file cannot be read.
+        """
+        from gatewayfilter.config import load
+
+        given = {key.replace("__", "."): value for key, value in options.items()}
+        data_dir = self.data_dir.expanduser().absolute() if self.data_dir else None
+        return load(file=self.config, options={"data_dir": data_dir, **given})
+
+    def settings(self, **options: object) -> Settings:
+        """Returns the settings; see `loaded`."""
+        return self.loaded(**options).settings
+
+    def store(self) -> AbstractContextManager[Store]:
+        """Returns the database, open until the end of the `with` block.
+
+        Raises:
+            ConfigError, StartupError, StoreError: the settings, the state folder or the database are no good.
+        """
+        from contextlib import closing
+
+        from gatewayfilter.wiring import open_store
+
+        return closing(open_store(self.settings()))

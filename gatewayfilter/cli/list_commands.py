@@ -1,0 +1,187 @@
+"""`gatewayfilter list`: people's own entries, which outrank every list."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.command import FilterGroup
+from gatewayfilter.cli.list_reports import search, stats
+from gatewayfilter.cli.list_transfer import export_entries, import_entries
+from gatewayfilter.cli.moments import expiry_option, show_day
+from gatewayfilter.cli.output import counted, print_json, print_table, say
+from gatewayfilter.cli.patterns import Pattern, read_pattern, too_broad
+from gatewayfilter.errors import RuleError
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gatewayfilter.cli.invocation import Invocation
+    from gatewayfilter.store import Store
+
+
+@click.group(
+    "list",
+    cls=FilterGroup,
+    short_help="Your own entries: they outrank every list.",
+    examples=("gatewayfilter list add ads.example.com", "gatewayfilter list add --allow https://example.com/fine"),
+)
+def list_group() -> None:
+    """Your own entries: pages, sites, wildcards and /regular expressions/ to block or allow.
+
+    They outrank every list, allow outranks block, and they count in running workers within a second.
+    """
+
+
+@list_group.command(
+    examples=(
+        "gatewayfilter list add ads.example.com tracker.example",
+        "gatewayfilter list add --allow https://example.com/page --comment 'asked by Kim' --expires 7d",
+        "gatewayfilter list add '/[?&]aff_id=[0-9]+/'",
+    ),
+    prints_data=True,
+)
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option("--allow/--block", default=False, help="What the entry means; block.")
+@click.option("--exact", is_flag=True, help="A host without its subdomains.")
+@click.option("--comment", default="", metavar="TEXT", help="Why, for those who come later.")
+@click.option("--expires", metavar="TIME", callback=expiry_option, help="7d, 12h or 2030-01-31: gone after that.")
+@click.option("--group", default="", metavar="NAME", help="Only for this group of clients.")
+@click.option("--force", is_flag=True, help="Also what is broader than people usually mean: com, *, /.*/.")
+@click.pass_obj
+def add(
+    invocation: Invocation,
+    *,
+    patterns: tuple[str, ...],
+    allow: bool,
+    exact: bool,
+    comment: str,
+    expires: float | None,
+    group: str,
+    force: bool,
+) -> None:
+    """Add entries, or change action, comment and expiry of those that are there.
+
+    A host means the host with all its subdomains, a URL exactly this page by http and https, `example.com/path/*`
+    this path and all below it. `*` stands for any text; a regular expression stands between slashes.
+    """
+    read = [read_pattern(text, exact=exact) for text in patterns]
+    if not force:
+        for pattern in read:
+            if why := too_broad(pattern):
+                raise RuleError(f"{why}; add it with --force if you mean it")
+    action = ListAction.ALLOW if allow else ListAction.BLOCK
+    with invocation.store() as store:
+        rules = [
+            store.lists.add_rule(action, pattern.kind, pattern.text, comment=comment, group=group, expires_at=expires)
+            for pattern in read
+        ]
+    if invocation.json:
+        print_json(rules)
+        return
+    for rule, pattern in zip(rules, read, strict=True):
+        until = f" until {show_day(expires)}" if expires else ""
+        say(f"{rule.rule_id}: {'allows' if allow else 'blocks'} {pattern.describe()}{until}")
+        if pattern.kind is EntryKind.URL and pattern.text.endswith("/") and pattern.text.count("/") == 1:
+            say(f"   (this page alone; for the whole site: {pattern.text.removesuffix('/')})")
+
+
+@list_group.command(examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"), prints_data=True)
+@click.argument("entries", nargs=-1, required=True, metavar="PATTERN|ID...")
+@click.option("--group", metavar="NAME", help="Only entries of this group of clients.")
+@click.option("--learned", is_flag=True, help="Forget what the crawler learned of these URLs instead.")
+@click.pass_obj
+def remove(invocation: Invocation, *, entries: tuple[str, ...], group: str | None, learned: bool) -> int:
+    """Remove entries by their pattern or their number.
+
+    Exit code 1 when one of them is not there; the others are removed.
+    """
+    with invocation.store() as store:
+        found = _forget(store, entries) if learned else _remove(store, entries, group)
+    missing = [entry for entry, count in found.items() if not count]
+    if invocation.json:
+        print_json({"removed": sum(found.values()), "missing": missing})
+    else:
+        say(f"{counted(sum(found.values()), 'entry', 'entries')} removed.")
+        for entry in missing:
+            say(f"gatewayfilter: there is no entry {entry!r}", err=True)
+    return 1 if missing else 0
+
+
+def _remove(store: Store, entries: Sequence[str], group: str | None) -> dict[str, int]:
+    rules = [rule for rule in store.lists.rules() if group is None or rule.group == group]
+    found: dict[str, int] = {}
+    for entry in entries:
+        wanted = _matching(rules, entry)
+        found[entry] = sum(store.lists.remove_rule(rule.rule_id) for rule in wanted)
+        rules = [rule for rule in rules if rule not in wanted]
+    return found
+
+
+def _matching(rules: Iterable[PersonRule], entry: str) -> list[PersonRule]:
+    if entry.isascii() and entry.isdigit():
+        return [rule for rule in rules if rule.rule_id == int(entry)]
+    forms = {read_pattern(entry), read_pattern(entry, exact=True)}
+    return [rule for rule in rules if Pattern(rule.kind, rule.pattern) in forms]
+
+
+def _forget(store: Store, urls: Sequence[str]) -> dict[str, int]:
+    return {url: store.lists.remove_learned([read_pattern(url, exact=True).text]) for url in urls}
+
+
+@list_group.command(examples=("gatewayfilter list show", "gatewayfilter list show --learned --action block"), prints_data=True)
+@click.option("--action", type=click.Choice(["allow", "block"]), help="Only these.")
+@click.option("--group", metavar="NAME", help="Only entries of this group of clients.")
+@click.option("--learned", is_flag=True, help="What the crawler learned, in place of your own entries.")
+@click.pass_obj
+def show(invocation: Invocation, *, action: str | None, group: str | None, learned: bool) -> None:
+    """Show your own entries, oldest first, or what the crawler learned."""
+    with invocation.store() as store:
+        if learned:
+            _show_learned(invocation, [entry for entry in store.lists.learned() if action in {None, entry.action}])
+            return
+        rules = [rule for rule in store.lists.rules() if action in {None, rule.action} and group in {None, rule.group}]
+    if invocation.json:
+        print_json(rules)
+    elif not rules:
+        say("There are no entries. Add one: gatewayfilter list add PATTERN")
+    else:
+        now = time.time()
+        print_table(
+            ("id", "action", "kind", "pattern", "group", "expires", "comment"),
+            [
+                (rule.rule_id, rule.action, rule.kind, _written(rule), rule.group, _expiry(rule.expires_at, now), rule.comment)
+                for rule in rules
+            ],
+        )
+
+
+def _show_learned(invocation: Invocation, entries: list[LearnedEntry]) -> None:
+    if invocation.json:
+        print_json(entries)
+    elif not entries:
+        say("Nothing was learned yet.")
+    else:
+        now = time.time()
+        print_table(
+            ("action", "category", "url", "expires", "evidence"),
+            [
+                (entry.action, entry.category, entry.url, _expiry(entry.expires_at, now), entry.detail)
+                for entry in sorted(entries, key=lambda entry: entry.created_at)
+            ],
+        )
+
+
+def _written(rule: PersonRule) -> str:
+    return Pattern(rule.kind, rule.pattern).written()
+
+
+def _expiry(expires_at: float | None, now: float) -> str:
+    return f"{show_day(expires_at)}{' (expired)' if expires_at is not None and expires_at <= now else ''}"
+
+
+for command in (search, import_entries, export_entries, stats):
+    list_group.add_command(command)

@@ -1,0 +1,90 @@
+"""Printing: tables for people, JSON for programs. Text from the network never reaches a terminal unwashed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_HARMLESS_FORMATS = frozenset("\u200c\u200d")
+"""Joiners that scripts of India and Persia and emoji need; the other format characters reorder or hide text."""
+
+
+def printable(text: str) -> str:
+    """Returns text without what could steer a terminal or reorder a line: controls, bidirectional marks, lone surrogates."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(mark if _is_harmless(mark) else "\ufffd" for mark in text)
+
+
+def _is_harmless(mark: str) -> bool:
+    return mark in _HARMLESS_FORMATS or unicodedata.category(mark) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Prints a line for people."""
+    click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Returns a number with its noun: `1 entry`, `2,000 entries` (`plural` only where an s does not do)."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def plain(value: object) -> Any:
+    """Returns a value as JSON knows it: dataclasses as objects, bytes as hexadecimal, everything strange as its text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value)
+
+
+def print_json(value: object) -> None:
+    """Prints one JSON document."""
+    click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
+
+
+def print_json_line(value: object) -> None:
+    """Prints one line of JSON lines."""
+    click.echo(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a table: fitted to a terminal, else one unbroken line a row, so that `grep` and `cut` work on it."""
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_fitted(columns, cells)
+        return
+    widths = [max(len(line[column]) for line in ([*cells, columns])) for column in range(len(columns))]
+    for line in (columns, *cells):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _print_fitted(columns: Sequence[str], cells: list[list[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)

@@ -1,0 +1,59 @@
+"""How long work shows itself: a bar on a terminal, a plain line a step otherwise. Always on standard error."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gatewayfilter.cli.output import printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewayfilter.wiring import Progress
+
+
+@contextmanager
+def showing(*, quiet: bool = False) -> Iterator[Progress]:
+    """Yields the callback that work reports to.
+
+    Args:
+        quiet: shows nothing, for `--json`.
+    """
+    if quiet:
+        yield lambda _step, _done, _total: None
+    elif sys.stderr.isatty():
+        with _bars() as report:
+            yield report
+    else:
+        yield _lines()
+
+
+def _lines() -> Progress:
+    last = ""
+
+    def report(step: str, done: int, total: int) -> None:
+        nonlocal last
+        del done, total
+        if step != last:
+            last = step
+            say(step, err=True)
+
+    return report
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=None)
+
+        def report(step: str, done: int, total: int) -> None:
+            bars.update(task, description=printable(step), completed=done, total=total or None)
+
+        yield report

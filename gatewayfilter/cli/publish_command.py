@@ -1,0 +1,49 @@
+"""`gatewayfilter publish`, and the publishing that `source` does after a change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.command import FilterCommand
+from gatewayfilter.cli.output import print_json
+from gatewayfilter.cli.progress import showing
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.invocation import Invocation
+    from gatewayfilter.config import Settings
+    from gatewayfilter.sources import PublishReport
+
+
+@click.command(
+    cls=FilterCommand,
+    examples=("gatewayfilter publish",),
+    prints_data=True,
+    short_help="Build the snapshot of all lists now and swap it in.",
+)
+@click.pass_obj
+def publish(invocation: Invocation) -> None:
+    """Build the snapshot of all lists, entries and learned pages now; running workers swap to it without a pause."""
+    report = publish_lists(invocation.settings(), quiet=invocation.json)
+    if invocation.json:
+        print_json(report)
+    else:
+        show_published(report)
+
+
+def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
+    """Publishes, with progress on standard error.
+
+    Raises:
+        SnapshotError: it could not be written; the last one stays in use.
+        StoreError: the database cannot be opened.
+    """
+    from gatewayfilter.wiring import open_store, publish_now
+
+    store = open_store(settings)
+    try:
+        with showing(quiet=quiet) as progress:
+            return publish_now(settings, store, progress)
+    finally:
+        store.close()

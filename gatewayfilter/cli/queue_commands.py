@@ -1,0 +1,84 @@
+"""`gatewayfilter queue`: the frontier of pages to look at."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.command import FilterGroup
+from gatewayfilter.cli.moments import show_day
+from gatewayfilter.cli.output import counted, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.invocation import Invocation
+
+_STATES = ("waiting", "leased", "resting", "dead")
+
+
+@click.group("queue", cls=FilterGroup, short_help="The queue of pages to look at.", examples=("gatewayfilter queue stats",))
+def queue_group() -> None:
+    """The queue of pages that no list knows and that the crawler looks at, the most urgent first."""
+
+
+@queue_group.command(examples=("gatewayfilter queue show", "gatewayfilter queue show --state dead --limit 100"), prints_data=True)
+@click.option("--state", type=click.Choice(_STATES), help="Only URLs in this state.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
+@click.pass_obj
+def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
+    """Show the URLs of the queue, the most urgent first."""
+    from gatewayfilter.interfaces import QueueState
+
+    with invocation.store() as store:
+        rows = store.frontier.show(limit, QueueState(state) if state else None)
+    if invocation.json:
+        print_json(rows)
+    elif not rows:
+        say("The queue is empty." if state is None else f"No URL is {state}.")
+    else:
+        print_table(
+            ("state", "priority", "tries", "not before", "url", "error"),
+            [(row.state, row.priority, row.attempts, show_day(row.not_before or None), row.url, row.error) for row in rows],
+        )
+
+
+@queue_group.command(examples=("gatewayfilter queue stats --json",), prints_data=True)
+@click.pass_obj
+def stats(invocation: Invocation) -> None:
+    """Show how many URLs are in each state; `due` are those that wait and may be fetched now."""
+    with invocation.store() as store:
+        counts = store.frontier.stats(time.time())
+    if invocation.json:
+        print_json(counts)
+    else:
+        print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
+
+
+@queue_group.command(examples=("gatewayfilter queue retry",), prints_data=True)
+@click.pass_obj
+def retry(invocation: Invocation) -> None:
+    """Put the URLs that failed for good back to waiting."""
+    with invocation.store() as store:
+        count = store.frontier.revive()
+    if invocation.json:
+        print_json({"revived": count})
+    else:
+        say(f"{counted(count, 'URL')} put back to waiting.")
+
+
+@queue_group.command(examples=("gatewayfilter queue clear --yes",), prints_data=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def clear(invocation: Invocation, *, yes: bool) -> int:
+    """Empty the queue: waiting, resting and failed URLs. They come back when somebody visits them again."""
+    if not yes and sys.stdin.isatty() and not click.confirm("Empty the queue?", err=True):
+        return 1
+    with invocation.store() as store:
+        count = store.frontier.clear()
+    if invocation.json:
+        print_json({"removed": count})
+    else:
+        say(f"{counted(count, 'URL')} removed.")
+    return 0

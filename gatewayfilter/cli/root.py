@@ -1,0 +1,146 @@
+"""The `gatewayfilter` command: its sub-commands, and how every end of a command becomes an exit code.
+
+====  ===============================================================================
+code  meaning
+====  ===============================================================================
+0     done
+1     a negative answer: blocked, harmful, not found, something of many failed
+2     bad input: one sentence on standard error
+3     a fault of the program: one sentence; the traceback with `log.level` `debug`
+130   interrupted
+141   whoever read our output went away
+====  ===============================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from gatewayfilter import __version__
+from gatewayfilter.cli.command import FilterGroup, LateCommand
+from gatewayfilter.errors import GatewayFilterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BAD_INPUT = 2
+FAULT = 3
+INTERRUPTED = 130
+READER_GONE = 141
+
+_FILTER = "Filter"
+_LISTS = "Lists"
+_LEARN = "Learn"
+_OPERATE = "Operate"
+
+COMMANDS = {
+    "run": LateCommand("run_command:run", "Start the filter: proxy workers and learner.", _FILTER),
+    "check": LateCommand("check_command:check", "Ask what would happen to a URL, and why.", _FILTER),
+    "match": LateCommand("match_command:match", "Decide many requests, JSON lines in and out.", _FILTER),
+    "list": LateCommand("list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
+    "source": LateCommand("source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
+    "publish": LateCommand("publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),
+    "crawl": LateCommand("crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
+    "queue": LateCommand("queue_commands:queue_group", "The queue of pages to look at.", _LEARN),
+    "classify": LateCommand("classify_command:classify", "Judge a page or text without learning it.", _LEARN),
+    "words": LateCommand("words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),
+    "log": LateCommand("log_commands:log_group", "The log of decisions.", _OPERATE),
+    "ca": LateCommand("ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
+    "config": LateCommand("config_commands:config_group", "The settings.", _OPERATE),
+    "db": LateCommand("db_commands:db_group", "The database.", _OPERATE),
+}
+"""All commands, in the order of the help; tests hold the summaries against the commands' own."""
+
+
+class _Root(FilterGroup):
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002  click's signature
+        **extra: Any,
+    ) -> NoReturn:
+        """Runs a command line and exits the process with its code."""
+        del standalone_mode
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        code = _exit_code(lambda: super(_Root, self).main(args, prog_name, complete_var, standalone_mode=False, **extra))
+        sys.exit(code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command and sees to it that its output has left."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _drop_output()
+            return READER_GONE
+        return result
+
+
+def _exit_code(command: Any) -> int:
+    try:
+        result = command()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return BAD_INPUT
+    except click.ClickException as error:
+        return _complain(_usage_sentence(error), BAD_INPUT)
+    except GatewayFilterError as error:
+        return _complain(str(error), BAD_INPUT)
+    except click.Abort:
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the outermost loop: nobody else would say it in one sentence
+        return _fault(error)
+    return result if isinstance(result, int) else 0
+
+
+def _usage_sentence(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    message = f"{message[:1].lower()}{message[1:]}"
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message} (see '{error.ctx.command_path} --help')"
+    return message
+
+
+def _fault(error: Exception) -> int:
+    if os.environ.get("GATEWAYFILTER_LOG__LEVEL", "").lower() == "debug":
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _complain(f"a fault of the program, {what}; GATEWAYFILTER_LOG__LEVEL=debug shows where", FAULT)
+
+
+def _complain(sentence: str, code: int) -> int:
+    click.echo(f"gatewayfilter: {' '.join(sentence.split())}", err=True)
+    return code
+
+
+def _drop_output() -> None:
+    """Points standard output at nothing, so that the interpreter's own flush at exit stays quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@click.group(
+    cls=_Root,
+    late=COMMANDS,
+    examples=(
+        "gatewayfilter run",
+        "gatewayfilter check https://example.com/",
+        "gatewayfilter source add easylist",
+        "gatewayfilter list add --block ads.example.com",
+    ),
+    epilog='Shell completion: eval "$(_GATEWAYFILTER_COMPLETE=bash_source gatewayfilter)" (zsh_source, fish_source).',
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, prog_name="gatewayfilter", message="%(prog)s %(version)s")
+def main() -> None:
+    """An HTTP and HTTPS filter for a network's way out that explains each decision and learns unknown pages."""
