@@ -1,21 +1,30 @@
-"""Joins the rooms: the only place that knows which implementation of an interface is in use."""
+"""Joins the rooms: the only place that knows which implementation of an interface is in use.
 
-import asyncio
+Each function imports the rooms it joins when it is called: a command pays for what it uses, and for nothing else.
+"""
+
+from __future__ import annotations
+
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.config import Settings
-from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, SeenFilter
-from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
 from gatewayfilter.errors import SnapshotError, StartupError
-from gatewayfilter.learn import Growth, LearningSink
-from gatewayfilter.sources import Categories, PublishReport, Subscriptions, load_lists, publish
-from gatewayfilter.store import Store
-from gatewayfilter.telemetry import Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewayfilter.classify import Lexicon, PageClassifier
+    from gatewayfilter.config import Settings
+    from gatewayfilter.crawl import CrawlOutcome, CrawlWorker
+    from gatewayfilter.engine.filter_engine import FilterEngine
+    from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+    from gatewayfilter.sources import Categories, PublishReport, Subscriptions
+    from gatewayfilter.store import Store
+    from gatewayfilter.telemetry import Counters
 
 type Progress = Callable[[str, int, int], None]
 """Called with what is being worked on, how much is done and how much there is (0: unknown)."""
@@ -50,6 +59,8 @@ def open_store(settings: Settings) -> Store:
     Raises:
         StartupError, StoreError: it cannot be opened.
     """
+    from gatewayfilter.store import Store
+
     prepare_data_dir(settings)
     store = Store.open(settings.store_url)
     store.frontier.max_waiting = settings.crawl.max_waiting
@@ -58,16 +69,22 @@ def open_store(settings: Settings) -> Store:
 
 def snapshot_folder(settings: Settings) -> SnapshotFolder:
     """Returns the folder of published snapshots."""
+    from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+
     return SnapshotFolder(settings.data_dir / "snapshots")
 
 
 def subscriptions(settings: Settings) -> Subscriptions:
     """Returns the subscriptions, bundled starter lists included."""
+    from gatewayfilter.sources import Subscriptions
+
     return Subscriptions(settings.data_dir / "sources", settings.sources, bundled_folder())
 
 
 def categories() -> Categories:
     """Returns the registry of categories."""
+    from gatewayfilter.sources import Categories
+
     return Categories.load(bundled_folder() / "categories.toml")
 
 
@@ -78,11 +95,15 @@ def words_folder(settings: Settings) -> Path:
 
 def load_lexicon(settings: Settings) -> Lexicon:
     """Returns the bundled lexicon with the operator's words over it."""
+    from gatewayfilter.classify import Lexicon
+
     return Lexicon.load([bundled_folder() / "words", words_folder(settings)])
 
 
 def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
+    from gatewayfilter.classify import PageClassifier
+
     return PageClassifier(load_lexicon(settings))
 
 
@@ -92,14 +113,23 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
     Raises:
         SnapshotError: it could not be written; the last one stays.
     """
+    from gatewayfilter.sources import publish
+
     return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress)
 
 
-def open_engine(settings: Settings, store: Store) -> FilterEngine:
+def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] = time.time) -> FilterEngine:
     """Returns the decision as the proxy workers make it now: the newest good snapshot and the changes since.
 
     Publishes a first snapshot when there is none.
+
+    Args:
+        settings: the settings.
+        store: where the changes come from.
+        clock: Unix seconds, by which entries expire.
     """
+    from gatewayfilter.engine.filter_engine import FilterEngine
+
     folder = snapshot_folder(settings)
     if folder.current() is None:
         publish_now(settings, store)
@@ -108,7 +138,7 @@ def open_engine(settings: Settings, store: Store) -> FilterEngine:
     except SnapshotError:
         publish_now(settings, store)
         snapshot, _ = folder.open_newest()
-    engine = FilterEngine(snapshot, off_categories=settings.filter.off_categories)
+    engine = FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
     while changes := store.feed.read(engine.feed_seq):
         engine.apply(changes)
     return engine
@@ -120,11 +150,17 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
     Raises:
         ListError: a file cannot be read or is no list.
     """
+    from gatewayfilter.engine.filter_engine import FilterEngine
+    from gatewayfilter.sources import load_lists
+
     return FilterEngine(load_lists(files), off_categories=off_categories)
 
 
 def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:
     """Returns the crawler with the classifier and the growth of the lists behind it."""
+    from gatewayfilter.crawl import CrawlWorker, SeenFilter
+    from gatewayfilter.learn import Growth, LearningSink
+
     growth = Growth(store.lists, store.verdicts, settings.learn)
     sink = LearningSink(classifier(settings), growth, counters)
     seen = SeenFilter(settings.data_dir / "seen.bloom")
@@ -133,10 +169,13 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlW
 
 def crawl_now(settings: Settings, store: Store, urls: Sequence[str]) -> list[CrawlOutcome]:
     """Fetches and judges these URLs at once, in order, and grows the lists."""
+    import asyncio
+
+    from gatewayfilter.telemetry import Counters
+
     worker = crawl_worker(settings, store, Counters())
 
     async def crawl() -> list[CrawlOutcome]:
         return [await worker.crawl_once(url) for url in urls]
 
     return asyncio.run(crawl())
-
