@@ -8,10 +8,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mitmproxy import addonmanager, ctx, http, tcp, udp
-from mitmproxy.addons.proxyserver import Proxyserver
 
 from gatewayfilter.config import OnError, ProxySettings, UnknownRule
 from gatewayfilter.errors import UrlError
@@ -23,6 +22,9 @@ from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
 from gatewayfilter.telemetry import Counters
+
+if TYPE_CHECKING:
+    from mitmproxy.addons.proxyserver import Proxyserver
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +83,7 @@ class GatewayAddon:
 
     def running(self) -> None:
         """Starts what belongs to the addon."""
-        self._proxyserver = ctx.master.addons.get("proxyserver")
+        self._proxyserver = ctx.master.addons.get("proxyserver")  # type: ignore[no-untyped-call]
         if self._on_start is not None:
             self._on_start()
 

@@ -10,14 +10,14 @@ tests/proxy/test_mitmproxy_pin.py watches the version.
 
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 from mitmproxy import http
 from mitmproxy.proxy import layer
-from mitmproxy.proxy.layers.http import (
-    HttpLayer,
-    HttpStream,
+from mitmproxy.proxy.layers.http import DropStream, HttpLayer, HttpStream, SendHttp
+from mitmproxy.proxy.layers.http._base import HttpEvent
+from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
     RequestData,
     RequestEndOfMessage,
     ResponseData,
@@ -25,8 +25,7 @@ from mitmproxy.proxy.layers.http import (
     ResponseHeaders,
     ResponseProtocolError,
 )
-from mitmproxy.proxy.layers.http._base import HttpEvent
-from mitmproxy.proxy.layers.http import DropStream, ErrorCode, HttpResponseHeadersHook, HttpResponseHook, SendHttp
+from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.server import ConnectionHandler
 
 _THROW_AWAY_BYTES: Final = 8_000_000
@@ -54,35 +53,43 @@ def answer_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> N
         if getattr(stream, "flow", None) is flow:
             flow.request.headers.pop("expect", None)  # no "100 Continue" for what is refused
             flow.request.stream = True
-            stream.start_request_stream = partial(_answer, stream)  # type: ignore[method-assign]
+            stream.start_request_stream = _Refusal(stream).answer  # type: ignore[method-assign]
             return
 
 
-def _answer(stream: HttpStream) -> layer.CommandGenerator[None]:
-    """Stands in for `HttpStream.start_request_stream`: sends the answer instead of opening the way to the origin."""
-    flow = stream.flow
-    response = flow.response
-    assert response is not None
-    if flow.request.data.http_version != b"HTTP/2.0":
-        response.headers["connection"] = "close"
-    response.timestamp_start = response.timestamp_end = time.time()
-    yield HttpResponseHeadersHook(flow)
-    yield HttpResponseHook(flow)
-    stream.client_state = partial(_throw_away, stream, [_THROW_AWAY_BYTES])
-    yield SendHttp(ResponseHeaders(stream.stream_id, response, end_stream=False), stream.context.client)
-    if content := response.raw_content:
-        yield SendHttp(ResponseData(stream.stream_id, content), stream.context.client)
-    yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
+class _Refusal:
+    """What a blocked stream does from now on."""
 
+    def __init__(self, stream: HttpStream) -> None:
+        self._stream = stream
+        self._left = _THROW_AWAY_BYTES
 
-def _throw_away(stream: HttpStream, left: list[int], event: HttpEvent) -> layer.CommandGenerator[None]:
-    if isinstance(event, RequestData):
-        left[0] -= len(event.data)
-        if left[0] >= 0:
+    def answer(self) -> layer.CommandGenerator[None]:
+        """Stands in for `HttpStream.start_request_stream`: sends the answer instead of opening the way to the origin."""
+        stream = self._stream
+        response = stream.flow.response
+        assert response is not None
+        if not stream.flow.request.is_http2:
+            response.headers["connection"] = "close"
+        response.timestamp_start = response.timestamp_end = time.time()
+        yield HttpResponseHeadersHook(stream.flow)
+        yield HttpResponseHook(stream.flow)
+        stream.client_state = self.throw_away
+        yield SendHttp(ResponseHeaders(stream.stream_id, response, end_stream=False), stream.context.client)
+        if content := response.raw_content:
+            yield SendHttp(ResponseData(stream.stream_id, content), stream.context.client)
+        yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
+
+    def throw_away(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Stands in for the stream's state that reads the request's body."""
+        stream = self._stream
+        if isinstance(event, RequestData):
+            self._left -= len(event.data)
+            if self._left >= 0:
+                return
+            yield SendHttp(ResponseProtocolError(stream.stream_id, "upload refused", ErrorCode.CANCEL), stream.context.client)
+        elif not isinstance(event, RequestEndOfMessage):
             return
-        yield SendHttp(ResponseProtocolError(stream.stream_id, "upload refused", ErrorCode.CANCEL), stream.context.client)
-    elif not isinstance(event, RequestEndOfMessage):
-        return
-    stream.flow.live = False
-    stream.client_state = stream.state_errored
-    yield DropStream(stream.stream_id)
+        stream.flow.live = False
+        stream.client_state = stream.state_errored
+        yield DropStream(stream.stream_id)

@@ -187,10 +187,9 @@ def _host_of(authority: str) -> str:
 
 
 def _path(raw: bytes) -> str:
-    if raw.isascii():
-        path = raw.decode("ascii")
-    else:  # a browser escapes these; escaping them here keeps each byte as it was sent
-        path = "".join(chr(octet) if octet < 0x80 else f"%{octet:02X}" for octet in raw)
+    path = raw.decode("latin-1")
+    if not path.isascii():  # a browser escapes these; escaping them here keeps each byte as it was sent
+        path = "".join(mark if mark < "\x80" else f"%{ord(mark):02X}" for mark in path)
     if path.startswith("/"):
         return path
     if path in {"*", ""}:  # OPTIONS * asks the server itself
@@ -245,8 +244,8 @@ def _guess(headers: dict[bytes, str], url: Url) -> ResourceType:
             return kind
     name = url.path.rpartition("/")[2]
     _, dot, extension = name.rpartition(".")
-    if dot and (kind := _BY_EXTENSION.get(extension.lower())) is not None:
-        return kind
+    if dot and (known := _BY_EXTENSION.get(extension.lower())) is not None:
+        return known
     if b"origin" in headers:
         return ResourceType.XMLHTTPREQUEST
     return ResourceType.OTHER if b"referer" in headers else ResourceType.DOCUMENT

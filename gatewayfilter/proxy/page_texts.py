@@ -1,4 +1,5 @@
 """The sentences of the block page, in English and simplified Chinese."""
+# ruff: noqa: RUF001  Chinese sentences have full-width commas
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from gatewayfilter.config import LogPrivacy
-from gatewayfilter.model import LogRecord, Request, Verdict
+from gatewayfilter.model import LogRecord, Reason, Request, Verdict
 
 _HASH_BYTES = 8
 
@@ -76,8 +76,10 @@ class DecisionRecorder:
             )
 
     def _rule(self, verdict: Verdict) -> str:
-        # The rule of an entry for one URL is that URL: below `full` it would say what the URL column hides.
-        return verdict.rule if self._privacy is LogPrivacy.FULL else ""
+        # An entry for one URL would say what the URL column leaves out; an Adblock rule is the text of a public list.
+        if self._privacy is LogPrivacy.FULL or verdict.reason in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
+            return verdict.rule
+        return verdict.rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
 
     def _client(self, address: str) -> str:
         if self._client_key is None:

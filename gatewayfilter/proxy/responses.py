@@ -27,7 +27,8 @@ _STYLE = (_TEMPLATES / "block.css").read_text(encoding="utf-8")
 _TEMPLATE = Environment(
     loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 ).get_template("block.html")
-_CSP = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; base-uri 'none'; form-action 'none'"
+_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
+_CSP = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
 )  # fmt: skip

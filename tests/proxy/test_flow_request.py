@@ -180,7 +180,7 @@ def test_two_host_headers_and_odd_paths_are_url_errors() -> None:
     tunnelled=st.booleans(),
 )
 def test_whatever_a_client_sends_is_a_request_or_a_url_error(
-    host: str, path: bytes, headers: list[tuple[bytes, bytes]], tunnelled: bool
+    host: str, path: bytes, headers: list[tuple[bytes, bytes]], *, tunnelled: bool
 ) -> None:
     flow = make_flow("http://example.com/", address=("192.0.2.1", 80) if tunnelled else None)
     flow.request.data.host = host

@@ -1,0 +1,170 @@
+"""A lean mitmproxy: its proxy core with only the addons that the filter needs, and a listener that several processes share."""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, cast
+
+import certifi
+from mitmproxy import certs, master, options
+from mitmproxy.addons import block, disable_h2c, next_layer, proxyserver, strip_dns_https_records, tlsconfig
+from mitmproxy.proxy import mode_specs
+from mitmproxy.proxy.layer import Layer
+from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ServerInstance
+from mitmproxy.utils import asyncio_utils
+
+from gatewayfilter.config import Settings, split_address
+from gatewayfilter.errors import StartupError
+from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.ca import ensure_ca
+from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
+from gatewayfilter.proxy.early_answer import open_streams
+from gatewayfilter.proxy.http1_limit import HeaderLimit
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1024
+_RESOLVER_THREADS: Final = 32
+"""The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
+_MOST_CERTIFICATES: Final = 1000
+_DRAIN_POLL_S: Final = 0.05
+
+
+class LeanMaster(master.Master):
+    """Runs mitmproxy's proxy core for one worker. To be made inside the event loop that it runs on.
+
+    Args:
+        settings: `proxy` and the state folder, whose `ca/` is mitmproxy's confdir.
+        addon: the filter.
+
+    Raises:
+        StartupError: the certificate authority or `proxy.upstream_ca` cannot be used.
+    """
+
+    def __init__(self, settings: Settings, addon: GatewayAddon) -> None:
+        super().__init__(options.Options())
+        self._legacy_log_events.uninstall()  # nobody listens to mitmproxy's log events here
+        confdir = settings.data_dir / "ca"
+        ensure_ca(confdir)
+        self.cached_addons = CachedAddonManager(self)
+        self.addons = self.cached_addons
+        self._proxyserver = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
+        tls = tlsconfig.TlsConfig()
+        self.addons.add(
+            block.Block(),
+            strip_dns_https_records.StripDnsHttpsRecords(),
+            disable_h2c.DisableH2C(),
+            self._proxyserver,
+            next_layer.NextLayer(),
+            HeaderLimit(),
+            tls,
+            addon,
+        )
+        host, port = split_address(settings.proxy.listen)
+        self.options.update(
+            listen_host=host,
+            listen_port=port,
+            mode=[settings.proxy.mode],
+            confdir=str(confdir),
+            ssl_verify_upstream_trusted_ca=_trusted(settings.proxy.upstream_ca, confdir),
+            connection_strategy="lazy",
+            # Clients of a gateway have global IPv6 addresses; who may reach it is for its firewall to say.
+            block_global=settings.proxy.mode != "transparent",
+        )
+        _widen(tls.certstore)
+        self._instance = self._make_instance(settings.proxy.mode)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The address that is really listened on."""
+        host, port, *_ = self._instance.listen_addrs[0]
+        return host, port
+
+    async def start(self) -> None:
+        """Starts to listen.
+
+        Raises:
+            StartupError: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
+        loop.set_exception_handler(self._asyncio_exception_handler)
+        loop.set_task_factory(asyncio.eager_task_factory)
+        try:
+            await self._instance.start()
+        except OSError as error:
+            raise StartupError(str(error).partition("\n")[0]) from error
+        self._proxyserver.servers._instances[self._instance.mode] = self._instance  # noqa: SLF001  its guard against loops asks there
+        await self.running()
+
+    async def stop(self, drain_s: float = 5.0) -> None:
+        """Stops to listen, lets open requests finish for up to `drain_s` seconds, closes all connections."""
+        await self._instance.stop()
+        deadline = asyncio.get_running_loop().time() + drain_s
+        while any(self._busy()) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_DRAIN_POLL_S)
+        for connection in list(self._proxyserver.connections.values()):
+            if (io := connection.transports.get(connection.client)) is not None and io.handler is not None:
+                io.handler.cancel("the proxy stops")
+        await asyncio.sleep(0)
+        await self.done()
+
+    def _busy(self) -> list[bool]:
+        # A tunnel or WebSocket never ends by itself and has a child layer: it is not waited for.
+        return [
+            True
+            for connection in self._proxyserver.connections.values()
+            for stream in open_streams(connection.layer.context.layers)
+            if stream.child_layer is None
+        ]
+
+    def _make_instance(self, mode: str) -> AsyncioServerInstance[Any]:
+        instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))
+        make_top_layer = instance.make_top_layer
+
+        async def listen(host: str, port: int) -> list[asyncio.Server]:
+            return [await asyncio.start_server(instance.handle_stream, host, port, reuse_port=True, backlog=_BACKLOG)]
+
+        def make_hooked_layer(context: Any) -> Layer:
+            return cast("Layer", HookRunner(make_top_layer(context), self.cached_addons))
+
+        instance.listen = listen  # type: ignore[method-assign, assignment]
+        instance.make_top_layer = make_hooked_layer  # type: ignore[method-assign]
+        return instance
+
+
+def _trusted(upstream_ca: Path | None, confdir: Path) -> str | None:
+    """Returns a PEM file with the usual authorities and those of the settings; `None` when there are no others."""
+    if upstream_ca is None:
+        return None
+    combined = confdir / "upstream-ca.pem"
+    try:
+        further = upstream_ca.read_bytes()
+        if b"-----BEGIN CERTIFICATE-----" not in further:
+            raise StartupError(f"proxy.upstream_ca {upstream_ca} has no certificate in PEM form")
+        content = Path(certifi.where()).read_bytes() + b"\n" + further
+        if not combined.exists() or combined.read_bytes() != content:
+            aside = combined.with_suffix(".new")
+            aside.write_bytes(content)
+            aside.replace(combined)
+    except OSError as error:
+        raise StartupError(f"cannot use proxy.upstream_ca {upstream_ca}: {error.strerror}") from error
+    return str(combined)
+
+
+def _widen(store: certs.CertStore) -> None:
+    """Lets the store keep more certificates than mitmproxy's 100, and drop old ones by the half instead of one by one.
+
+    mitmproxy rebuilds the whole table for each certificate above the limit.
+    """
+
+    def expire(entry: certs.CertStoreEntry) -> None:
+        queue = store.expire_queue
+        queue.append(entry)
+        if len(queue) > _MOST_CERTIFICATES:
+            old = {id(dropped) for dropped in queue[: _MOST_CERTIFICATES // 2]}
+            del queue[: _MOST_CERTIFICATES // 2]
+            store.certs = {name: kept for name, kept in store.certs.items() if id(kept) not in old}
+
+    store.expire = expire  # type: ignore[method-assign]

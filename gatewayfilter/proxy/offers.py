@@ -1,0 +1,160 @@
+"""From the hooks to the database: bounded queues and one writer thread a worker.
+
+A hook only appends. The writer wakes at once for an offer, because a first visit waits for its verdict; log records, of which
+there is one a request, do not wake it: it takes them along, a few times a second.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Offer
+from gatewayfilter.model import LogRecord
+from gatewayfilter.telemetry import Counters
+
+_log = logging.getLogger(__name__)
+
+_LOG_EVERY_S: Final = 0.25
+_BATCH: Final = 1000
+_RETRY_AFTER_S: Final = (0.05, 0.2, 0.5)
+"""Waits between the tries of a batch that the database refuses; after the last one it is dropped and counted."""
+_STOP_S: Final = 3.0
+
+
+class QueueOfferSink:
+    """Implements `OfferSink` over a bounded queue."""
+
+    def __init__(self, queue: SimpleQueue[Offer | None], capacity: int, counters: Counters) -> None:
+        self._queue = queue
+        self._capacity = capacity
+        self._counters = counters
+
+    def offer(self, offer: Offer) -> bool:
+        """Takes an offer, or counts `offers_dropped` and returns False when the queue is full."""
+        if self._queue.qsize() >= self._capacity:
+            self._counters.add("offers_dropped")
+            return False
+        self._queue.put(offer)
+        return True
+
+
+class LogQueue:
+    """Takes log records into a bounded queue."""
+
+    def __init__(self, queue: deque[LogRecord], capacity: int, counters: Counters) -> None:
+        self._queue = queue
+        self._capacity = capacity
+        self._counters = counters
+
+    def write(self, record: LogRecord) -> None:
+        """Takes a record, or counts `log_dropped` when the queue is full."""
+        if len(self._queue) >= self._capacity:
+            self._counters.add("log_dropped")
+        else:
+            self._queue.append(record)
+
+
+class StoreWriter:
+    """Writes offers and log records in batches, from a thread of its own.
+
+    Args:
+        add_offers: writes offers, given the time in Unix seconds; returns how many were new (`Frontier.add`).
+        write_log: writes records (`DecisionLog.write`).
+        counters: `offers_written`, `log_written`, `offers_dropped`, `log_dropped`, `store_errors`.
+        offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
+
+    Attributes:
+        offers: where hooks put offers.
+        log: where hooks put log records.
+    """
+
+    def __init__(
+        self,
+        add_offers: Callable[[Sequence[Offer], float], int],
+        write_log: Callable[[Sequence[LogRecord]], None],
+        counters: Counters,
+        *,
+        offer_capacity: int = 10_000,
+        log_capacity: int = 50_000,
+    ) -> None:
+        self._add_offers = add_offers
+        self._write_log = write_log
+        self._counters = counters
+        self._offer_queue: SimpleQueue[Offer | None] = SimpleQueue()
+        self._log_queue: deque[LogRecord] = deque()
+        self.offers = QueueOfferSink(self._offer_queue, offer_capacity, counters)
+        self.log = LogQueue(self._log_queue, log_capacity, counters)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = _STOP_S) -> bool:
+        """Writes what is queued and ends the thread. Returns whether that was done in time."""
+        self._stopping = True
+        if not self._thread.is_alive():
+            return True
+        self._offer_queue.put(None)
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._write_offers(self._next_offers())
+            self._write_records()
+        self._write_offers(self._drain_offers([]))
+        while self._log_queue:
+            self._write_records()
+
+    def _next_offers(self) -> list[Offer]:
+        try:
+            first = self._offer_queue.get(timeout=_LOG_EVERY_S)
+        except Empty:
+            return []
+        return self._drain_offers([] if first is None else [first])
+
+    def _drain_offers(self, offers: list[Offer]) -> list[Offer]:
+        while len(offers) < _BATCH:
+            try:
+                offer = self._offer_queue.get_nowait()
+            except Empty:
+                break
+            if offer is not None:
+                offers.append(offer)
+        return offers
+
+    def _write_offers(self, offers: list[Offer]) -> None:
+        if offers:
+            done = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
+            self._counters.add("offers_written" if done else "offers_dropped", len(offers))
+
+    def _write_records(self) -> None:
+        records = [self._log_queue.popleft() for _ in range(min(_BATCH, len(self._log_queue)))]
+        if records:
+            done = self._try(lambda: self._write_log(records), len(records), "log records")
+            self._counters.add("log_written" if done else "log_dropped", len(records))
+
+    def _try(self, write: Callable[[], object], count: int, what: str) -> bool:
+        for wait_s in (*_RETRY_AFTER_S, None):
+            try:
+                write()
+            except StoreError as error:
+                self._counters.add("store_errors")
+                if wait_s is None or self._stopping:
+                    _log.warning("%s; %d %s are lost", error, count, what)
+                    return False
+                time.sleep(wait_s)
+            except Exception:  # noqa: BLE001  the thread must live on: nobody else writes
+                self._counters.add("store_errors")
+                _log.exception("writing %d %s failed; they are lost", count, what)
+                return False
+            else:
+                return True
+        return False
