@@ -133,7 +133,7 @@ def parse_url(text: str) -> Url:
         raise UrlError(f"the URL is longer than {MAX_URL_LENGTH} characters")
     try:
         parsed = can_ada.parse(text)
-    except (ValueError, UnicodeError) as error:
+    except (ValueError, TypeError) as error:  # TypeError: lone surrogates, which no UTF-8 can say
         raise UrlError(f"not a URL: {text[:200]!r}") from error
     scheme = parsed.protocol[:-1]
     if scheme not in SCHEMES:
