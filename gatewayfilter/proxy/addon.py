@@ -37,13 +37,17 @@ _COMPLAIN_EVERY_S = 10.0
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 
 
+def _plain_title(category: str, _language: str) -> str:
+    return category
+
+
 class GatewayAddon:
     """Filters what passes through mitmproxy.
 
     Args:
         decide: the engine.
-        offers: takes URLs that nobody has an opinion on.
-        recorder: takes every decision for the log.
+        offers: takes URLs that nobody has an opinion on; `None` when nothing is learned.
+        recorder: takes every decision for the log; `None` when nothing is logged.
         settings: what to do with unknown URLs and with failures of the filter itself.
         counters: `requests`, `blocked`, `unknown`, `hook_errors`.
         title_of: names a category for people, on the block page.
@@ -55,21 +59,21 @@ class GatewayAddon:
     def __init__(
         self,
         decide: Decide,
-        offers: OfferSink,
-        recorder: DecisionRecorder,
+        offers: OfferSink | None,
+        recorder: DecisionRecorder | None,
         settings: ProxySettings,
         counters: Counters,
         *,
-        title_of: CategoryTitle = lambda category, _language: category,
+        title_of: CategoryTitle | None = None,
         on_start: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
     ) -> None:
         self._decide = decide
-        self._offering = Offering(offers)
+        self._offering = Offering(offers) if offers is not None else None
         self._recorder = recorder
         self._settings = settings
         self._counters = counters
-        self._title_of = title_of
+        self._title_of = title_of or _plain_title
         self._on_start = on_start
         self._on_stop = on_stop
         self._held = 0
@@ -111,7 +115,7 @@ class GatewayAddon:
             if "alt-svc" in headers:  # HTTP/3 would go past the filter
                 del headers["alt-svc"]
             asked = flow.metadata.pop(_ASKED, None)
-            if asked is not None:
+            if asked is not None and self._offering is not None:
                 self._offering.offer_html(asked, headers.get("content-type", ""))
         except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
             self._complain()
@@ -157,7 +161,8 @@ class GatewayAddon:
             self._carry_out(flow, asked, verdict, started)
             return None
         self._counters.add("unknown")
-        self._offering.offer_page(asked)
+        if self._offering is not None:
+            self._offering.offer_page(asked)
         if self._settings.unknown is UnknownRule.BLOCK:
             verdict = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
         elif self._settings.unknown is UnknownRule.HOLD and self._held < _MOST_HELD:
@@ -200,7 +205,8 @@ class GatewayAddon:
             if verdict.unknown:
                 flow.metadata[_ASKED] = asked
             self._let_through(flow, asked.host_header)
-        self._recorder.record(asked.request, verdict, (time.perf_counter_ns() - started) // 1000)
+        if self._recorder is not None:
+            self._recorder.record(asked.request, verdict, (time.perf_counter_ns() - started) // 1000)
 
     @staticmethod
     def _let_through(flow: http.HTTPFlow, host_header: str) -> None:
@@ -219,8 +225,9 @@ class GatewayAddon:
     def _bad_request(self, flow: http.HTTPFlow) -> None:
         self._counters.add("requests")
         self._counters.add("blocked")
-        client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
-        self._recorder.record_unreadable(client, flow.request.method, _BAD_REQUEST)
+        if self._recorder is not None:
+            client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
+            self._recorder.record_unreadable(client, flow.request.method, _BAD_REQUEST)
 
     def _fail(self, flow: http.HTTPFlow) -> None:
         self._complain()

@@ -12,7 +12,6 @@ from mitmproxy.addons import block, disable_h2c, next_layer, proxyserver, strip_
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.layer import Layer
 from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ServerInstance
-from mitmproxy.utils import asyncio_utils
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
@@ -62,7 +61,7 @@ class LeanMaster(master.Master):
             addon,
         )
         host, port = split_address(settings.proxy.listen)
-        self.options.update(
+        self.options.update(  # type: ignore[no-untyped-call]
             listen_host=host,
             listen_port=port,
             mode=[settings.proxy.mode],
@@ -101,8 +100,9 @@ class LeanMaster(master.Master):
     async def stop(self, drain_s: float = 5.0) -> None:
         """Stops to listen, lets open requests finish for up to `drain_s` seconds, closes all connections."""
         await self._instance.stop()
-        deadline = asyncio.get_running_loop().time() + drain_s
-        while any(self._busy()) and asyncio.get_running_loop().time() < deadline:
+        for _ in range(int(drain_s / _DRAIN_POLL_S)):
+            if not self._busy():
+                break
             await asyncio.sleep(_DRAIN_POLL_S)
         for connection in list(self._proxyserver.connections.values()):
             if (io := connection.transports.get(connection.client)) is not None and io.handler is not None:
@@ -110,14 +110,13 @@ class LeanMaster(master.Master):
         await asyncio.sleep(0)
         await self.done()
 
-    def _busy(self) -> list[bool]:
+    def _busy(self) -> bool:
         # A tunnel or WebSocket never ends by itself and has a child layer: it is not waited for.
-        return [
-            True
+        return any(
+            stream.child_layer is None
             for connection in self._proxyserver.connections.values()
             for stream in open_streams(connection.layer.context.layers)
-            if stream.child_layer is None
-        ]
+        )
 
     def _make_instance(self, mode: str) -> AsyncioServerInstance[Any]:
         instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))

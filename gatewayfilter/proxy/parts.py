@@ -1,0 +1,111 @@
+"""What runs in one proxy process: the addon, and the threads beside it that follow the lists and write to the database."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatewayfilter.config import Settings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier
+from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.offers import StoreWriter
+from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.responses import CategoryTitle
+from gatewayfilter.proxy.updates import EngineFollower
+from gatewayfilter.telemetry import Counters
+
+
+class WorkerStore(Protocol):
+    """The part of the database that a proxy process uses, never on a request's way."""
+
+    @property
+    def feed(self) -> ChangeFeed:
+        """The list changes."""
+        ...
+
+    @property
+    def frontier(self) -> Frontier:
+        """Takes unknown URLs."""
+        ...
+
+    @property
+    def log(self) -> DecisionLog:
+        """Takes decisions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerParts:
+    """What a proxy process runs.
+
+    Attributes:
+        addon: the filter.
+        counters: shown in the status file.
+        start, stop: begin and end what runs beside the event loop; `stop` writes out what is queued.
+        facts: what the status file says of the lists in use.
+    """
+
+    addon: GatewayAddon
+    counters: Counters
+    start: Callable[[], None]
+    stop: Callable[[], None]
+    facts: Callable[[], Mapping[str, object]]
+
+
+def assemble_parts(
+    settings: Settings,
+    engine: FilterEngine,
+    folder: SnapshotFolder,
+    store: WorkerStore | None,
+    *,
+    client_key: bytes = b"",
+    title_of: CategoryTitle | None = None,
+    standalone: bool = False,
+) -> WorkerParts:
+    """Joins an engine and the database to what a proxy process runs.
+
+    Args:
+        settings: `proxy`, `log` and `learn` count here.
+        engine: the decision.
+        folder: where new snapshots appear.
+        store: the database, `None` to filter without: nothing is learned or logged, only snapshots are followed.
+        client_key: the secret for `log.hash_clients`, 16 to 64 bytes.
+        title_of: names a category for people.
+        standalone: the addon starts and stops the rest itself, as mitmdump needs it.
+    """
+    counters = Counters()
+    writer = StoreWriter(store.frontier.add, store.log.write, counters) if store is not None else None
+    follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
+
+    def start() -> None:
+        follower.start()
+        if writer is not None:
+            writer.start()
+
+    def stop() -> None:
+        follower.stop()
+        if writer is not None:
+            writer.stop()
+
+    def facts() -> Mapping[str, object]:
+        info = engine.snapshot.info
+        return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
+
+    addon = GatewayAddon(
+        engine,
+        writer.offers if writer is not None and settings.learn.enabled else None,
+        _recorder(settings, writer, client_key),
+        settings.proxy,
+        counters,
+        title_of=title_of,
+        on_start=start if standalone else None,
+        on_stop=stop if standalone else None,
+    )
+    return WorkerParts(addon, counters, start, stop, facts)
+
+
+def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:
+    if writer is None:
+        return None
+    return DecisionRecorder(writer.log.write, settings.log.privacy, client_key if settings.log.hash_clients else None)
