@@ -71,7 +71,7 @@ class _Root(FilterGroup):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        code = _exit_code(lambda: super(_Root, self).main(args, prog_name, complete_var, standalone_mode=False, **extra))
+        code = run_to_exit_code(lambda: super(_Root, self).main(args, prog_name, complete_var, standalone_mode=False, **extra))
         sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -85,7 +85,7 @@ class _Root(FilterGroup):
         return result
 
 
-def _exit_code(command: Any) -> int:
+def run_to_exit_code(command: Any) -> int:
     try:
         result = command()
     except click.exceptions.NoArgsIsHelpError as error:

@@ -1,0 +1,76 @@
+"""The command line as a test calls it: a state folder of its own and no settings from outside."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gatewayfilter.cli import main
+
+Cli = Callable[..., "Answer"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended."""
+
+    result: Result
+
+    @property
+    def code(self) -> int:
+        return self.result.exit_code
+
+    @property
+    def out(self) -> str:
+        return self.result.stdout
+
+    @property
+    def err(self) -> str:
+        return self.result.stderr
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.result.stdout)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.result.stdout.splitlines()]
+
+    def complains(self) -> str:
+        """The one sentence on standard error of a command that was given bad input."""
+        assert self.code == 2, self.result.output
+        assert self.out == ""
+        assert self.err.startswith("gatewayfilter: "), self.err
+        assert self.err.count("\n") == 1, self.err
+        assert "Traceback" not in self.err
+        return self.err.removeprefix("gatewayfilter: ").rstrip("\n")
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder that is not there yet, and an environment without settings."""
+    for name in [name for name in os.environ if name.startswith("GATEWAYFILTER_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "gatewayfilter"
+
+
+@pytest.fixture
+def cli(state: Path) -> Cli:
+    """Calls the command line in this process."""
+    del state
+
+    def call(*arguments: object, stdin: str | bytes | None = None) -> Answer:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert "Traceback" not in result.output
+        return Answer(result)
+
+    return call

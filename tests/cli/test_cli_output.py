@@ -1,0 +1,75 @@
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from gatewayfilter.cli.output import counted, plain, print_table, printable, say
+from gatewayfilter.model import Action
+from gatewayfilter.urls import parse_url
+
+
+@dataclass(frozen=True)
+class _Thing:
+    digest: bytes
+    names: tuple[str, ...]
+    where: Path
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("例子 é", "例子 é"),
+        ("\x1b[2Jgone", "\ufffd[2Jgone"),
+        ("a\u202eb", "a\ufffdb"),
+        ("a\nb", "a\ufffdb"),
+        ("\udc80", "\ufffd"),
+        ("\u06cc\u200c\u062e", "\u06cc\u200c\u062e"),
+    ],
+)
+def test_nothing_steers_the_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    say("one\n\x1b[31mtwo")
+    assert capsys.readouterr().out == "one\n\ufffd[31mtwo\n"
+
+
+def test_a_table_off_a_terminal_has_one_unbroken_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("id", "what"), [(1, "x" * 300), (22, None), (3, "[red]no markup[/red]")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["id  what", f"1   {'x' * 300}", "22", "3   [red]no markup[/red]"]
+
+
+def test_a_table_on_a_terminal_is_fitted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    print_table(("url", "what"), [("http://[::1]/" + "x" * 100, "[red]no markup[/red]")])
+    out = capsys.readouterr().out
+    assert "[::1]" in out
+    assert "[red]" in out
+    assert max(len(line) for line in click.unstyle(out).splitlines()) <= 40
+
+
+def test_values_become_json() -> None:
+    thing = _Thing(b"\x01\xff", ("a", "b"), Path("/x"))
+    shown = plain(
+        {"thing": thing, "url": parse_url("http://a.test/"), "action": Action.ALLOW, "none": None, "set": {2, 1}, "n": 1.5}
+    )
+    assert json.loads(json.dumps(shown)) == {
+        "thing": {"digest": "01ff", "names": ["a", "b"], "where": "/x"},
+        "url": "http://a.test/",
+        "action": "allow",
+        "none": None,
+        "set": [1, 2],
+        "n": 1.5,
+    }
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    assert [counted(n, "entry", "entries") for n in (0, 1, 2000)] == ["0 entries", "1 entry", "2,000 entries"]
+    assert counted(2, "URL") == "2 URLs"

@@ -1,0 +1,145 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.cli.list_formats import FORMATS, read_entries, write_entries
+from gatewayfilter.cli.patterns import Pattern, too_broad
+from gatewayfilter.errors import GatewayFilterError, ListError
+from gatewayfilter.model import EntryKind, ListAction, PersonRule
+
+BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
+EVERY_KIND = [
+    (EntryKind.DOMAIN, ".ads.example"),
+    (EntryKind.HOST, "one.example"),
+    (EntryKind.HOST, "192.0.2.7"),
+    (EntryKind.URL, "a.example/x?y=1"),
+    (EntryKind.PREFIX, "a.example/z/*"),
+    (EntryKind.PREFIX, "b.example/*"),
+    (EntryKind.WILDCARD, "*banner*.gif"),
+    (EntryKind.WILDCARD, "*.w.example/x"),
+    (EntryKind.REGEX, "track[0-9]+"),
+]
+
+
+def _rules(*actions: ListAction) -> list[PersonRule]:
+    return [PersonRule(0, action, kind, pattern) for action in actions for kind, pattern in EVERY_KIND]
+
+
+def _accept(_: Pattern) -> str:
+    return ""
+
+
+def _read(text: str, action: ListAction = BLOCK) -> list[tuple[ListAction, EntryKind, str]]:
+    found = read_entries(text, action, too_broad)
+    assert not found.rejected
+    return [(rule.action, rule.kind, rule.pattern) for rule in found.rules]
+
+
+@pytest.mark.parametrize(
+    ("line", "entries"),
+    [
+        ("ads.example", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("ads.example  # by Kim", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("0.0.0.0 a.example b.example", [(BLOCK, EntryKind.HOST, "a.example"), (BLOCK, EntryKind.HOST, "b.example")]),
+        ("127.0.0.1\tlocalhost", []),
+        ("::1 ip6-localhost a.example", [(BLOCK, EntryKind.HOST, "a.example")]),
+        ("0.0.0.0 0.0.0.0", []),
+        ("||ads.example^", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("@@||good.example^", [(ALLOW, EntryKind.DOMAIN, ".good.example")]),
+        ("address=/ads.example/0.0.0.0", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("local=/ads.example/", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("server=/good.example/#", [(ALLOW, EntryKind.DOMAIN, ".good.example")]),
+        ("# a comment", []),
+        ("! another", []),
+        ("[Adblock Plus 2.0]", []),
+        ("[2001:db8::1]", [(BLOCK, EntryKind.HOST, "[2001:db8::1]")]),
+        ("", []),
+        ("\ufeffads.example", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+    ],
+)
+def test_lines_of_other_programs_are_read(line: str, entries: list[tuple[ListAction, EntryKind, str]]) -> None:
+    assert _read(line) == entries
+
+
+def test_a_comment_stays_with_its_entry() -> None:
+    assert read_entries("a.example # by Kim", BLOCK, too_broad).rules[0].comment == "by Kim"
+
+
+def test_json_is_the_identity() -> None:
+    rules = [
+        PersonRule(0, rule.action, rule.kind, rule.pattern, comment="é", group="kids", expires_at=2e9)
+        for rule in _rules(BLOCK, ALLOW)
+    ]
+    lines, left_out = write_entries(rules, "json")
+    assert left_out == 0
+    assert read_entries("\n".join(lines), BLOCK, too_broad).rules == rules
+
+
+def test_adblock_says_everything_both_ways() -> None:
+    lines, left_out = write_entries(_rules(BLOCK, ALLOW), "adblock")
+    assert left_out == 0
+    assert set(_read("\n".join(lines))) == {
+        (action, kind, pattern) for action in (BLOCK, ALLOW) for kind, pattern in EVERY_KIND if pattern != "b.example/*"
+    } | {(action, EntryKind.HOST, "b.example") for action in (BLOCK, ALLOW)}
+
+
+@pytest.mark.parametrize(
+    ("file_format", "said"),
+    [
+        ("hosts", {(EntryKind.HOST, "ads.example"), (EntryKind.HOST, "one.example")}),
+        ("domains", {(EntryKind.DOMAIN, ".ads.example"), (EntryKind.HOST, "192.0.2.7")}),
+        ("dnsmasq", {(EntryKind.DOMAIN, ".ads.example")}),
+    ],
+)
+def test_other_formats_never_say_more_than_was_meant(file_format: str, said: set[tuple[EntryKind, str]]) -> None:
+    lines, left_out = write_entries(_rules(BLOCK), file_format)
+    assert {(kind, pattern) for _, kind, pattern in _read("\n".join(lines))} == said
+    assert left_out == len(EVERY_KIND) - len(said)
+
+
+def test_hosts_knows_no_allow() -> None:
+    assert write_entries(_rules(ALLOW), "hosts") == ([], len(EVERY_KIND))
+
+
+GOOD = '{"action": "block", "kind": "domain", "pattern": ".good.example"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "good.example\nnot a host\n",
+        "good.example\ncom\n",
+        "good.example\n||a.example^$third-party\n",
+        f'[{GOOD}, {{"kind": "domain"}}]',
+        f'[{GOOD}, {{"action": "x", "kind": "url", "pattern": "a.b/"}}]',
+        f'[{GOOD}, {{"action": "block", "kind": "url", "pattern": "A.b/"}}]',
+        f'[{GOOD}, {{"action": "block", "kind": "regex", "pattern": "("}}]',
+        f'[{GOOD}, {{"action": "block", "kind": "domain", "pattern": ".a.b", "expires_at": "soon"}}]',
+        f"[{GOOD}, 7]",
+    ],
+)
+def test_a_bad_item_is_counted_and_named_and_the_rest_stays(text: str) -> None:
+    found = read_entries(text, BLOCK, too_broad)
+    assert [rule.pattern for rule in found.rules] == [".good.example"]
+    ((line, _, why),) = found.rejected
+    assert (line, bool(why)) == (2, True)
+
+
+@pytest.mark.parametrize("text", ['[{"action"', "[{}] x"])
+def test_broken_json_is_refused_as_a_whole(text: str) -> None:
+    with pytest.raises(ListError):
+        read_entries(text, BLOCK, too_broad)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = read_entries(text, BLOCK, _accept)
+    except GatewayFilterError:
+        return
+    for file_format in FORMATS:
+        lines, _ = write_entries(found.rules, file_format)
+        if file_format == "json":
+            assert isinstance(json.loads("\n".join(lines)), list)
