@@ -1,0 +1,175 @@
+"""Compiles Adblock lists into the form that workers open without reading rules."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import log2
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation
+
+from gatewayfilter.engine.adblock.directives import Preprocessor
+from gatewayfilter.engine.adblock.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
+from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
+from gatewayfilter.engine.adblock.rule_index import IndexPlan, pack_index
+from gatewayfilter.engine.adblock.rule_table import RuleRecord, pack_rules
+from gatewayfilter.engine.adblock.sections import pack_sections
+from gatewayfilter.errors import RuleError
+
+MAX_SOURCES = 65_535
+RULES_PER_HOST = 4
+"""A host with more rules than this that look at the path leaves them to the automaton: testing each would cost more."""
+
+TELLING = 4.0
+"""A literal below this score stands in too many URLs to find a rule by it, if the page that it works on is known."""
+
+MAX_PAGES = 64
+"""A rule that names more pages than this is not listed under each of them."""
+
+_LITERAL_LENGTH = 32
+_SAMPLE_LENGTH = 200
+
+
+class AdblockBuilder:
+    """Takes lists, line by line, and compiles all their network rules together."""
+
+    def __init__(self) -> None:
+        self._records: list[tuple[NetworkRule, str, int, int, int]] = []
+        self._badfilters: dict[tuple[object, ...], set[int]] = {}
+
+    def add_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
+        """Adds a list; nothing in it raises.
+
+        Args:
+            source: the number by which matches name the list, below 65,536.
+            lines: its lines, with or without line ends.
+        """
+        if not 0 <= source <= MAX_SOURCES:
+            raise ValueError(f"a source is a number from 0 to {MAX_SOURCES}")
+        counts: Counter[LineKind] = Counter()
+        unsupported: Counter[str] = Counter()
+        samples: list[tuple[int, str, str]] = []
+        preprocessor = Preprocessor()
+        accepted = 0
+        for number, line in enumerate(lines, 1):
+            note = ""
+            kind = LineKind.COMMENT
+            if line.startswith("!#"):
+                try:
+                    note = preprocessor.directive(line)
+                    kind = LineKind.UNSUPPORTED if note else LineKind.COMMENT
+                except RuleError as error:
+                    kind, note = LineKind.REJECTED, str(error)
+            elif preprocessor.active:
+                parsed = parse_line(line)
+                kind, note = parsed.kind, parsed.note
+                if parsed.rules:
+                    accepted += len(parsed.rules)
+                    self._add_rules(source, number, line, parsed.rules)
+            counts[kind] += 1
+            if note:
+                unsupported[note] += kind is LineKind.UNSUPPORTED
+                if len(samples) < SAMPLE_LIMIT:
+                    why = f"not supported: {note}" if kind is LineKind.UNSUPPORTED else note
+                    samples.append((number, line.strip()[:_SAMPLE_LENGTH], why))
+        return AdblockReport(
+            accepted=accepted,
+            cosmetic=counts[LineKind.COSMETIC],
+            comments=counts[LineKind.COMMENT],
+            unsupported=dict(+unsupported),
+            rejected=counts[LineKind.REJECTED],
+            samples=tuple(samples),
+        )
+
+    def _add_rules(self, source: int, number: int, line: str, rules: tuple[NetworkRule, ...]) -> None:
+        text = line.strip("\ufeff \t\r\n")
+        for ordinal, rule in enumerate(rules):
+            if rule.badfilter:
+                self._badfilters.setdefault(rule.identity, set()).add(source)
+            else:
+                self._records.append((rule, text, source, number, ordinal))
+
+    def build(self) -> bytes:
+        """Returns the compiled form of everything added so far."""
+        records: list[RuleRecord] = []
+        shapes: list[PatternShape] = []
+        for rule, text, source, line, ordinal in self._records:
+            cancelled_by = self._badfilters.get(rule.identity, frozenset()) if self._badfilters else frozenset()
+            if source in cancelled_by:
+                continue
+            shape = shape_of(rule)
+            is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
+            needs_test = not is_found or rule.conditions is not NO_CONDITIONS
+            records.append(RuleRecord(rule, text, source, line, ordinal, needs_test, frozenset(cancelled_by)))
+            shapes.append(shape)
+        planner = _Planner(records, shapes)
+        kinds = (
+            [number for number, record in enumerate(records) if not record.rule.exception],
+            [number for number, record in enumerate(records) if record.rule.exception],
+            [number for number, record in enumerate(records) if not record.rule.exception and record.rule.important],
+        )
+        sections = pack_rules(records)
+        for numbers in kinds:
+            sections += pack_index(planner.plan(numbers))
+        return pack_sections(sections)
+
+
+class _Planner:
+    """Decides for each rule by what it is found (rule_index.py)."""
+
+    def __init__(self, records: list[RuleRecord], shapes: list[PatternShape]) -> None:
+        self._records = records
+        self._shapes = shapes
+        self._scores = _score_literals(shapes)
+
+    def plan(self, numbers: list[int]) -> IndexPlan:
+        """Returns where these rules stand."""
+        shapes = self._shapes
+        plan = IndexPlan()
+        paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
+        for number in numbers:
+            shape = shapes[number]
+            conditions = self._records[number].rule.conditions
+            if shape.is_host or (shape.host and paths[shape.host] <= RULES_PER_HOST):
+                plan.hosts.setdefault(shape.host, []).append(number)
+                continue
+            literal, score = self._best_literal(shape)
+            if score < TELLING:
+                pages, targets = conditions.sources, conditions.targets
+                if pages and not pages.patterns and len(pages.names) <= MAX_PAGES:
+                    for name in sorted(pages.names):
+                        plan.sources.setdefault(name, []).append(number)
+                    continue
+                if targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
+                    for name in sorted(targets.names):
+                        plan.hosts.setdefault(name, []).append(number)
+                    continue
+            if literal:
+                plan.literals.setdefault(literal, []).append(number)
+            else:
+                plan.everywhere.append(number)
+        return plan
+
+    def _best_literal(self, shape: PatternShape) -> tuple[str, float]:
+        best, best_score = "", 0.0
+        for literal in shape.literals:
+            key = literal[:_LITERAL_LENGTH]
+            score = self._scores[key]
+            if not best or score > best_score:
+                best, best_score = key, score
+        return best, best_score
+
+
+def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
+    """Returns for each literal how telling it is: long, and in few rules.
+
+    Source: [ad-traffic §2.1]: a keyword "as unique in the whole rule set as possible". Deviation: of any length.
+    """
+    literals = sorted({literal[:_LITERAL_LENGTH] for shape in shapes if not shape.is_host for literal in shape.literals})
+    if not literals:
+        return {}
+    automaton = BytesAhoCorasick([literal.encode() for literal in literals], implementation=Implementation.ContiguousNFA)
+    counts = [0] * len(literals)
+    haystack = "\n".join(literal for shape in shapes for literal in shape.literals).encode()
+    for number, _, _ in automaton.find_matches_as_indexes(haystack, overlapping=True):
+        counts[number] += 1
+    return {literal: len(literal) - 1.5 * log2(max(1, count)) for literal, count in zip(literals, counts, strict=True)}

@@ -1,0 +1,114 @@
+"""The preprocessor of filter lists: `!#if condition`, `!#else`, `!#endif`; `!#include` and others are only recognised."""
+
+import re
+from dataclasses import dataclass
+
+from gatewayfilter.errors import RuleError
+
+TRUE_NAMES = frozenset({"ext_ublock", "true"})
+"""What holds for a filter in a proxy: it speaks uBlock Origin's dialect, but is no browser and no extension of one, is not
+mobile, and cannot filter HTML or look at IP addresses. Every other name is false."""
+
+MAX_DEPTH = 32
+_TOKEN = re.compile(r"\s*(&&|\|\||[()!]|[A-Za-z_][A-Za-z0-9_.]*)")
+
+
+@dataclass(slots=True)
+class _Branch:
+    active: bool
+    taken: bool
+
+
+class Preprocessor:
+    """Follows the directives of one list.
+
+    Attributes:
+        active: whether lines count here.
+    """
+
+    def __init__(self) -> None:
+        self.active = True
+        self._branches: list[_Branch] = []
+
+    def directive(self, line: str) -> str:
+        """Takes a line that begins with `!#`; returns the name of a directive that is not honoured, else "".
+
+        Raises:
+            RuleError: it is `!#if`, `!#else` or `!#endif`, but out of place or not to be understood.
+        """
+        name, _, rest = line[2:].strip().partition(" ")
+        match name:
+            case "if":
+                if len(self._branches) >= MAX_DEPTH:
+                    raise RuleError("'!#if' is nested too deeply")
+                try:
+                    holds = evaluate(rest)
+                finally:
+                    self._branches.append(_Branch(active=self.active, taken=False))
+                    self.active = False
+                self._branches[-1].taken = holds
+                self.active = self._branches[-1].active and holds
+            case "else":
+                if not self._branches:
+                    raise RuleError("'!#else' without '!#if'")
+                self.active = self._branches[-1].active and not self._branches[-1].taken
+            case "endif":
+                if not self._branches:
+                    raise RuleError("'!#endif' without '!#if'")
+                self.active = self._branches.pop().active
+            case "include":
+                return "!#include" if self.active else ""
+            case _:
+                pass
+        return ""
+
+
+def evaluate(condition: str) -> bool:
+    """Tells whether the condition of an `!#if` holds for a filter in a proxy.
+
+    Raises:
+        RuleError: it cannot be read.
+    """
+    tokens: list[str] = []
+    position = 0
+    condition = condition.strip()
+    while position < len(condition):
+        match = _TOKEN.match(condition, position)
+        if match is None or len(tokens) >= 100:
+            raise RuleError(f"the condition {condition[:100]!r} cannot be read")
+        tokens.append(match[1])
+        position = match.end()
+    tokens.reverse()
+    holds = _either(tokens, condition)
+    if tokens:
+        raise RuleError(f"the condition {condition[:100]!r} cannot be read")
+    return holds
+
+
+def _either(tokens: list[str], condition: str) -> bool:
+    holds = _both(tokens, condition)
+    while tokens and tokens[-1] == "||":
+        tokens.pop()
+        holds = _both(tokens, condition) or holds
+    return holds
+
+
+def _both(tokens: list[str], condition: str) -> bool:
+    holds = _single(tokens, condition)
+    while tokens and tokens[-1] == "&&":
+        tokens.pop()
+        holds = _single(tokens, condition) and holds
+    return holds
+
+
+def _single(tokens: list[str], condition: str) -> bool:
+    token = tokens.pop() if tokens else ")"
+    if token == "!":
+        return not _single(tokens, condition)
+    if token == "(":
+        holds = _either(tokens, condition)
+        if tokens and tokens.pop() == ")":
+            return holds
+    elif token[0].isalpha() or token[0] == "_":
+        return token in TRUE_NAMES
+    raise RuleError(f"the condition {condition[:100]!r} cannot be read")

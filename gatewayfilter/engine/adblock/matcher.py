@@ -1,0 +1,110 @@
+"""Decides requests by compiled Adblock rules."""
+
+from mmap import mmap
+
+from gatewayfilter.engine.adblock.rule import DOCUMENT, PARTY_SHIFT, TYPE_BITS, AdblockMatch
+from gatewayfilter.engine.adblock.rule_index import RuleIndex
+from gatewayfilter.engine.adblock.rule_table import IMPORTANT, RuleTable
+from gatewayfilter.engine.adblock.sections import SectionReader
+from gatewayfilter.model import Request
+from gatewayfilter.urls import registrable_domain
+
+_ALL_ON: frozenset[int] = frozenset()
+
+
+class AdblockMatcher:
+    """Opens what `AdblockBuilder.build` made. It keeps a view of the blob, never a copy; readers need no lock.
+
+    Args:
+        blob: the compiled form; it must not change while the matcher lives.
+
+    Raises:
+        SnapshotError: it is damaged or of another version.
+    """
+
+    def __init__(self, blob: bytes | memoryview | mmap) -> None:
+        sections = SectionReader(memoryview(blob).toreadonly())
+        self._table = RuleTable(sections)
+        self._blocks = RuleIndex(sections, self._table)
+        self._exceptions = RuleIndex(sections, self._table)
+        self._important = RuleIndex(sections, self._table)
+
+    @property
+    def rule_count(self) -> int:
+        """How many network rules are in force."""
+        return len(self._table)
+
+    @property
+    def table(self) -> RuleTable:
+        """The rules themselves, for another way of finding them (paper_scheme.py)."""
+        return self._table
+
+    def match(self, request: Request, off_sources: frozenset[int] = _ALL_ON) -> AdblockMatch | None:
+        """Returns the rule that decides, `None` when nothing blocks.
+
+        An important exception beats an important block, which beats an exception, which beats a block. An exception is
+        only returned where there was a block for it to beat.
+
+        Args:
+            request: the request.
+            off_sources: lists that do not count, for nothing.
+        """
+        bits, source = request_bits(request)
+        lowered = request.url.text.lower()
+        if off_sources:
+            return self._match_partly(request, lowered, bits, source, off_sources)
+        block = self._blocks.first(request, lowered, bits, source)
+        if block < 0:
+            return None
+        if self._exceptions.first(request, lowered, bits, source) < 0:
+            return self._table.describe(block)
+        return self._match_partly(request, lowered, bits, source, off_sources)
+
+    def match_all(self, request: Request) -> list[AdblockMatch]:
+        """Returns every network rule that matches, the one that decides first."""
+        bits, source = request_bits(request)
+        lowered = request.url.text.lower()
+        found = [
+            number
+            for index in (self._exceptions, self._blocks)
+            for number in index.all(request, lowered, bits, source, _ALL_ON)
+        ]
+        masks = self._table.masks
+        found.sort(key=lambda number: not masks[number] & IMPORTANT)
+        return [self._table.describe(number) for number in found]
+
+    def _match_partly(
+        self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]
+    ) -> AdblockMatch | None:
+        """Decides with some lists off, or between a block and an exception: rare, so that clearness comes first."""
+        block = next(self._blocks.all(request, lowered, bits, source, off_sources), None)
+        if block is None:
+            return None
+        masks = self._table.masks
+        exceptions = sorted(
+            self._exceptions.all(request, lowered, bits, source, off_sources), key=lambda number: not masks[number] & IMPORTANT
+        )
+        if not exceptions:
+            return self._table.describe(block)
+        if not masks[exceptions[0]] & IMPORTANT:
+            important = next(self._important.all(request, lowered, bits, source, off_sources), None)
+            if important is not None:
+                return self._table.describe(important)
+        return self._table.describe(exceptions[0])
+
+
+def request_bits(request: Request) -> tuple[int, str]:
+    """Returns a request's type and party as the bits of a rule's mask, and the host of its source, "" when there is none.
+
+    A page without a source is its own; anything else without one counts as first and as third party, as in the
+    reference engines (docs/adblock.md, "Policies").
+    """
+    bits = TYPE_BITS[request.resource_type]
+    host = request.url.host
+    page = request.source
+    if page is None:
+        return (bits, host) if bits == DOCUMENT else (bits | bits << PARTY_SHIFT, "")
+    source = page.host
+    if source == host or registrable_domain(source) == registrable_domain(host):
+        return bits, source
+    return bits << PARTY_SHIFT, source

@@ -1,0 +1,325 @@
+"""The options behind a rule's `$`: one table of every name, and the reading of their values."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+
+from gatewayfilter.engine.adblock.regex_guard import guard_regex
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, DEFAULT_TYPES, DOCUMENT, NO_HOSTS, TYPE_BITS, Conditions, HostSet
+from gatewayfilter.errors import RuleError, UrlError
+from gatewayfilter.urls import canonical_host
+
+
+class Meaning(Enum):
+    """What an option does to its rule."""
+
+    TYPE = "type"
+    PARTY = "party"
+    STRICT = "strict"
+    FLAG = "flag"
+    SOURCES = "sources"
+    TARGETS = "targets"
+    DENY_ALLOW = "denyallow"
+    METHOD = "method"
+    IGNORED = "ignored"
+    REDIRECT = "redirect"
+    ABSENT_TYPE = "absent type"
+    MODIFIER = "modifier"
+
+
+_TYPES = {
+    "document": "document doc",
+    "subdocument": "subdocument frame",
+    "stylesheet": "stylesheet css",
+    "script": "script",
+    "image": "image background",
+    "font": "font",
+    "media": "media",
+    "object": "object object-subrequest",
+    "xmlhttprequest": "xmlhttprequest xhr",
+    "ping": "ping beacon",
+    "websocket": "websocket",
+    "other": "other xbl dtd",
+}
+
+# Types of things that a proxy never sees as a request, and switches for cosmetic rules: a rule that speaks of nothing
+# else is dropped, beside a real type they are passed over.
+_ABSENT_TYPES = (
+    "popup popunder inline-script inline-font webrtc elemhide ehide generichide ghide specifichide shide genericblock "
+    "jsinject content urlblock extension stealth"
+)
+
+# Rules that do something else than block: until that is done, the rule is counted under this name and dropped.
+_MODIFIERS = (
+    "csp permissions redirect-rule removeparam queryprune replace uritransform urlskip header requestheader responseheader "
+    "cname ipaddress sitekey app network client ctag dnstype dnsrewrite removeheader cookie hls jsonprune xmlprune "
+    "referrerpolicy addheader urltransform rewrite-rule bypass-csp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A row of the table: the canonical name, the meaning, and whether it takes a value."""
+
+    name: str
+    meaning: Meaning
+    value: bool = False
+
+
+def _table() -> dict[str, _Option]:
+    rows: dict[str, _Option] = {"all": _Option("all", Meaning.TYPE)}
+    for name, spellings in _TYPES.items():
+        rows |= {spelling: _Option(name, Meaning.TYPE) for spelling in spellings.split()}
+    rows |= {name: _Option(name, Meaning.ABSENT_TYPE) for name in _ABSENT_TYPES.split()}
+    rows |= {name: _Option(name, Meaning.MODIFIER, value=True) for name in _MODIFIERS.split()}
+    rows |= {name: _Option("3p", Meaning.PARTY) for name in ("third-party", "3p", "thirdparty")}
+    rows |= {name: _Option("1p", Meaning.PARTY) for name in ("first-party", "1p", "firstparty")}
+    rows |= {name: _Option(name, Meaning.STRICT) for name in ("strict1p", "strict3p")}
+    rows |= {"strict-first-party": rows["strict1p"], "strict-third-party": rows["strict3p"]}
+    rows |= {name: _Option(name, Meaning.FLAG) for name in ("important", "badfilter", "match-case")}
+    rows |= {name: _Option("domain", Meaning.SOURCES, value=True) for name in ("domain", "from")}
+    rows["to"] = _Option("to", Meaning.TARGETS, value=True)
+    rows["denyallow"] = _Option("denyallow", Meaning.DENY_ALLOW, value=True)
+    rows["method"] = _Option("method", Meaning.METHOD, value=True)
+    rows["reason"] = _Option("reason", Meaning.IGNORED, value=True)
+    rows["collapse"] = _Option("collapse", Meaning.IGNORED)
+    rows |= {name: _Option("redirect", Meaning.REDIRECT, value=True) for name in ("redirect", "rewrite")}
+    rows |= {name: _Option("redirect", Meaning.REDIRECT) for name in ("empty", "mp4")}
+    return rows
+
+
+OPTIONS: Mapping[str, _Option] = MappingProxyType(_table())
+"""Every option that is known, by each of its spellings. A name of underscores alone is a place holder (AdGuard, uBO)."""
+
+_NAME = re.compile(r"~?([a-z0-9][a-z0-9_-]*|_+)(?=[=,]|$)", re.ASCII | re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
+_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
+
+
+def is_option_name(text: str) -> bool:
+    """Tells whether a text begins with the name of a known option (negated or not) that ends there, at `=` or at a comma."""
+    match = _NAME.match(text)
+    return match is not None and (match[1].lower() in OPTIONS or not match[1].strip("_"))
+
+
+def looks_like_options(text: str) -> bool:
+    """Tells whether a text has the form of options, known or not."""
+    return _NAME.match(text) is not None
+
+
+@dataclass(slots=True)
+class RuleOptions:
+    """What a rule's options say.
+
+    Attributes:
+        types: bits of the types that are named, 0 when there are none; `not_types` of those that are excluded.
+        party: 1 first party only, 3 third party only, 0 both.
+        unsupported: name of the modifier for which the rule must be dropped, "" when it can be honoured.
+        redirect: it asks for a stub in place of the response.
+    """
+
+    types: int = 0
+    not_types: int = 0
+    party: int = 0
+    important: bool = False
+    badfilter: bool = False
+    match_case: bool = False
+    redirect: bool = False
+    unsupported: str = ""
+    conditions: dict[str, object] = field(default_factory=dict)
+    _absent: str = ""
+    _names: set[str] = field(default_factory=set)
+
+    @property
+    def names_types(self) -> bool:
+        """Whether any type is named or excluded."""
+        return bool(self.types or self.not_types)
+
+    @property
+    def effective_types(self) -> int:
+        """Bits of the types that the rule speaks of, 0 when it speaks of none that a proxy sees."""
+        if self.types:
+            return self.types & ~self.not_types
+        return DEFAULT_TYPES & ~self.not_types
+
+    @property
+    def effective_conditions(self) -> Conditions:
+        """The conditions beyond type and party."""
+        return Conditions(**self.conditions)  # type: ignore[arg-type]  # filled below, one field for each key
+
+
+def read_options(text: str) -> RuleOptions:
+    """Reads the options behind the `$`.
+
+    Raises:
+        RuleError: one is unknown, contradicts another, or has a value that cannot be read.
+    """
+    options = RuleOptions()
+    for name, negated, value in _split(text):
+        if not name.strip("_"):
+            continue
+        option = OPTIONS.get(name)
+        if option is None:
+            raise RuleError(f"unknown option {name!r}")
+        if value is not None and not option.value:
+            raise RuleError(f"the option {name!r} takes no value")
+        _apply(options, option, value, negated=negated)
+    if options.party and (options.party == 4 or options.party == 2):
+        raise RuleError("the options for first and third party contradict each other")
+    if options._absent and not options.types:  # noqa: SLF001  # read and filled in this module alone
+        options.unsupported = options.unsupported or options._absent  # noqa: SLF001
+    return options
+
+
+def _split(text: str) -> Iterator[tuple[str, bool, str | None]]:
+    """Yields (name, negated, value). A comma before anything but a known option belongs to the value before it."""
+    pieces: list[str] = []
+    for piece in re.split(r"(?<!\\),", text):
+        stripped = piece.strip()
+        if pieces and "=" in pieces[-1] and not is_option_name(stripped):
+            pieces[-1] += "," + piece
+        else:
+            pieces.append(stripped)
+    for piece in pieces:
+        name, equals, value = piece.partition("=")
+        negated = name.startswith("~")
+        yield name[negated:].strip().lower(), negated, value.strip() if equals else None
+
+
+def _apply(options: RuleOptions, option: _Option, value: str | None, *, negated: bool) -> None:
+    match option.meaning:
+        case Meaning.TYPE:
+            bits = ALL_TYPES if option.name == "all" else TYPE_BITS[option.name]
+            if negated:
+                options.not_types |= bits
+            else:
+                options.types |= bits
+        case Meaning.ABSENT_TYPE:
+            if not negated:
+                options._absent = options._absent or option.name  # noqa: SLF001  # read and filled in this module alone
+        case Meaning.PARTY:
+            party = 3 if (option.name == "3p") != negated else 1
+            if options.party not in {0, party}:
+                raise RuleError("the options for first and third party contradict each other")
+            options.party = party
+        case Meaning.MODIFIER:
+            options.unsupported = options.unsupported or option.name
+        case Meaning.REDIRECT:
+            options.redirect = True
+        case Meaning.IGNORED:
+            pass
+        case _ if negated and option.meaning is not Meaning.METHOD:
+            if option.name != "match-case":
+                raise RuleError(f"the option {option.name!r} cannot be negated")
+        case Meaning.FLAG:
+            setattr(options, option.name.replace("-", "_"), True)
+        case _:
+            _apply_condition(options, option, value or "")
+
+
+def _apply_condition(options: RuleOptions, option: _Option, value: str) -> None:
+    conditions = options.conditions
+    match option.meaning:
+        case Meaning.STRICT:
+            conditions["strict"] = int(option.name[6])
+        case Meaning.SOURCES:
+            conditions["sources"], conditions["not_sources"] = read_hosts(value)
+        case Meaning.TARGETS:
+            conditions["targets"], negative = read_hosts(value)
+            conditions["not_targets"] = _union(conditions.get("not_targets"), negative)
+        case Meaning.DENY_ALLOW:
+            hosts, negative = read_hosts(value)
+            if negative:
+                raise RuleError("the hosts of 'denyallow' cannot be negated")
+            conditions["not_targets"] = _union(conditions.get("not_targets"), hosts)
+        case _:
+            conditions["methods"], conditions["not_methods"] = _read_methods(value)
+
+
+def _union(hosts: object, more: HostSet) -> HostSet:
+    if not isinstance(hosts, HostSet):
+        return more
+    return HostSet(hosts.names | more.names, hosts.patterns + more.patterns)
+
+
+def _read_methods(value: str) -> tuple[frozenset[str], frozenset[str]]:
+    wanted: set[str] = set()
+    unwanted: set[str] = set()
+    for item in value.upper().split("|"):
+        name = item.strip()
+        if name.removeprefix("~") not in _METHODS:
+            raise RuleError(f"unknown method {item!r}")
+        (unwanted if name.startswith("~") else wanted).add(name.removeprefix("~"))
+    if wanted and unwanted:
+        raise RuleError("the option 'method' mixes methods with negated ones")
+    return frozenset(wanted), frozenset(unwanted)
+
+
+@lru_cache(maxsize=1024)
+def read_hosts(value: str) -> tuple[HostSet, HostSet]:
+    """Reads hosts separated by `|`; those behind `~` come second.
+
+    Raises:
+        RuleError: there is none, or one is no host, entity or regular expression.
+    """
+    names: tuple[set[str], set[str]] = (set(), set())
+    patterns: tuple[list[str], list[str]] = ([], [])
+    for item in _host_items(value):
+        negated = item.startswith("~")
+        name = item[negated:]
+        if len(name) > 2 and name[0] == "/" and name[-1] == "/":
+            guard_regex(name[1:-1])
+            patterns[negated].append(name[1:-1])
+        else:
+            names[negated].add(read_host(name))
+    included, excluded = (
+        HostSet(frozenset(found), tuple(expressions)) if found or expressions else NO_HOSTS
+        for found, expressions in zip(names, patterns, strict=True)
+    )
+    if not included and not excluded:
+        raise RuleError("an option names no host")
+    return included, excluded
+
+
+def _host_items(value: str) -> Iterator[str]:
+    """Splits at `|`, but not inside a regular expression."""
+    position = 0
+    while position <= len(value):
+        start = position + value.startswith("~", position)
+        if value.startswith("/", start):
+            end = start + 1
+            while end < len(value) and not (value[end] == "/" and (end + 1 == len(value) or value[end + 1] == "|")):
+                end += 2 if value[end] == "\\" else 1
+            end += 1
+        else:
+            end = value.find("|", start)
+            end = len(value) if end < 0 else end
+        item = value[position:end].strip()
+        if item and item != "~":
+            yield item
+        position = end + 1
+
+
+def read_host(text: str) -> str:
+    """Returns a host name or entity (`google.*`) of a rule in canonical form.
+
+    Raises:
+        RuleError: it is neither.
+    """
+    host = text.lower().removesuffix(".")
+    if _HOST.fullmatch(host):
+        return host
+    try:
+        if host.endswith(".*"):
+            return canonical_host(host[:-2]) + ".*"
+        return canonical_host(host)
+    except UrlError as error:
+        raise RuleError(f"not a host: {text[:100]!r}") from error
+
+
+def explicit_document(options: RuleOptions) -> bool:
+    """Tells whether the options name the page itself."""
+    return bool(options.types & DOCUMENT)

@@ -1,0 +1,213 @@
+"""Reads one line of an Adblock list (Adblock Plus, uBlock Origin, AdGuard; hosts files too).
+
+Nothing here raises for any text: a line is a rule, or something that is counted.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import quote
+
+from gatewayfilter.engine.adblock.options import RuleOptions, is_option_name, looks_like_options, read_options
+from gatewayfilter.engine.adblock.regex_guard import guard_regex
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
+from gatewayfilter.errors import RuleError, UrlError
+from gatewayfilter.urls import canonical_host
+
+MAX_LINE_LENGTH = 65_536
+
+
+class LineKind(Enum):
+    """What a line is."""
+
+    NETWORK = "network"
+    COSMETIC = "cosmetic"
+    COMMENT = "comment"
+    UNSUPPORTED = "unsupported"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """A line, read.
+
+    Attributes:
+        rules: the network rules; a hosts line may hold several.
+        note: for UNSUPPORTED the name of the modifier, for REJECTED why.
+    """
+
+    kind: LineKind
+    rules: tuple[NetworkRule, ...] = ()
+    note: str = ""
+
+
+_COMMENT = ParsedLine(LineKind.COMMENT)
+_COSMETIC = ParsedLine(LineKind.COSMETIC)
+
+_HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
+_HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
+_COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=[^\s#]|$)|#@\?#|#\?@#")
+_HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
+_SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
+_HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?")
+_OWN_NAMES = frozenset(
+    "localhost localhost.localdomain local broadcasthost 0.0.0.0 ip6-localhost ip6-loopback ip6-localnet ip6-mcastprefix "
+    "ip6-allnodes ip6-allrouters ip6-allhosts".split()  # noqa: SIM905  # a wall of quotes reads worse
+)
+
+
+def parse_line(line: str) -> ParsedLine:
+    """Reads a line; directives (`!#if`, `!#include`) are for directives.py, here they are comments."""
+    text = line.strip("\ufeff \t\r\n")
+    if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
+        return _COMMENT
+    if _HOST_RULE.fullmatch(text):  # nine lines out of ten
+        return ParsedLine(LineKind.NETWORK, (NetworkRule(text, types=ALL_TYPES),))
+    if text[0] == "#" and (len(text) == 1 or text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text)):
+        return _COMMENT
+    if _is_cosmetic(text):
+        return _COSMETIC
+    if text[0] == "#":
+        return _COMMENT
+    try:
+        if len(text) > MAX_LINE_LENGTH:
+            raise RuleError(f"the line is longer than {MAX_LINE_LENGTH} characters")
+        hosts = _HOSTS_LINE.fullmatch(text)
+        if hosts:
+            return _parse_hosts(hosts[1].split())
+        return _parse_network(text)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+
+
+def _is_cosmetic(text: str) -> bool:
+    if text.startswith(("@@", "|")):
+        return False
+    if "#" in text and (_COSMETIC_MARK.search(text) or _SCRIPT_RULE.match(text)):
+        return not (text[0] == "/" and looks_like_network_regex(text))
+    return "$$" in text or "$@$" in text if _HTML_MARK.match(text) else False
+
+
+def looks_like_network_regex(text: str) -> bool:
+    """Tells whether a line is a regular expression to its end, or up to its options."""
+    body, _ = split_options(text)
+    return len(body) > 2 and body[0] == "/" and body[-1] == "/"
+
+
+def _parse_hosts(names: list[str]) -> ParsedLine:
+    rules = []
+    for name in names:
+        if name.lower() in _OWN_NAMES:
+            continue
+        try:
+            rules.append(NetworkRule(f"||{canonical_host(name)}^", types=ALL_TYPES))
+        except UrlError as error:
+            raise RuleError(f"not a host: {name[:100]!r}") from error
+    return ParsedLine(LineKind.NETWORK, tuple(rules)) if rules else _COMMENT
+
+
+def split_options(text: str) -> tuple[str, str]:
+    """Splits a rule (without `@@`) into pattern and options, `""` without any.
+
+    The first `$` counts that is followed by the name of a known option; behind a regular expression it must follow the
+    closing slash. A last `$` with something that has the form of options counts too, so that an option nobody knows
+    rejects the rule rather than becoming part of its pattern.
+    """
+    is_regex = text.startswith("/")
+    position = text.find("$")
+    while position >= 0:
+        if is_option_name(text[position + 1 :].lstrip()) and text[position - 1 : position] != "\\":
+            before = text[:position]
+            if not is_regex or (before.endswith("/") and len(before) > 2) or not _regex_end(text):
+                return before, text[position + 1 :]
+        position = text.find("$", position + 1)
+    last = text.rfind("$")
+    if last >= 0 and not (is_regex and text.endswith("/")) and text[last - 1 : last] != "\\" and looks_like_options(text[last + 1 :]):
+        return text[:last], text[last + 1 :]
+    return text, ""
+
+
+def _regex_end(text: str) -> bool:
+    return text.endswith("/") or "/$" in text[1:]
+
+
+def _parse_network(text: str) -> ParsedLine:
+    exception = text.startswith("@@")
+    pattern, option_text = split_options(text[2:] if exception else text)
+    options = read_options(option_text) if option_text else RuleOptions()
+    if options.redirect and exception:
+        return ParsedLine(LineKind.UNSUPPORTED, note="redirect")
+    if options.unsupported:
+        return ParsedLine(LineKind.UNSUPPORTED, note=options.unsupported)
+    types = options.effective_types
+    if not types:
+        raise RuleError("the options exclude every type")
+    pattern = read_pattern(pattern.strip(), match_case=options.match_case)
+    if not options.names_types and _speaks_of_pages(pattern, options, exception=exception):
+        types |= DOCUMENT
+    rule = NetworkRule(
+        pattern=pattern,
+        exception=exception,
+        important=options.important,
+        match_case=options.match_case,
+        badfilter=options.badfilter,
+        types=types,
+        party=options.party,
+        conditions=options.effective_conditions if options.conditions else NO_CONDITIONS,
+    )
+    if not pattern.strip("*|^") and not (options.names_types or options.party or options.conditions):
+        raise RuleError("the rule would match every request")
+    return ParsedLine(LineKind.NETWORK, (rule,))
+
+
+def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> bool:
+    """Tells whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
+    if exception:
+        return True
+    return not options.party and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
+
+
+def is_host_pattern(pattern: str) -> bool:
+    """Tells whether a pattern is `||host^` with nothing else in it."""
+    match = _HOST_ANCHORED.match(pattern)
+    return match is not None and match.end() == len(pattern) - 1 and pattern[-1] == "^"
+
+
+def read_pattern(text: str, *, match_case: bool) -> str:
+    """Returns a pattern in canonical form: lower case unless `match_case`, ASCII, no needless wildcards.
+
+    Raises:
+        RuleError: it cannot be a pattern.
+    """
+    if len(text) > 2 and text[0] == "/" and text[-1] == "/":
+        guard_regex(text[1:-1], match_case=match_case)
+        return text
+    if any(character.isspace() or ord(character) < 32 or character == "\x7f" for character in text):
+        raise RuleError("the pattern has a space or a control character in it")
+    if text.startswith("|||"):
+        raise RuleError("the pattern begins with '|||'")
+    if not text.isascii():
+        text = _to_ascii(text)
+    if not match_case:
+        text = text.lower()
+    elif text.startswith("||"):
+        host = _HOST_ANCHORED.match(text)
+        text = host[0].lower() + text[host.end() :] if host else text
+    if "**" in text:
+        text = re.sub(r"\*+", "*", text)
+    if text.startswith("*") and len(text) > 1 and not text.startswith(("*/", "*|")):
+        text = text[1:]
+    if text.endswith("*") and len(text) > 2 and not (text[0] == "/" and text[-2] == "/"):
+        text = text[:-1]
+    return text or "*"
+
+
+def _to_ascii(text: str) -> str:
+    """Returns the pattern as it stands in canonical URLs: IDNA in the host behind `||`, UTF-8 and percent signs elsewhere."""
+    host = _HOST_ANCHORED.match(text)
+    if host and not host[1].isascii():
+        try:
+            text = f"||{canonical_host(host[1])}{text[host.end() :]}"
+        except UrlError as error:
+            raise RuleError(f"not a host: {host[1][:100]!r}") from error
+    return quote(text, safe="".join(chr(code) for code in range(33, 127)), errors="replace")

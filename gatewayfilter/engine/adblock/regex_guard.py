@@ -1,0 +1,280 @@
+"""Regular expressions of filter lists, made safe: their cost is known before they run.
+
+The standard library's `re` backtracks. An expression is therefore judged first: wherever it may go on in two ways with the
+same character (a repetition whose body and what follows it overlap), one more power of the URL's length is added to its
+cost, and inside an unbounded repetition the cost is exponential, which is refused. What is left runs only on URLs so
+short that it ends within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions").
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import takewhile
+
+from gatewayfilter.engine.adblock.regex_syntax import EVERY, UPPER_CASE, Assertion, Chars, Choice, Node, Repeat, Sequence, parse_regex
+from gatewayfilter.errors import RuleError
+from gatewayfilter.urls import MAX_URL_LENGTH
+
+STEP_BUDGET = 4_000_000
+"""Steps of the backtracking matcher that one expression may take on one URL: some tens of milliseconds at the very worst."""
+
+MIN_URL_LENGTH = 250
+"""An expression that is only affordable on URLs shorter than this is refused."""
+
+_WIDE = 50
+"""A bounded repetition with this much play is as costly as one without a bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedRegex:
+    """An expression that is safe to run on URLs up to `max_length` characters.
+
+    Attributes:
+        text: the same language in the syntax of `re`; in lower case unless `match_case` holds.
+        literals: lower-case runs that every match contains.
+    """
+
+    text: str
+    max_length: int
+    match_case: bool
+    literals: tuple[str, ...]
+
+    def compile(self) -> re.Pattern[str]:
+        """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
+        return re.compile(self.text, re.ASCII)
+
+
+def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
+    """Judges and translates an expression of a filter list (without its slashes).
+
+    Raises:
+        RuleError: it is not valid, uses what is not supported, or costs too much.
+    """
+    tree = parse_regex(text, match_case=match_case)
+    cost = _Cost()
+    cost.visit(tree, follow=0, in_loop=False)
+    degree = max(1, cost.degree)
+    if cost.loops and not _is_anchored(tree) and _first(tree) & cost.loop_characters:
+        degree = cost.degree + 1
+    max_length = min(MAX_URL_LENGTH, int((STEP_BUDGET / cost.factor) ** (1 / degree)))
+    if max_length < MIN_URL_LENGTH:
+        raise RuleError("the regular expression is too costly")
+    runs: list[str] = []
+    _collect_literals(tree, runs)
+    guarded = GuardedRegex(_emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, tuple(run for run in runs if run))
+    try:
+        guarded.compile()
+    except (re.error, RecursionError, OverflowError) as error:
+        raise RuleError(f"the regular expression is not supported: {error}") from error
+    return guarded
+
+
+def _nullable(node: Node) -> bool:
+    match node:
+        case Chars():
+            return False
+        case Assertion():
+            return True
+        case Sequence(parts):
+            return all(_nullable(part) for part in parts)
+        case Choice(branches):
+            return any(_nullable(branch) for branch in branches)
+        case Repeat(body, low):
+            return low == 0 or _nullable(body)
+
+
+def _first(node: Node) -> int:
+    """Returns the characters that a match can begin with."""
+    match node:
+        case Chars(members):
+            return members
+        case Assertion():
+            return 0
+        case Sequence(parts):
+            found = 0
+            for part in parts:
+                found |= _first(part)
+                if not _nullable(part):
+                    break
+            return found
+        case Choice(branches):
+            found = 0
+            for branch in branches:
+                found |= _first(branch)
+            return found
+        case Repeat(body):
+            return _first(body)
+
+
+def _prefix(node: Node) -> tuple[int, ...]:
+    """Returns the sets of the characters that every match begins with, one by one, as far as they are fixed."""
+    parts = node.parts if isinstance(node, Sequence) else (node,)
+    return tuple(part.members for part in takewhile(lambda part: isinstance(part, Chars), parts) if isinstance(part, Chars))
+
+
+class _Cost:
+    """Walks a tree and counts where a backtracking matcher has a choice.
+
+    Attributes:
+        degree: power of the URL's length.
+        factor: constant that stands before it.
+        loops: whether there is any repetition without a (small) bound.
+        loop_characters: characters that such repetitions run over.
+    """
+
+    def __init__(self) -> None:
+        self.degree = 0
+        self.factor = 1
+        self.loops = False
+        self.loop_characters = 0
+
+    def visit(self, node: Node, follow: int, *, in_loop: bool) -> None:
+        """Adds the cost of a part that is followed by one of the characters `follow`."""
+        match node:
+            case Chars() | Assertion(body=None):
+                pass
+            case Assertion(_, body):
+                self.visit(body, 0, in_loop=in_loop)
+            case Sequence(parts):
+                for part in reversed(parts):
+                    self.visit(part, follow, in_loop=in_loop)
+                    follow = _first(part) | (follow if _nullable(part) else 0)
+            case Choice(branches):
+                self._visit_choice(branches, follow, in_loop=in_loop)
+            case Repeat():
+                self._visit_repeat(node, follow, in_loop=in_loop)
+
+    def _visit_choice(self, branches: tuple[Node, ...], follow: int, *, in_loop: bool) -> None:
+        seen: list[tuple[int, ...]] = []
+        alike = 1
+        for branch in branches:
+            prefix = _prefix(branch)
+            alike += any(all(own & other for own, other in zip(prefix, earlier, strict=False)) for earlier in seen)
+            seen.append(prefix)
+            self.visit(branch, follow, in_loop=in_loop)
+        self._multiply(alike, in_loop=in_loop)
+
+    def _multiply(self, ways: int, *, in_loop: bool) -> None:
+        if ways > 1 and in_loop:
+            raise RuleError("the regular expression can take exponential time")
+        self.factor *= ways
+        if self.factor > STEP_BUDGET:
+            raise RuleError("the regular expression is too costly")
+
+    def _visit_repeat(self, node: Repeat, follow: int, *, in_loop: bool) -> None:
+        body, low, high = node.body, node.low, node.high
+        first = _first(body)
+        wide = high is None or high - low >= _WIDE
+        if wide:
+            self.loops = True
+            self.loop_characters |= _all_characters(body)
+        if high != low and first & follow:
+            self._multiply(2 if high is None else high - low + 1, in_loop=in_loop)
+            self.degree += wide
+        repeats = high is None or high > 1
+        if repeats and not isinstance(body, Chars):
+            if _nullable(body) and high != low:
+                raise RuleError("the regular expression can take exponential time")
+            self.visit(body, first | follow, in_loop=True)
+        else:
+            self.visit(body, follow, in_loop=in_loop)
+
+
+def _all_characters(node: Node) -> int:
+    match node:
+        case Chars(members):
+            return members
+        case Assertion():
+            return 0
+        case Sequence(parts) | Choice(parts):
+            found = 0
+            for part in parts:
+                found |= _all_characters(part)
+            return found
+        case Repeat(body):
+            return _all_characters(body)
+
+
+def _is_anchored(node: Node) -> bool:
+    match node:
+        case Assertion(text):
+            return text == "^"
+        case Sequence(parts):
+            return bool(parts) and _is_anchored(parts[0])
+        case Choice(branches):
+            return all(_is_anchored(branch) for branch in branches)
+        case _:
+            return False
+
+
+def _collect_literals(node: Node, runs: list[str]) -> None:
+    """Appends the lower-case runs that every match contains; the last item of `runs` is the run that may still grow."""
+    match node:
+        case Chars(members):
+            letter = _letter(members)
+            if letter and runs:
+                runs[-1] += letter
+            else:
+                runs.append(letter)
+        case Sequence(parts):
+            for part in parts:
+                _collect_literals(part, runs)
+        case Repeat(body, low) if low:
+            runs.append("")
+            _collect_literals(body, runs)
+            runs.append("")
+        case Choice() | Repeat():
+            runs.append("")
+        case Assertion():
+            pass
+
+
+def _letter(members: int) -> str:
+    """Returns the one lower-case character that the set stands for, "" when there are several."""
+    if members.bit_count() == 1:
+        return chr(members.bit_length() - 1).lower()
+    if members.bit_count() == 2:
+        letter = chr(members.bit_length() - 1)
+        if letter.isalpha() and members >> ord(letter.upper()) & 1:
+            return letter
+    return ""
+
+
+def _emit(node: Node, alphabet: int) -> str:
+    match node:
+        case Chars(members):
+            return _emit_set(members, alphabet)
+        case Assertion(text, None):
+            return r"\Z" if text == "$" else text
+        case Assertion(text, body) if body is not None:
+            return f"{text}{_emit(body, alphabet)})"
+        case Sequence(parts):
+            return "".join(f"(?:{_emit(part, alphabet)})" if isinstance(part, Choice) else _emit(part, alphabet) for part in parts)
+        case Choice(branches):
+            return "|".join(_emit(branch, alphabet) for branch in branches)
+        case Repeat(body, low, high, lazy):
+            inner = _emit(body, alphabet) if isinstance(body, Chars) else f"(?:{_emit(body, alphabet)})"
+            marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+            mark = marks.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+            return inner + mark + ("?" if lazy else "")
+    raise AssertionError(node)
+
+
+def _emit_set(members: int, alphabet: int) -> str:
+    left = members & alphabet
+    if left.bit_count() == 1:
+        return re.escape(chr(left.bit_length() - 1))
+    if not left:
+        return r"[^\x00-\x7f]"
+    negated = members.bit_count() > 64 and members != EVERY
+    if negated:
+        left = EVERY & ~members
+    elif members == EVERY:
+        left = EVERY
+    ranges: list[str] = []
+    while left:
+        low = (left & -left).bit_length() - 1
+        run = left >> low
+        width = (~run & (run + 1)).bit_length() - 1
+        ranges.append(f"\\x{low:02x}" if width == 1 else f"\\x{low:02x}-\\x{low + width - 1:02x}")
+        left &= ~(((1 << width) - 1) << low)
+    return f"[{'^' if negated else ''}{''.join(ranges)}]"

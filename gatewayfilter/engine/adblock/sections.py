@@ -1,0 +1,98 @@
+"""The compiled form as a file of numbered sections: bytes and arrays of unsigned 32-bit numbers, read in place.
+
+Layout, little-endian: magic (8 bytes) · number of sections (uint32) · length of each section in bytes (uint32) · the sections,
+each padded to 4 bytes. The snapshot that carries it has the checksum; here only what would be read past its end is refused.
+"""
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+
+from gatewayfilter.errors import SnapshotError
+
+MAGIC = b"GFADB\x00\x00\x01"
+_COUNT = struct.Struct("<I")
+_MAX_SECTIONS = 1_000
+
+
+def pack_numbers(numbers: Iterable[int]) -> bytes:
+    """Returns numbers below 2³² as a section."""
+    packed = array("I", numbers)
+    if sys.byteorder != "little":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def pack_names(names: Iterable[str]) -> bytes:
+    """Returns names without line breaks as a section."""
+    return "\n".join(names).encode()
+
+
+def pack_sections(sections: Sequence[bytes]) -> bytes:
+    """Returns the compiled form."""
+    head = MAGIC + _COUNT.pack(len(sections)) + pack_numbers(len(section) for section in sections)
+    return head + b"".join(section + bytes(-len(section) % 4) for section in sections)
+
+
+class SectionReader:
+    """Hands out the sections in the order in which they were packed, without copying them.
+
+    Raises:
+        SnapshotError: this is no compiled form of this version, or it is cut off.
+    """
+
+    def __init__(self, blob: memoryview) -> None:
+        start = len(MAGIC) + _COUNT.size
+        if len(blob) < start or bytes(blob[: len(MAGIC)]) != MAGIC:
+            raise SnapshotError("the compiled Adblock rules are of another version")
+        (count,) = _COUNT.unpack_from(blob, len(MAGIC))
+        if count > _MAX_SECTIONS or len(blob) < start + 4 * count:
+            raise SnapshotError("the compiled Adblock rules are damaged")
+        lengths = struct.unpack_from(f"<{count}I", blob, start)
+        position = start + 4 * count
+        self._sections: list[memoryview] = []
+        for length in lengths:
+            if position + length > len(blob):
+                raise SnapshotError("the compiled Adblock rules are cut off")
+            self._sections.append(blob[position : position + length])
+            position += length + -length % 4
+        self._next = 0
+
+    def raw(self) -> memoryview:
+        """Returns the next section as bytes.
+
+        Raises:
+            SnapshotError: there is none left.
+        """
+        if self._next >= len(self._sections):
+            raise SnapshotError("the compiled Adblock rules are cut off")
+        self._next += 1
+        return self._sections[self._next - 1]
+
+    def numbers(self) -> Sequence[int]:
+        """Returns the next section as numbers.
+
+        Raises:
+            SnapshotError: it holds none, or there is no section left.
+        """
+        section = self.raw()
+        if len(section) % 4:
+            raise SnapshotError("the compiled Adblock rules are damaged")
+        if sys.byteorder == "little":
+            return section.cast("I")
+        swapped = array("I", bytes(section))
+        swapped.byteswap()
+        return swapped
+
+    def names(self) -> list[str]:
+        """Returns the next section as names.
+
+        Raises:
+            SnapshotError: it holds none, or there is no section left.
+        """
+        try:
+            text = str(self.raw(), "utf-8")
+        except UnicodeDecodeError as error:
+            raise SnapshotError("the compiled Adblock rules are damaged") from error
+        return text.split("\n") if text else []
