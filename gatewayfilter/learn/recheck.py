@@ -1,0 +1,23 @@
+"""What becomes of learned entries whose time is over."""
+
+from gatewayfilter.interfaces import ListStore, Offer, Priority
+from gatewayfilter.model import ListAction
+
+
+def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offer]:
+    """Takes expired entries off the lists, through the change feed, and returns the blocked pages, to be looked at again.
+
+    A harmless page is not offered: the next visit makes it unknown and brings it to the frontier by itself. So does, should
+    this process die before the offers are in the frontier, the next visit to a blocked one.
+
+    Args:
+        lists: where the entries are.
+        now: Unix seconds.
+        limit: most entries taken; call again for more.
+
+    Raises:
+        StoreError: the lists could not be read or written.
+    """
+    expired = lists.expired_learned(now, limit)
+    lists.remove_learned([entry.key for entry in expired])
+    return [Offer(entry.url, Priority.RECHECK) for entry in expired if entry.action is ListAction.BLOCK]

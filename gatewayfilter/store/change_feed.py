@@ -1,0 +1,66 @@
+"""The change feed: what changed in people's rules and learned entries, in order, for the workers' overlays."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.store.database import Database
+from gatewayfilter.store.schema import LIST_CHANGES
+
+_PERSON_FIELDS = tuple(field.name for field in fields(PersonRule))
+_LEARNED_FIELDS = tuple(field.name for field in fields(LearnedEntry))
+_PERSON_KINDS = frozenset({ChangeKind.PERSON_ADDED, ChangeKind.PERSON_REMOVED})
+
+_COLUMNS = LIST_CHANGES.c
+_READ = (
+    select(_COLUMNS.seq, _COLUMNS.kind, _COLUMNS.payload)
+    .where(_COLUMNS.seq > bindparam("after"))
+    .order_by(_COLUMNS.seq)
+    .limit(bindparam("most"))
+)
+_LAST = select(func.max(_COLUMNS.seq))
+_INSERT = insert(LIST_CHANGES)
+
+
+class SqlChangeFeed:
+    """Implements `interfaces.ChangeFeed`.
+
+    Steps are numbered in the order of their commits (`Area.LISTS` lets one writer in at a time), numbers may be left out but
+    are never used twice. The newest step is never compacted away, so `last_seq` does not go back.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last_seq(self) -> int:
+        """Returns the newest sequence number, 0 for none."""
+        with self._database.read() as connection:
+            return connection.scalar(_LAST) or 0
+
+    def read(self, after: int, limit: int = 1000) -> list[Change]:
+        """Returns the changes with `seq > after`, in order. Polled by every worker: one look at the end of an index."""
+        with self._database.read() as connection:
+            rows = connection.execute(_READ, {"after": after, "most": limit}).all()
+        return [_change(seq, ChangeKind(kind), payload) for seq, kind, payload in rows]
+
+
+def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, PersonRule | LearnedEntry]]) -> None:
+    """Adds steps to the feed, in the transaction of the change that they tell of (`Area.LISTS`)."""
+    rows = [{"kind": kind.value, "payload": _payload(entry)} for kind, entry in changes]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def _payload(entry: PersonRule | LearnedEntry) -> dict[str, object]:
+    names = _PERSON_FIELDS if isinstance(entry, PersonRule) else _LEARNED_FIELDS
+    return {name: getattr(entry, name) for name in names}
+
+
+def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
+    action = ListAction(payload["action"])
+    if kind in _PERSON_KINDS:
+        return Change(seq, kind, person=PersonRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"])}))
+    return Change(seq, kind, learned=LearnedEntry(**{**payload, "action": action}))

@@ -1,0 +1,146 @@
+"""One database, shared by threads and processes: connections, short reads, and writes that take turns."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import IntEnum
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.store.faults import DATABASE_FAULTS, sentence_of
+
+BUSY_TIMEOUT_S = 5.0
+_WAL_LIMIT_BYTES = 64_000_000
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",  # readers and the one writer do not wait for each other; stays with the file
+    "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
+    "PRAGMA foreign_keys = ON",
+    f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}",
+)
+
+
+class Area(IntEnum):
+    """What a write is about. Within one area no two writes run at the same time, in whatever process.
+
+    In SQLite that holds for the whole file (BEGIN IMMEDIATE). In PostgreSQL each area has an advisory lock that is held until
+    the commit, so that a reader never sees feed step 12 before step 11, and a URL is leased to one crawler only.
+    """
+
+    SCHEMA = 0x6766_0000
+    LISTS = 0x6766_0001
+    FRONTIER = 0x6766_0002
+    LOG = 0x6766_0003
+    VERDICTS = 0x6766_0004
+
+
+class Database:
+    """A database by its SQLAlchemy URL.
+
+    Threads may share one; processes each make their own, after a fork too.
+
+    Attributes:
+        name: how sentences call it: the file's path, or the URL without its password.
+        path: the file of a SQLite database, else `None`.
+    """
+
+    def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self.path = Path(url.database).absolute() if url.get_backend_name() == "sqlite" and url.database else None
+        self.name = str(self.path) if self.path else url.render_as_string(hide_password=True)
+        # Threads queue here, in order, and not in SQLite's busy handler, which sleeps up to 100 ms at a time.
+        self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
+        self._engine = _file_engine(url, busy_timeout_s) if self.path else _server_engine(url)
+
+    @classmethod
+    def from_url(cls, text: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
+        """Returns the database with this SQLAlchemy URL; nothing is opened yet.
+
+        Raises:
+            StoreError: not a URL, not SQLite in a file or PostgreSQL, or its driver is not installed.
+        """
+        try:
+            url = make_url(text)
+            backend = url.get_backend_name()
+            if backend not in {"sqlite", "postgresql"}:
+                raise StoreError(f"{backend} is not supported: use sqlite:///FILE or postgresql+psycopg://…")
+            if backend == "sqlite" and url.database in {None, "", ":memory:"}:
+                raise StoreError("a database in memory cannot be shared by processes: use sqlite:///FILE")
+            return cls(url, busy_timeout_s=busy_timeout_s)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise StoreError("store.url is not the URL of a database: use sqlite:///FILE or postgresql+psycopg://…") from error
+        except ModuleNotFoundError as error:
+            raise StoreError(f"store.url needs the Python package {error.name}, which is not installed") from error
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Gives a connection for reading; a row that another process commits meanwhile may be seen by the next statement.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._faults_told(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, area: Area) -> Iterator[Connection]:
+        """Gives a connection in a transaction that holds the area's lock and is committed at the end. Keep it short.
+
+        Raises:
+            StoreError: the database refuses, or the lock was not to be had in time. Nothing was written.
+        """
+        with self._faults_told(), self._turn, self._engine.connect() as connection:
+            if self.path:
+                # Begun as a writer: a read that turns into a write could not wait for its turn and would fail at once.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            elif area is not Area.LOG:  # its rows depend on no others
+                connection.execute(select(func.pg_advisory_xact_lock(int(area))))
+            yield connection
+            connection.commit()
+
+    def make_file(self) -> None:
+        """Makes an empty SQLite file with mode 0600, when there is none; SQLite gives its side files the same mode.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        if self.path is None or self.path.exists():
+            return
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return  # another process was faster
+        except OSError as error:
+            raise StoreError(f"the database {self.name} cannot be made: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except DATABASE_FAULTS as error:
+            raise StoreError(sentence_of(error, self.name)) from error
+
+
+def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
+    # isolation_level None: the driver begins no transaction of its own, `write` does.
+    options = {"isolation_level": None, "timeout": busy_timeout_s}
+    engine = create_engine(url, connect_args=options, pool_size=4, max_overflow=32)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+
+    return engine
+
+
+def _server_engine(url: URL) -> Engine:
+    return create_engine(url, pool_size=4, max_overflow=32, pool_pre_ping=True)

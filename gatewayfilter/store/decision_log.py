@@ -1,0 +1,83 @@
+"""The log of decisions: appended in batches, read from its end, cut from its beginning."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import fields
+
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select
+
+from gatewayfilter.model import LogRecord
+from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.schema import DECISIONS
+
+_PURGE_CHUNK = 5000
+"""Rows deleted in one transaction: some 30 ms in which no other process can write."""
+_PURGE_PAUSE_S = 0.01
+
+_FIELDS = tuple(field.name for field in fields(LogRecord))
+_COLUMNS = DECISIONS.c
+_INSERT = insert(DECISIONS)
+_TAIL = (
+    select(_COLUMNS.id, *(_COLUMNS[name] for name in _FIELDS))
+    .where(_COLUMNS.id > bindparam("after"))
+    .order_by(_COLUMNS.id.desc())
+    .limit(bindparam("most"))
+)
+_COUNT = select(func.count()).select_from(DECISIONS)
+_OLD = select(_COLUMNS.id).where(_COLUMNS.at < bindparam("before")).limit(bindparam("most"))
+_FIRST = select(_COLUMNS.id).order_by(_COLUMNS.id).limit(bindparam("most"))
+
+
+class SqlDecisionLog:
+    """Implements `interfaces.DecisionLog`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        """Appends a batch, in one transaction. Characters that no database takes are replaced by `?`."""
+        if not records:
+            return
+        rows = [{name: _storable(getattr(record, name)) for name in _FIELDS} for record in records]
+        with self._database.write(Area.LOG) as connection:
+            connection.execute(_INSERT, rows)
+
+    def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
+        """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
+        with self._database.read() as connection:
+            rows = connection.execute(_TAIL, {"after": after, "most": limit}).all()
+        return [(row[0], LogRecord(*row[1:])) for row in reversed(rows)]
+
+    def purge(self, before: float, keep: int | None = None) -> int:
+        """Removes records older than `before` (Unix seconds), and all but the newest `keep`. Returns how many.
+
+        Works in short transactions with pauses between them, so that others can write meanwhile.
+        """
+        removed = self._remove(_COLUMNS.id.in_(_OLD), {"before": before}, None)
+        if keep is not None:
+            with self._database.read() as connection:
+                surplus = (connection.scalar(_COUNT) or 0) - keep
+            removed += self._remove(_COLUMNS.id.in_(_FIRST), {}, max(surplus, 0))
+        return removed
+
+    def _remove(self, which: ColumnElement[bool], values: dict[str, float], at_most: int | None) -> int:
+        """Deletes in chunks until a chunk is not full, or `at_most` are gone."""
+        statement = delete(DECISIONS).where(which)
+        removed = 0
+        while True:
+            most = _PURGE_CHUNK if at_most is None else min(_PURGE_CHUNK, at_most - removed)
+            if most <= 0:
+                return removed
+            with self._database.write(Area.LOG) as connection:
+                count = connection.execute(statement, {**values, "most": most}).rowcount
+            removed += count
+            if count < most:
+                return removed
+            time.sleep(_PURGE_PAUSE_S)
+
+
+def _storable(value: object) -> object:
+    """Clients choose what stands in a request; one that cannot be stored must not cost the whole batch."""
+    if isinstance(value, str) and (not value.isascii() or "\0" in value):
+        return value.encode(errors="replace").decode().replace("\0", "?")
+    return value

@@ -1,0 +1,98 @@
+"""The tables as this version of the program knows them; `migrations/` brings any older database here.
+
+URLs and list keys have no length limit, so rows are identified by the MD5 of their text: indexes stay small and no
+PostgreSQL index row grows too long. Times are Unix seconds.
+"""
+
+from sqlalchemy import JSON, BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+HEAD = "0001"
+"""The migration that makes this schema."""
+
+_SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
+
+METADATA = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
+
+PERSON_RULES = Table(
+    "person_rules",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("identity", LargeBinary(16), nullable=False),  # MD5 of kind, group and pattern
+    Column("action", String(8), nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("pattern", Text, nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("expires_at", Double),
+    Index("ix_person_rules_identity", "identity", unique=True),
+    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another rule
+)
+
+LEARNED_ENTRIES = Table(
+    "learned_entries",
+    METADATA,
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of key, as the snapshot's tables hold it
+    Column("key", Text, nullable=False),
+    Column("action", String(8), nullable=False),
+    Column("category", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Index("ix_learned_entries_expires_at", "expires_at"),
+)
+
+LIST_CHANGES = Table(
+    "list_changes",
+    METADATA,
+    Column("seq", _SERIAL, primary_key=True, autoincrement=True),
+    Column("kind", String(16), nullable=False),
+    Column("payload", JSON, nullable=False),
+    sqlite_autoincrement=True,  # a sequence number is never used twice
+)
+
+FRONTIER = Table(
+    "frontier",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),  # in order of arrival
+    Column("digest", LargeBinary(16), nullable=False),  # MD5 of url
+    Column("url", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("not_before", Double, nullable=False),  # as it was offered or put back
+    Column("due_at", Double, nullable=False),  # waiting: lease from then on; leased, resting: until then; dead: since then
+    Column("attempts", Integer, nullable=False),
+    Column("token", String(32), nullable=False),
+    Column("error", Text, nullable=False),
+    Index("ix_frontier_digest", "digest", unique=True),
+    Index("ix_frontier_state_priority_due_at", "state", "priority", "due_at"),
+)
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("at", Double, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("resource_type", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("source_list", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("elapsed_us", Integer, nullable=False),
+    Index("ix_decisions_at", "at"),
+    sqlite_autoincrement=True,  # `log tail` goes on after the last id it saw
+)
+
+PAGE_VERDICTS = Table(
+    "page_verdicts",
+    METADATA,
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of url
+    Column("url", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("judged_at", Double, nullable=False),
+    Column("classification", JSON, nullable=False),
+)

@@ -1,0 +1,54 @@
+"""The store: one database and its repositories."""
+
+from typing import Self
+
+from gatewayfilter.store.change_feed import SqlChangeFeed
+from gatewayfilter.store.database import BUSY_TIMEOUT_S, Database
+from gatewayfilter.store.decision_log import SqlDecisionLog
+from gatewayfilter.store.frontier import SqlFrontier
+from gatewayfilter.store.list_store import SqlListStore
+from gatewayfilter.store.page_verdicts import SqlVerdictStore
+from gatewayfilter.store.schema_version import bring_to_head
+
+
+class Store:
+    """Everything that is small and changes. Threads may share one store; each process opens its own.
+
+    Attributes:
+        lists: people's rules and learned entries.
+        feed: what changed in them.
+        frontier: URLs to crawl.
+        log: decisions.
+        verdicts: what the classifier said.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.lists = SqlListStore(database)
+        self.feed = SqlChangeFeed(database)
+        self.frontier = SqlFrontier(database)
+        self.log = SqlDecisionLog(database)
+        self.verdicts = SqlVerdictStore(database)
+
+    @classmethod
+    def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
+        """Opens the database with this SQLAlchemy URL, made or migrated when needed.
+
+        Args:
+            url: `sqlite:///FILE` or `postgresql+psycopg://…`.
+            busy_timeout_s: how long a SQLite write waits for another process.
+
+        Raises:
+            StoreError: it cannot be opened, is damaged, is another program's, or has a newer schema than this program knows.
+        """
+        database = Database.from_url(url, busy_timeout_s=busy_timeout_s)
+        try:
+            bring_to_head(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._database.close()
