@@ -74,7 +74,7 @@ def export(invocation: Invocation, *, form: CaFormat, output: Path | None) -> No
     if output is None or str(output) == "-":
         if form != "pem" and sys.stdout.isatty():
             raise StartupError(f"the {form} form is binary: name a file with --output")
-        click.get_binary_stream("stdout").write(content)
+        sys.stdout.buffer.write(content)
         return
     try:
         output.write_bytes(content)
