@@ -1,0 +1,14 @@
+"""From a URL that nobody knows to a page that can be judged: the queue's worker, the fetcher and its safeguards.
+
+The way of one URL: `worker` leases it from the frontier · `url_policy` says whether it may be fetched at all · `robots` and
+`politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded
+by `content_encoding` · `visit` hands it to the sink (classifier and lists) · `links` of a harmful page pass `seen` into the
+frontier.
+"""
+
+from gatewayfilter.crawl.seen import SeenFilter
+from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.crawl.visit import CrawlOutcome
+from gatewayfilter.crawl.worker import CrawlWorker
+
+__all__ = ["CrawlOutcome", "CrawlWorker", "SeenFilter", "may_crawl"]

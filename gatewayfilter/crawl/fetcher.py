@@ -1,0 +1,216 @@
+"""Fetches one page: safely, politely and within limits, whatever the origin does."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.content_encoding import ACCEPTED, BodyDecoder
+from gatewayfilter.crawl.fetch_errors import BadAnswerError, RefusedError, UnreachableError
+from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.resolver import PooledResolver
+from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.errors import ConfigError, FetchError, ForbiddenAddressError, UrlError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.urls import Url
+
+FIRST_BYTE_S = 5.0
+MAX_HEADER_LINE = 32_768
+"""Content security policies of 10 KB and more are seen in the wild; aiohttp's own bound on the number of lines adds to it."""
+PATIENCE_S = 5.0
+_READ_BYTES = 16_384
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
+
+type Permit = Callable[[Url], Awaitable[None]]
+"""Asked before each hop; raises `FetchError` where the fetcher must not go."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    truncated: bool
+
+    def redirect(self) -> str:
+        """Where it sends us, `""` when it is an answer."""
+        return self.headers.get("location", "") if self.status in _REDIRECTS else ""
+
+
+class Fetcher:
+    """Fetches pages over one pool of connections. An asynchronous context manager.
+
+    It uses no proxy, not even one from the environment, keeps no cookies and sends no Referer.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read.
+    """
+
+    def __init__(self, settings: CrawlSettings, politeness: Politeness) -> None:
+        self._settings = settings
+        self._politeness = politeness
+        self._guard = AddressGuard(settings)
+        self._tls = _tls_context(settings)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(
+            limit=0,  # politeness and the worker's concurrency bound the connections
+            ssl=self._tls,
+            resolver=PooledResolver(),
+            socket_factory=self._guard.socket_factory,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=MAX_HEADER_LINE,
+            max_field_size=MAX_HEADER_LINE,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # each hop has its own budget
+            headers={
+                "User-Agent": self._settings.user_agent,
+                "Accept": "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+                "Accept-Encoding": ACCEPTED,
+            },
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def fetch(
+        self,
+        url: Url,
+        *,
+        urgent: bool = False,
+        patience_s: float = PATIENCE_S,
+        permit: Permit | None = None,
+        max_bytes: int = 0,
+        any_type: bool = False,
+    ) -> Page:
+        """Fetches a page, following redirects; each hop passes the policy, `permit`, the host's turn and the guard anew.
+
+        Args:
+            url: what to fetch.
+            urgent: a person waits: goes ahead of the delay between requests to a host.
+            patience_s: longest wait for a host's turn.
+            permit: asked before each hop, e.g. robots.txt.
+            max_bytes: most decoded bytes, 0 for the setting's.
+            any_type: read the body whatever its type.
+
+        Returns:
+            The page. Its body is empty where the status is not 2xx or the type is not text.
+
+        Raises:
+            FetchError: of the kind that `fetch_errors` describes. Waits for turns aside, within `timeout_s`.
+        """
+        hop_url = url
+        seen = {url.text}
+        spent_s = 0.0
+        limit = max_bytes or self._settings.max_bytes
+        for _ in range(self._settings.max_redirects + 1):
+            if reason := may_crawl(hop_url, self._settings):
+                raise RefusedError(reason)
+            if permit is not None:
+                await permit(hop_url)
+            async with self._politeness.turn(hop_url.netloc, urgent=urgent, patience_s=patience_s):
+                started = time.monotonic()
+                hop = await self._hop(hop_url, self._settings.timeout_s - spent_s, limit, any_type=any_type)
+                spent_s += time.monotonic() - started
+            location = hop.redirect()
+            if not location:
+                return Page(url.text, hop_url.text, hop.status, hop.headers, hop.body, hop.truncated, round(spent_s * 1000))
+            hop_url = _redirected(hop_url, location)
+            if hop_url.text in seen:
+                raise BadAnswerError("the redirects go in a circle")
+            seen.add(hop_url.text)
+        raise BadAnswerError(f"more than {self._settings.max_redirects} redirects")
+
+    async def _hop(self, url: Url, budget_s: float, limit: int, *, any_type: bool) -> _Hop:
+        try:
+            async with asyncio.timeout(max(budget_s, 0.0)):
+                return await self._exchange(url, limit, any_type=any_type)
+        except TimeoutError as error:
+            raise UnreachableError(f"not answered within {self._settings.timeout_s:g} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _translated(error) from error
+
+    async def _exchange(self, url: Url, limit: int, *, any_type: bool) -> _Hop:
+        assert self._session is not None, "the fetcher is not open"
+        response = await self._answer(self._session, url)
+        try:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""))):
+                return _Hop(response.status, headers, b"", truncated=False)
+            decoder = BodyDecoder(headers.get("content-encoding", ""), limit)
+            async for data in response.content.iter_chunked(_READ_BYTES):
+                if not decoder.feed(data):
+                    break
+            return _Hop(response.status, headers, decoder.body, decoder.truncated)
+        finally:
+            response.release()  # closes the connection where the body was not read to its end
+
+    async def _answer(self, session: aiohttp.ClientSession, url: Url) -> aiohttp.ClientResponse:
+        first_byte_s = min(FIRST_BYTE_S, self._settings.timeout_s)
+        try:
+            async with asyncio.timeout(first_byte_s) as limit:
+                return await session.get(URL(url.text, encoded=True), allow_redirects=False)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise UnreachableError(f"no answer began within {first_byte_s:g} s") from error
+
+
+def _tls_context(settings: CrawlSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if settings.upstream_ca is not None:
+        try:
+            context.load_verify_locations(settings.upstream_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"crawl.upstream_ca: cannot read authorities from {settings.upstream_ca}") from error
+    return context
+
+
+def _is_text(content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type in _TEXT_TYPES or (media_type.startswith("application/") and media_type.endswith("+xml"))
+
+
+def _redirected(url: Url, location: str) -> Url:
+    try:
+        return resolve(url, location)
+    except UrlError as error:
+        raise BadAnswerError("redirected to what is not an http(s) URL") from error
+
+
+def _translated(error: Exception) -> FetchError:
+    """Returns our error for one of the client library's; it quotes nothing that an origin could have written."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return BadAnswerError("the server's certificate is not valid")
+        case aiohttp.ClientSSLError():
+            return BadAnswerError("no TLS connection could be agreed on")
+        case aiohttp.ClientConnectorDNSError():
+            return UnreachableError("the host name cannot be resolved")
+        case aiohttp.ClientConnectorError(os_error=ForbiddenSocketError() as refused):
+            return ForbiddenAddressError(str(refused))
+        case aiohttp.ClientConnectorError():
+            return UnreachableError(f"cannot connect: {error.os_error.strerror or 'unknown reason'}")
+        case aiohttp.ClientPayloadError():
+            return UnreachableError("the answer broke off")
+        case aiohttp.ClientResponseError() | ValueError():
+            return BadAnswerError("the answer is not valid HTTP")
+        case _:
+            return UnreachableError("the connection was lost")

@@ -1,0 +1,93 @@
+"""The links of a harmful page to its own site, which are looked at next."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from resiliparse.parse.html import HTMLTree
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.urls import Url, parse_url, registrable_domain
+
+SITE_LINKS_A_DAY = 500
+"""A site may make pages without end (calendars, random words): so many of its links are looked at in a day, no more."""
+MAX_SITES = 10_000
+MAX_ANCHORS = 5_000
+_DAY_S = 86_400.0
+_HTML = frozenset({"", "text/html", "application/xhtml+xml"})
+
+
+def out_links(page: Page, charset: str, settings: CrawlSettings) -> list[Url]:
+    """Returns the links of a page to pages of the same registrable domain that may be fetched, in order, each once.
+
+    Args:
+        page: a fetched page.
+        charset: how the classifier decoded it, `""` for UTF-8.
+        settings: `follow_links` bounds the number.
+    """
+    if page.content_type not in _HTML or not settings.follow_links:
+        return []
+    own = parse_url(page.final_url)
+    site = registrable_domain(own.host)
+    found: dict[str, Url] = {own.key: own, parse_url(page.url).key: own}
+    known = len(found)
+    for link in _anchors(_decoded(page.body, charset), own):
+        if registrable_domain(link.host) == site and link.key not in found and not may_crawl(link, settings):
+            found[link.key] = link
+            if len(found) - known >= settings.follow_links:
+                break
+    return list(found.values())[known:]
+
+
+def _anchors(text: str, own: Url) -> Iterator[Url]:
+    document = HTMLTree.parse(text).document
+    if document is None:
+        return
+    base = own
+    for element in document.get_elements_by_tag_name("base")[:1]:
+        base = _absolute(own, element.getattr("href") or "") or own
+    for element in document.get_elements_by_tag_name("a")[:MAX_ANCHORS]:
+        href = element.getattr("href")
+        link = _absolute(base, href) if href else None
+        if link is not None:
+            yield link
+
+
+def _absolute(base: Url, reference: str) -> Url | None:
+    try:
+        return resolve(base, reference)
+    except UrlError:
+        return None
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except LookupError:
+        return body.decode(errors="replace")
+
+
+class LinkBudget:
+    """How many links of each site may still be queued today. Knows at most `MAX_SITES`."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._sites: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def take(self, host: str) -> bool:
+        """Takes one link of the site that a host belongs to. Returns False when the day's are used up."""
+        site = registrable_domain(host)
+        now = self._clock()
+        since, used = self._sites.get(site, (now, 0))
+        if now - since >= _DAY_S:
+            since, used = now, 0
+        if used >= SITE_LINKS_A_DAY:
+            return False
+        self._sites[site] = (since, used + 1)
+        self._sites.move_to_end(site)
+        if len(self._sites) > MAX_SITES:
+            self._sites.popitem(last=False)
+        return True

@@ -1,0 +1,111 @@
+"""One look at one URL: fetch, judge, find links. Knows nothing of the queue."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.fetch_errors import UnreachableError
+from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.links import out_links
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.robots import Robots
+from gatewayfilter.interfaces import Page, PageSink, Priority
+from gatewayfilter.model import Classification
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import Url, parse_url
+
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers that say nothing of the page and may be another one later."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOutcome:
+    """What came of looking at one URL.
+
+    Attributes:
+        url: what was asked for, canonical where it could be read.
+        final_url: what answered, `""` when nothing did.
+        status: HTTP status, 0 without an answer.
+        classification: `None` for a page that is not classified or was not fetched.
+        error: why there is no classification, in one sentence; `""` without an error.
+        refused: we did not want to fetch it (policy, robots.txt, address), rather than could not.
+        elapsed_ms: fetching and judging, waits included.
+    """
+
+    url: str
+    final_url: str = ""
+    status: int = 0
+    classification: Classification | None = None
+    error: str = ""
+    refused: bool = False
+    elapsed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A page that was fetched and judged; `links` are those of a harmful one."""
+
+    page: Page
+    classification: Classification | None
+    links: tuple[Url, ...]
+
+
+class Visitor:
+    """Looks at URLs with an open fetcher.
+
+    Args:
+        judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        robots: Robots,
+        politeness: Politeness,
+        sink: PageSink,
+        judge: Executor,
+        settings: CrawlSettings,
+        counters: Counters,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._fetcher = fetcher
+        self._robots = robots
+        self._politeness = politeness
+        self._sink = sink
+        self._judge_thread = judge
+        self._settings = settings
+        self._counters = counters
+        self._clock = clock
+
+    async def look(self, url: Url, *, priority: int, patience_s: float) -> Look:
+        """Fetches and judges a URL.
+
+        Raises:
+            FetchError: it was refused or could not be fetched.
+            StoreError: the verdict could not be kept.
+        """
+
+        async def permit(hop: Url) -> None:
+            await self._robots.check(hop, self._fetcher, priority=priority, patience_s=patience_s)
+
+        urgent = priority <= Priority.VISIT
+        page = await self._fetcher.fetch(url, urgent=urgent, patience_s=patience_s, permit=permit)
+        self._counters.add("pages_fetched")
+        if page.status in _PASSING:
+            raise self._passing(page)
+        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._judge, page)
+
+    def _judge(self, page: Page) -> Look:
+        classification = self._sink.page(page)
+        if classification is None or not classification.harmful:
+            return Look(page, classification, ())
+        return Look(page, classification, tuple(out_links(page, classification.charset, self._settings)))
+
+    def _passing(self, page: Page) -> UnreachableError:
+        wait_s = 0.0
+        if page.status == 429 or (page.status == 503 and "retry-after" in page.headers):
+            wait_s = self._politeness.asked_to_wait(parse_url(page.final_url).netloc, page.headers, self._clock())
+        return UnreachableError(f"answered with status {page.status}", wait_s)
