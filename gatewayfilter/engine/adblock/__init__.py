@@ -1,4 +1,4 @@
-"""Adblock network rules (EasyList, uBlock Origin, AdGuard): parser, compiled form and matcher. What is honoured: docs/adblock.md."""
+"""Adblock network rules (EasyList, uBlock Origin, AdGuard): parser, compiled form, matcher. All options: docs/adblock.md."""
 
 from gatewayfilter.engine.adblock.builder import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher

@@ -22,11 +22,33 @@ RULES_PER_HOST = 4
 TELLING = 4.0
 """A literal below this score stands in too many URLs to find a rule by it, if the page that it works on is known."""
 
-MAX_PAGES = 64
+RULES_PER_PAGE = 4
+"""Rules that are found by the page they work on cost nothing on other pages; this many may be tried on their own."""
+
+MAX_PAGES = 1_000
 """A rule that names more pages than this is not listed under each of them."""
 
+_UBIQUITOUS = (
+    "https://www.",
+    "http://www.",
+    ".com/",
+    ".js?",
+    ".html",
+    ".php?",
+    ".css",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    "/js/",
+    "/css/",
+)
+"""What half the URLs of the web have in them, although few rules do."""
+
+_UBIQUITOUS_COUNT = 10_000
 _LITERAL_LENGTH = 32
 _SAMPLE_LENGTH = 200
+_NOBODY: frozenset[int] = frozenset()
 
 
 class AdblockBuilder:
@@ -93,13 +115,13 @@ class AdblockBuilder:
         records: list[RuleRecord] = []
         shapes: list[PatternShape] = []
         for rule, text, source, line, ordinal in self._records:
-            cancelled_by = self._badfilters.get(rule.identity, frozenset()) if self._badfilters else frozenset()
+            cancelled_by = frozenset(self._badfilters.get(rule.identity, ())) if self._badfilters else _NOBODY
             if source in cancelled_by:
                 continue
             shape = shape_of(rule)
             is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
             needs_test = not is_found or rule.conditions is not NO_CONDITIONS
-            records.append(RuleRecord(rule, text, source, line, ordinal, needs_test, frozenset(cancelled_by)))
+            records.append(RuleRecord(rule, text, source, line, ordinal, needs_test, cancelled_by))
             shapes.append(shape)
         planner = _Planner(records, shapes)
         kinds = (
@@ -126,28 +148,34 @@ class _Planner:
         shapes = self._shapes
         plan = IndexPlan()
         paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
+        on_page = Counter(name for number in numbers for name in self._pages(number))
         for number in numbers:
             shape = shapes[number]
-            conditions = self._records[number].rule.conditions
-            if shape.is_host or (shape.host and paths[shape.host] <= RULES_PER_HOST):
-                plan.hosts.setdefault(shape.host, []).append(number)
-                continue
-            literal, score = self._best_literal(shape)
-            if score < TELLING:
-                pages, targets = conditions.sources, conditions.targets
-                if pages and not pages.patterns and len(pages.names) <= MAX_PAGES:
-                    for name in sorted(pages.names):
-                        plan.sources.setdefault(name, []).append(number)
-                    continue
-                if targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
-                    for name in sorted(targets.names):
-                        plan.hosts.setdefault(name, []).append(number)
-                    continue
-            if literal:
-                plan.literals.setdefault(literal, []).append(number)
+            pages = self._pages(number)
+            if pages and max(on_page[name] for name in pages) <= RULES_PER_PAGE:
+                _list_under(plan.sources, pages, number)
+            elif shape.is_host or (shape.host and paths[shape.host] <= RULES_PER_HOST):
+                _list_under(plan.hosts, (shape.host,), number)
             else:
-                plan.everywhere.append(number)
+                self._plan_by_literal(plan, number, pages)
         return plan
+
+    def _plan_by_literal(self, plan: IndexPlan, number: int, pages: frozenset[str]) -> None:
+        literal, score = self._best_literal(self._shapes[number])
+        targets = self._records[number].rule.conditions.targets
+        if score < TELLING and pages:
+            _list_under(plan.sources, pages, number)
+        elif score < TELLING and targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
+            _list_under(plan.hosts, targets.names, number)
+        elif literal:
+            _list_under(plan.literals, (literal,), number)
+        else:
+            plan.everywhere.append(number)
+
+    def _pages(self, number: int) -> frozenset[str]:
+        """Returns the hosts of the pages that a rule works on, none where it does not name them all, or too many."""
+        pages = self._records[number].rule.conditions.sources
+        return frozenset() if pages.patterns or len(pages.names) > MAX_PAGES else pages.names
 
     def _best_literal(self, shape: PatternShape) -> tuple[str, float]:
         best, best_score = "", 0.0
@@ -157,6 +185,11 @@ class _Planner:
             if not best or score > best_score:
                 best, best_score = key, score
         return best, best_score
+
+
+def _list_under(table: dict[str, list[int]], keys: Iterable[str], number: int) -> None:
+    for key in sorted(keys):
+        table.setdefault(key, []).append(number)
 
 
 def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
@@ -172,4 +205,7 @@ def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
     haystack = "\n".join(literal for shape in shapes for literal in shape.literals).encode()
     for number, _, _ in automaton.find_matches_as_indexes(haystack, overlapping=True):
         counts[number] += 1
+    for number, literal in enumerate(literals):
+        if any(literal in common for common in _UBIQUITOUS):
+            counts[number] += _UBIQUITOUS_COUNT
     return {literal: len(literal) - 1.5 * log2(max(1, count)) for literal, count in zip(literals, counts, strict=True)}

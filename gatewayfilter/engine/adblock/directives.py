@@ -102,13 +102,13 @@ def _both(tokens: list[str], condition: str) -> bool:
 
 
 def _single(tokens: list[str], condition: str) -> bool:
-    token = tokens.pop() if tokens else ")"
-    if token == "!":
+    word = tokens.pop() if tokens else ")"
+    if word == "!":
         return not _single(tokens, condition)
-    if token == "(":
+    if word == "(":
         holds = _either(tokens, condition)
         if tokens and tokens.pop() == ")":
             return holds
-    elif token[0].isalpha() or token[0] == "_":
-        return token in TRUE_NAMES
+    elif word[0].isalpha() or word[0] == "_":
+        return word in TRUE_NAMES
     raise RuleError(f"the condition {condition[:100]!r} cannot be read")

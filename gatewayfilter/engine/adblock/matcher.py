@@ -65,9 +65,7 @@ class AdblockMatcher:
         bits, source = request_bits(request)
         lowered = request.url.text.lower()
         found = [
-            number
-            for index in (self._exceptions, self._blocks)
-            for number in index.all(request, lowered, bits, source, _ALL_ON)
+            number for index in (self._exceptions, self._blocks) for number in index.all(request, lowered, bits, source, _ALL_ON)
         ]
         masks = self._table.masks
         found.sort(key=lambda number: not masks[number] & IMPORTANT)

@@ -1,14 +1,14 @@
 """The options behind a rule's `$`: one table of every name, and the reading of their values."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
-from gatewayfilter.engine.adblock.rule import ALL_TYPES, DEFAULT_TYPES, DOCUMENT, NO_HOSTS, TYPE_BITS, Conditions, HostSet
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, DEFAULT_TYPES, NO_HOSTS, TYPE_BITS, Conditions, HostSet
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.urls import canonical_host
 
@@ -119,6 +119,8 @@ class RuleOptions:
         party: 1 first party only, 3 third party only, 0 both.
         unsupported: name of the modifier for which the rule must be dropped, "" when it can be honoured.
         redirect: it asks for a stub in place of the response.
+        absent_type: something it names that a proxy never sees as a request (`popup`, `generichide` …).
+        conditions: field of `Conditions` → value.
     """
 
     types: int = 0
@@ -129,9 +131,8 @@ class RuleOptions:
     match_case: bool = False
     redirect: bool = False
     unsupported: str = ""
+    absent_type: str = ""
     conditions: dict[str, object] = field(default_factory=dict)
-    _absent: str = ""
-    _names: set[str] = field(default_factory=set)
 
     @property
     def names_types(self) -> bool:
@@ -148,7 +149,7 @@ class RuleOptions:
     @property
     def effective_conditions(self) -> Conditions:
         """The conditions beyond type and party."""
-        return Conditions(**self.conditions)  # type: ignore[arg-type]  # filled below, one field for each key
+        return Conditions(**self.conditions)  # type: ignore[arg-type]  # filled by _CONDITIONS, one field for each key
 
 
 def read_options(text: str) -> RuleOptions:
@@ -167,10 +168,8 @@ def read_options(text: str) -> RuleOptions:
         if value is not None and not option.value:
             raise RuleError(f"the option {name!r} takes no value")
         _apply(options, option, value, negated=negated)
-    if options.party and (options.party == 4 or options.party == 2):
-        raise RuleError("the options for first and third party contradict each other")
-    if options._absent and not options.types:  # noqa: SLF001  # read and filled in this module alone
-        options.unsupported = options.unsupported or options._absent  # noqa: SLF001
+    if options.absent_type and not options.types:
+        options.unsupported = options.unsupported or options.absent_type
     return options
 
 
@@ -190,53 +189,95 @@ def _split(text: str) -> Iterator[tuple[str, bool, str | None]]:
 
 
 def _apply(options: RuleOptions, option: _Option, value: str | None, *, negated: bool) -> None:
-    match option.meaning:
-        case Meaning.TYPE:
-            bits = ALL_TYPES if option.name == "all" else TYPE_BITS[option.name]
-            if negated:
-                options.not_types |= bits
-            else:
-                options.types |= bits
-        case Meaning.ABSENT_TYPE:
-            if not negated:
-                options._absent = options._absent or option.name  # noqa: SLF001  # read and filled in this module alone
-        case Meaning.PARTY:
-            party = 3 if (option.name == "3p") != negated else 1
-            if options.party not in {0, party}:
-                raise RuleError("the options for first and third party contradict each other")
-            options.party = party
-        case Meaning.MODIFIER:
-            options.unsupported = options.unsupported or option.name
-        case Meaning.REDIRECT:
-            options.redirect = True
-        case Meaning.IGNORED:
-            pass
-        case _ if negated and option.meaning is not Meaning.METHOD:
-            if option.name != "match-case":
-                raise RuleError(f"the option {option.name!r} cannot be negated")
-        case Meaning.FLAG:
-            setattr(options, option.name.replace("-", "_"), True)
-        case _:
-            _apply_condition(options, option, value or "")
+    meaning = option.meaning
+    if meaning in _NEGATABLE:
+        _NEGATABLE[meaning](options, option.name, negated)
+    elif meaning in _CONDITIONS:
+        if negated:
+            raise RuleError(f"the option {option.name!r} cannot be negated")
+        _CONDITIONS[meaning](options.conditions, option.name, value or "")
 
 
-def _apply_condition(options: RuleOptions, option: _Option, value: str) -> None:
-    conditions = options.conditions
-    match option.meaning:
-        case Meaning.STRICT:
-            conditions["strict"] = int(option.name[6])
-        case Meaning.SOURCES:
-            conditions["sources"], conditions["not_sources"] = read_hosts(value)
-        case Meaning.TARGETS:
-            conditions["targets"], negative = read_hosts(value)
-            conditions["not_targets"] = _union(conditions.get("not_targets"), negative)
-        case Meaning.DENY_ALLOW:
-            hosts, negative = read_hosts(value)
-            if negative:
-                raise RuleError("the hosts of 'denyallow' cannot be negated")
-            conditions["not_targets"] = _union(conditions.get("not_targets"), hosts)
-        case _:
-            conditions["methods"], conditions["not_methods"] = _read_methods(value)
+def _apply_type(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    bits = ALL_TYPES if name == "all" else TYPE_BITS[name]
+    if negated:
+        options.not_types |= bits
+    else:
+        options.types |= bits
+
+
+def _apply_absent_type(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    if not negated:
+        options.absent_type = options.absent_type or name
+
+
+def _apply_party(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    party = 3 if (name == "3p") != negated else 1
+    if options.party not in {0, party}:
+        raise RuleError("the options for first and third party contradict each other")
+    options.party = party
+
+
+def _apply_flag(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    if negated and name != "match-case":
+        raise RuleError(f"the option {name!r} cannot be negated")
+    setattr(options, name.replace("-", "_"), not negated)
+
+
+def _apply_modifier(options: RuleOptions, name: str, _negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    options.unsupported = options.unsupported or name
+
+
+def _apply_redirect(options: RuleOptions, _name: str, _negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    options.redirect = True
+
+
+def _apply_strict(conditions: dict[str, object], name: str, _value: str) -> None:
+    strict = int(name[6])
+    if conditions.setdefault("strict", strict) != strict:
+        raise RuleError("the options for first and third party contradict each other")
+
+
+def _apply_sources(conditions: dict[str, object], _name: str, value: str) -> None:
+    conditions["sources"], conditions["not_sources"] = read_hosts(value)
+
+
+def _apply_targets(conditions: dict[str, object], _name: str, value: str) -> None:
+    conditions["targets"], negative = read_hosts(value)
+    conditions["not_targets"] = _union(conditions.get("not_targets"), negative)
+
+
+def _apply_deny_allow(conditions: dict[str, object], _name: str, value: str) -> None:
+    hosts, negative = read_hosts(value)
+    if negative:
+        raise RuleError("the hosts of 'denyallow' cannot be negated")
+    conditions["not_targets"] = _union(conditions.get("not_targets"), hosts)
+
+
+def _apply_methods(conditions: dict[str, object], _name: str, value: str) -> None:
+    conditions["methods"], conditions["not_methods"] = _read_methods(value)
+
+
+_NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = MappingProxyType(
+    {
+        Meaning.TYPE: _apply_type,
+        Meaning.ABSENT_TYPE: _apply_absent_type,
+        Meaning.PARTY: _apply_party,
+        Meaning.FLAG: _apply_flag,
+        Meaning.MODIFIER: _apply_modifier,
+        Meaning.REDIRECT: _apply_redirect,
+    }
+)
+
+_CONDITIONS: Mapping[Meaning, Callable[[dict[str, object], str, str], None]] = MappingProxyType(
+    {
+        Meaning.STRICT: _apply_strict,
+        Meaning.SOURCES: _apply_sources,
+        Meaning.TARGETS: _apply_targets,
+        Meaning.DENY_ALLOW: _apply_deny_allow,
+        Meaning.METHOD: _apply_methods,
+    }
+)
 
 
 def _union(hosts: object, more: HostSet) -> HostSet:
@@ -318,8 +359,3 @@ def read_host(text: str) -> str:
         return canonical_host(host)
     except UrlError as error:
         raise RuleError(f"not a host: {text[:100]!r}") from error
-
-
-def explicit_document(options: RuleOptions) -> bool:
-    """Tells whether the options name the page itself."""
-    return bool(options.types & DOCUMENT)

@@ -50,10 +50,7 @@ _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
 _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
 _HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?")
-_OWN_NAMES = frozenset(
-    "localhost localhost.localdomain local broadcasthost 0.0.0.0 ip6-localhost ip6-loopback ip6-localnet ip6-mcastprefix "
-    "ip6-allnodes ip6-allrouters ip6-allhosts".split()  # noqa: SIM905  # a wall of quotes reads worse
-)
+_OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
 
 
 def parse_line(line: str) -> ParsedLine:
@@ -63,15 +60,15 @@ def parse_line(line: str) -> ParsedLine:
         return _COMMENT
     if _HOST_RULE.fullmatch(text):  # nine lines out of ten
         return ParsedLine(LineKind.NETWORK, (NetworkRule(text, types=ALL_TYPES),))
-    if text[0] == "#" and (len(text) == 1 or text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text)):
+    if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
         return _COMMENT
     if _is_cosmetic(text):
         return _COSMETIC
     if text[0] == "#":
         return _COMMENT
+    if len(text) > MAX_LINE_LENGTH:
+        return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
     try:
-        if len(text) > MAX_LINE_LENGTH:
-            raise RuleError(f"the line is longer than {MAX_LINE_LENGTH} characters")
         hosts = _HOSTS_LINE.fullmatch(text)
         if hosts:
             return _parse_hosts(hosts[1].split())
@@ -97,7 +94,7 @@ def looks_like_network_regex(text: str) -> bool:
 def _parse_hosts(names: list[str]) -> ParsedLine:
     rules = []
     for name in names:
-        if name.lower() in _OWN_NAMES:
+        if _OWN_NAMES.fullmatch(name):
             continue
         try:
             rules.append(NetworkRule(f"||{canonical_host(name)}^", types=ALL_TYPES))
@@ -122,7 +119,12 @@ def split_options(text: str) -> tuple[str, str]:
                 return before, text[position + 1 :]
         position = text.find("$", position + 1)
     last = text.rfind("$")
-    if last >= 0 and not (is_regex and text.endswith("/")) and text[last - 1 : last] != "\\" and looks_like_options(text[last + 1 :]):
+    if (
+        last >= 0
+        and not (is_regex and text.endswith("/"))
+        and text[last - 1 : last] != "\\"
+        and looks_like_options(text[last + 1 :])
+    ):
         return text[:last], text[last + 1 :]
     return text, ""
 

@@ -10,7 +10,17 @@ import re
 from dataclasses import dataclass
 from itertools import takewhile
 
-from gatewayfilter.engine.adblock.regex_syntax import EVERY, UPPER_CASE, Assertion, Chars, Choice, Node, Repeat, Sequence, parse_regex
+from gatewayfilter.engine.adblock.regex_syntax import (
+    EVERY,
+    UPPER_CASE,
+    Assertion,
+    Chars,
+    Choice,
+    Node,
+    Repeat,
+    Sequence,
+    parse_regex,
+)
 from gatewayfilter.errors import RuleError
 from gatewayfilter.urls import MAX_URL_LENGTH
 
@@ -60,7 +70,9 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
         raise RuleError("the regular expression is too costly")
     runs: list[str] = []
     _collect_literals(tree, runs)
-    guarded = GuardedRegex(_emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, tuple(run for run in runs if run))
+    guarded = GuardedRegex(
+        _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, tuple(run for run in runs if run)
+    )
     try:
         guarded.compile()
     except (re.error, RecursionError, OverflowError) as error:
@@ -130,9 +142,7 @@ class _Cost:
     def visit(self, node: Node, follow: int, *, in_loop: bool) -> None:
         """Adds the cost of a part that is followed by one of the characters `follow`."""
         match node:
-            case Chars() | Assertion(body=None):
-                pass
-            case Assertion(_, body):
+            case Assertion(_, body) if body is not None:
                 self.visit(body, 0, in_loop=in_loop)
             case Sequence(parts):
                 for part in reversed(parts):
@@ -142,6 +152,8 @@ class _Cost:
                 self._visit_choice(branches, follow, in_loop=in_loop)
             case Repeat():
                 self._visit_repeat(node, follow, in_loop=in_loop)
+            case Chars() | Assertion():
+                pass
 
     def _visit_choice(self, branches: tuple[Node, ...], follow: int, *, in_loop: bool) -> None:
         seen: list[tuple[int, ...]] = []
@@ -248,7 +260,9 @@ def _emit(node: Node, alphabet: int) -> str:
         case Assertion(text, body) if body is not None:
             return f"{text}{_emit(body, alphabet)})"
         case Sequence(parts):
-            return "".join(f"(?:{_emit(part, alphabet)})" if isinstance(part, Choice) else _emit(part, alphabet) for part in parts)
+            return "".join(
+                f"(?:{_emit(part, alphabet)})" if isinstance(part, Choice) else _emit(part, alphabet) for part in parts
+            )
         case Choice(branches):
             return "|".join(_emit(branch, alphabet) for branch in branches)
         case Repeat(body, low, high, lazy):

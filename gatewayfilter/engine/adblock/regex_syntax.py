@@ -37,7 +37,7 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Matches no characters: an anchor (`^`, `$`, `\\b`, `\\B`), or a look-around over `body`."""
+    """Matches no characters: an anchor or a word boundary, or a look-around over `body`."""
 
     text: str
     body: "Node | None" = None

@@ -10,6 +10,9 @@ from gatewayfilter.engine.adblock.sections import SectionReader, pack_numbers
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
 
+CACHE_SIZE = 8_192
+"""Rules whose description is kept ready."""
+
 EXCEPTION = 1 << (2 * PARTY_SHIFT)
 IMPORTANT = EXCEPTION << 1
 NEEDS_TEST = EXCEPTION << 2
@@ -58,9 +61,7 @@ def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
         text = record.text.encode(errors="replace")
         texts.append(text)
         starts.append(starts[-1] + len(text))
-    cancelled = [
-        (number, source) for number, record in enumerate(records) for source in sorted(record.cancelled_by)
-    ]
+    cancelled = [(number, source) for number, record in enumerate(records) for source in sorted(record.cancelled_by)]
     return [
         b"".join(texts),
         pack_numbers(starts),
@@ -91,6 +92,7 @@ class RuleTable:
         for number, source in zip(pairs[::2], pairs[1::2], strict=True):
             self._cancelled.setdefault(number, set()).add(source)
         self._tests: dict[int, CompiledRule] = {}
+        self._matches: dict[int, AdblockMatch] = {}
 
     def __len__(self) -> int:
         """How many rules there are."""
@@ -131,7 +133,12 @@ class RuleTable:
 
     def describe(self, number: int) -> AdblockMatch:
         """Returns a rule as verdicts name it."""
-        mask = self.masks[number]
-        return AdblockMatch(
-            self.text(number), self.source(number), self._lines[number], bool(mask & EXCEPTION), bool(mask & IMPORTANT)
-        )
+        found = self._matches.get(number)
+        if found is None:
+            if len(self._matches) >= CACHE_SIZE:
+                self._matches.clear()
+            mask = self.masks[number]
+            found = self._matches[number] = AdblockMatch(
+                self.text(number), self.source(number), self._lines[number], bool(mask & EXCEPTION), bool(mask & IMPORTANT)
+            )
+        return found
