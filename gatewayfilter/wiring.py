@@ -118,6 +118,18 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
     return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress)
 
 
+def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
+    """Returns the decision over the newest good snapshot, without the changes since.
+
+    Raises:
+        SnapshotError: there is none.
+    """
+    from gatewayfilter.engine.filter_engine import FilterEngine
+
+    snapshot, _ = snapshot_folder(settings).open_newest()
+    return FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
+
+
 def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] = time.time) -> FilterEngine:
     """Returns the decision as the proxy workers make it now: the newest good snapshot and the changes since.
 
@@ -128,17 +140,11 @@ def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] 
         store: where the changes come from.
         clock: Unix seconds, by which entries expire.
     """
-    from gatewayfilter.engine.filter_engine import FilterEngine
-
-    folder = snapshot_folder(settings)
-    if folder.current() is None:
-        publish_now(settings, store)
     try:
-        snapshot, _ = folder.open_newest()
+        engine = newest_engine(settings, clock=clock)
     except SnapshotError:
         publish_now(settings, store)
-        snapshot, _ = folder.open_newest()
-    engine = FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
+        engine = newest_engine(settings, clock=clock)
     while changes := store.feed.read(engine.feed_seq):
         engine.apply(changes)
     return engine

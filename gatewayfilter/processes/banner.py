@@ -1,0 +1,33 @@
+"""What `gatewayfilter run` says when it is ready."""
+
+from collections.abc import Iterator
+
+from gatewayfilter import __version__
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.wiring import snapshot_folder
+
+
+def banner(settings: Settings, *, workers: int) -> Iterator[str]:
+    """Yields the lines: where it listens, what to set in the browser, where the CA is, how to try it."""
+    address = settings.proxy.listen
+    host, _, port = address.rpartition(":")
+    learner = "learning on" if settings.learn.enabled else "learning off"
+    yield f"GatewayFilter {__version__} is filtering on {address} ({workers} worker{'s' if workers != 1 else ''}, {learner})."
+    yield ""
+    yield f"  Browser   set HTTP and HTTPS proxy to {host}, port {port}"
+    yield f"  HTTPS     install the certificate authority: {settings.data_dir / 'ca' / 'mitmproxy-ca-cert.pem'}"
+    try:
+        snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
+    except SnapshotError as error:
+        yield f"  Lists     none: {error}"
+    else:
+        info = snapshot.info
+        yield (
+            f"  Lists     {len(snapshot.sources)} sources: {info.blacklist:,} blocked and {info.whitelist:,} known good entries, "
+            f"{info.adblock_rules:,} Adblock rules, {info.person_rules:,} of your own"
+        )
+        snapshot.close()
+    yield f"  State     {settings.data_dir}"
+    yield f"  Try       curl -x http://{address} http://blocked.gatewayfilter.test/"
+    yield "  Stop      Ctrl-C"

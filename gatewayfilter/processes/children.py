@@ -1,0 +1,100 @@
+"""A supervised child process: started, watched, restarted with back-off."""
+
+import logging
+import time
+from collections.abc import Callable
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+
+_log = logging.getLogger(__name__)
+
+FIRST_DELAY_S = 0.2
+LONGEST_DELAY_S = 30.0
+HEALTHY_AFTER_S = 30.0
+"""A child that lived this long starts again without delay the next time."""
+
+
+class Child:
+    """One child process and what is known of its falls.
+
+    Attributes:
+        name: as in `run/<name>.json` and the log.
+        restarts: how often it was started again.
+        exit_code: of its last end, `None` while it never ended.
+    """
+
+    def __init__(self, name: str, target: Callable[..., None], args: tuple[object, ...], context: ForkServerContext) -> None:
+        self.name = name
+        self.restarts = 0
+        self.exit_code: int | None = None
+        self._target = target
+        self._args = args
+        self._context = context
+        self._process: ForkServerProcess | None = None
+        self._started_at = 0.0
+        self._restart_at = 0.0
+        self._delay_s = 0.0
+
+    def start(self) -> None:
+        """Starts the process."""
+        self._process = self._context.Process(target=self._target, args=self._args, name=self.name)
+        self._process.start()
+        self._started_at = time.monotonic()
+
+    @property
+    def sentinel(self) -> int | None:
+        """A descriptor that is ready when the process ends; `None` while none runs."""
+        return self._process.sentinel if self._process is not None else None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return self._process.pid if self._process is not None else None
+
+    def reap(self) -> bool:
+        """Takes note of an end and plans the restart. Returns whether it had ended."""
+        if self._process is None or self._process.is_alive():
+            return False
+        self.exit_code = self._process.exitcode
+        self._process.close()
+        self._process = None
+        lived_s = time.monotonic() - self._started_at
+        self._delay_s = (
+            FIRST_DELAY_S if lived_s >= HEALTHY_AFTER_S or not self._delay_s else min(self._delay_s * 2, LONGEST_DELAY_S)
+        )
+        self._restart_at = time.monotonic() + self._delay_s
+        _log.error(
+            "%s ended with exit code %s after %.0f s; it starts again in %.1f s",
+            self.name,
+            self.exit_code,
+            lived_s,
+            self._delay_s,
+        )
+        return True
+
+    def wait_s(self) -> float | None:
+        """Returns the time until its restart is due, `None` while it runs."""
+        return None if self._process is not None else max(0.0, self._restart_at - time.monotonic())
+
+    def restart_if_due(self) -> None:
+        """Starts it again when the back-off is over."""
+        if self._process is None and time.monotonic() >= self._restart_at:
+            self.restarts += 1
+            self.start()
+
+    def terminate(self) -> None:
+        """Asks the process to drain and end."""
+        if self._process is not None and self._process.is_alive():
+            self._process.terminate()
+
+    def finish(self, deadline: float) -> None:
+        """Waits for the end until `deadline` (monotonic seconds), then kills."""
+        if self._process is None:
+            return
+        self._process.join(max(0.0, deadline - time.monotonic()))
+        if self._process.is_alive():
+            _log.error("%s did not end in time; killing it", self.name)
+            self._process.kill()
+            self._process.join(5)
+        self.exit_code = self._process.exitcode
+        self._process.close()
+        self._process = None

@@ -1,0 +1,163 @@
+"""The learner process: crawls what users met first, grows the lists, keeps the snapshot and the subscriptions fresh."""
+
+import asyncio
+import logging
+import multiprocessing
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import GatewayFilterError, SnapshotError
+from gatewayfilter.learn import recheck_offers
+from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters, StatusFile
+from gatewayfilter.wiring import crawl_worker, open_store, publish_now, snapshot_folder, subscriptions
+
+_log = logging.getLogger(__name__)
+
+TICK_S = 1.0
+RECHECK_EVERY_S = 60.0
+PURGE_EVERY_S = 3600.0
+SOURCES_EVERY_S = 300.0
+BYTES_A_DECISION = 250
+"""Measured size of a logged decision in SQLite, indexes included (docs/benchmarks.md)."""
+
+
+def run_learner(settings: Settings) -> None:
+    """Runs the learner until SIGTERM. The entry of its process; exits with 2 when it cannot start."""
+    begin_child(settings)
+    try:
+        asyncio.run(_Learner(settings).run())
+    except GatewayFilterError as error:
+        _log.error("%s", error)
+        sys.exit(2)
+
+
+class _Learner:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._counters = Counters()
+        self._status = StatusFile(settings.data_dir / "run", "learner")
+        self._stop = asyncio.Event()
+        self._store: Store = open_store(settings)
+        self._jobs = _Jobs(settings)
+        self._published_seq = self._snapshot_seq()
+        self._published_at = time.monotonic()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        crawler = crawl_worker(self._settings, self._store, self._counters)
+        upkeep = [
+            self._every(TICK_S, self._tick),
+            self._every(RECHECK_EVERY_S, self._recheck),
+            self._every(PURGE_EVERY_S, self._purge_log),
+            self._every(SOURCES_EVERY_S, self._update_sources),
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(work) for work in upkeep]
+                await crawler.run(self._stop)
+                for task in tasks:  # a publish under way is given up: the next start makes it good
+                    task.cancel()
+        finally:
+            self._store.close()
+            self._status.remove()
+
+    async def _every(self, interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
+        while not self._stop.is_set():
+            try:
+                await work()
+            except GatewayFilterError as error:
+                _log.warning("%s; trying again in %.0f s", error, interval_s)
+            try:
+                await asyncio.wait_for(self._stop.wait(), interval_s)
+            except TimeoutError:
+                continue
+
+    async def _tick(self) -> None:
+        newest = await asyncio.to_thread(self._store.feed.last_seq)
+        waiting = newest - self._published_seq
+        age_s = time.monotonic() - self._published_at
+        if waiting >= self._settings.learn.publish_after or (waiting and age_s >= self._settings.learn.publish_interval_s):
+            await self._publish()
+        self._status.write(
+            state="learning", feed_seq=newest, published_seq=self._published_seq, counters=self._counters.as_dict()
+        )
+
+    async def _publish(self) -> None:
+        self._published_at = time.monotonic()
+        if await self._jobs.run(_publish_job):
+            self._counters.add("publishes")
+            self._published_seq = await asyncio.to_thread(self._snapshot_seq)
+
+    async def _recheck(self) -> None:
+        def work() -> int:
+            now = time.time()
+            return self._store.frontier.add(recheck_offers(self._store.lists, now), now)
+
+        if count := await asyncio.to_thread(work):
+            _log.info("%d learned blocks expired and are checked again", count)
+
+    async def _purge_log(self) -> None:
+        log = self._settings.log
+        before = time.time() - log.retention_days * 86_400
+        keep = int(log.retention_mb * 1_000_000 / BYTES_A_DECISION)
+        await asyncio.to_thread(self._store.log.purge, before, keep)
+
+    async def _update_sources(self) -> None:
+        if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())) and await self._jobs.run(_update_job):
+            await self._publish()
+
+    def _snapshot_seq(self) -> int:
+        try:
+            snapshot, _ = snapshot_folder(self._settings).open_newest(verify=False)
+        except SnapshotError:
+            return 0
+        try:
+            return snapshot.info.feed_seq
+        finally:
+            snapshot.close()
+
+
+class _Jobs:
+    """Heavy work in a process of its own, one at a time: its memory goes back to the system when it is done."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._context = multiprocessing.get_context("spawn")
+        self._one = asyncio.Lock()
+
+    async def run(self, job: Callable[[Settings], None]) -> bool:
+        """Runs a job to its end. Returns whether it went well."""
+        async with self._one:
+            process = self._context.Process(target=job, args=(self._settings,), name=job.__name__)
+            process.start()
+            try:
+                await asyncio.to_thread(process.join)
+            finally:
+                if process.is_alive():
+                    process.terminate()
+            return process.exitcode == 0
+
+
+def _publish_job(settings: Settings) -> None:
+    begin_child(settings)
+    _run_job(lambda: publish_now(settings, open_store(settings)))
+
+
+def _update_job(settings: Settings) -> None:
+    begin_child(settings)
+    _run_job(lambda: subscriptions(settings).update())
+
+
+def _run_job(work: Callable[[], object]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        work()
+    except GatewayFilterError as error:
+        _log.error("%s", error)
+        sys.exit(2)

@@ -1,0 +1,64 @@
+"""The entry of a proxy worker's process."""
+
+import os
+import secrets
+from pathlib import Path
+
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import StartupError
+from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.processes.patient_store import PatientStore
+from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
+from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.wiring import categories, newest_engine, snapshot_folder
+
+_KEY_BYTES = 32
+
+
+def worker_count(settings: Settings) -> int:
+    """Returns how many workers run: as set, else one for each core that this process may use."""
+    return settings.proxy.workers or len(os.sched_getaffinity(0))
+
+
+def run_proxy_worker(index: int, settings: Settings) -> None:
+    """Runs a proxy worker until SIGTERM. Exits with 2 when it cannot start."""
+    begin_child(settings)
+    run_worker(index, settings, worker_parts)
+
+
+def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts:
+    """Joins what a proxy process runs: the engine on the newest good snapshot, and the database, which may be away.
+
+    Raises:
+        SnapshotError: there is no good snapshot.
+    """
+    store = PatientStore(settings)
+    return assemble_parts(
+        settings,
+        newest_engine(settings),
+        snapshot_folder(settings),
+        store,
+        client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",
+        title_of=categories().title,
+        standalone=standalone,
+    )
+
+
+def client_key(data_dir: Path) -> bytes:
+    """Returns the secret of this state folder under which `log.hash_clients` hashes, made when there is none.
+
+    Raises:
+        StartupError: it can be neither read nor made.
+    """
+    path = data_dir / "client.key"
+    try:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_bytes()
+        with os.fdopen(descriptor, "wb") as file:
+            key = secrets.token_bytes(_KEY_BYTES)
+            file.write(key)
+            return key
+    except OSError as error:
+        raise StartupError(f"cannot read or make {path}: {error.strerror}") from error

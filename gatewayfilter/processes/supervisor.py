@@ -1,0 +1,188 @@
+"""`gatewayfilter run`: prepares the state folder, starts the processes, restarts what dies, drains on SIGTERM and Ctrl-C."""
+
+import json
+import logging
+import multiprocessing
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import forkserver
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from gatewayfilter.config import Settings
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.errors import SnapshotError, StartupError, StoreError
+from gatewayfilter.processes.banner import banner
+from gatewayfilter.processes.children import Child
+from gatewayfilter.processes.listening import reserve_address
+from gatewayfilter.processes.run_lock import RunLock
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import StatusFile, set_up_logging
+from gatewayfilter.wiring import open_store, prepare_data_dir, publish_now, snapshot_folder
+
+_log = logging.getLogger(__name__)
+
+DRAIN_S = 8.0
+"""How long the children may take to drain before they are killed."""
+READY_POLL_S = 0.05
+
+
+def run(settings: Settings, say: Callable[[str], None] = print) -> int:
+    """Runs the filter until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: all settings.
+        say: takes the lines for the person who started it.
+
+    Returns:
+        The exit code: 0 after a clean stop.
+
+    Raises:
+        StartupError, StoreError, SnapshotError: it cannot start.
+    """
+    set_up_logging(settings.log.level)
+    # The fork server imports mitmproxy and the rest while this process prepares the state: both take about a second.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["gatewayfilter.processes.proxy_worker", "gatewayfilter.processes.learner"])
+    prepare_data_dir(settings)
+    with RunLock(settings.data_dir), reserve_address(settings) as settings:
+        forkserver.ensure_running()
+        _prepare_state(settings)
+        from gatewayfilter.processes.learner import run_learner  # noqa: PLC0415  after the fork server began its own imports
+        from gatewayfilter.processes.proxy_worker import run_proxy_worker, worker_count  # noqa: PLC0415
+
+        proxies = [
+            Child(f"proxy-{index}", run_proxy_worker, (index, settings), context) for index in range(worker_count(settings))
+        ]
+        learners = [Child("learner", run_learner, (settings,), context)] if settings.learn.enabled else []
+        return _Supervisor(settings, proxies, learners, say).supervise()
+
+
+def _prepare_state(settings: Settings) -> None:
+    """Makes the database, the CA and the first snapshot. A database that fails does not stop a filter that has a snapshot."""
+    from gatewayfilter.proxy.ca import ensure_ca  # noqa: PLC0415  cryptography is slow to import
+
+    ensure_ca(settings.data_dir / "ca")
+    folder = snapshot_folder(settings)
+    try:
+        store = open_store(settings)
+    except StoreError as error:
+        if folder.current() is None:
+            raise
+        _log.error("%s; filtering goes on with the last snapshot, without learning or logging", error)
+        return
+    try:
+        _snapshot_or_publish(settings, store, folder)
+    finally:
+        store.close()
+
+
+def _snapshot_or_publish(settings: Settings, store: Store, folder: SnapshotFolder) -> None:
+    try:
+        snapshot, refused = folder.open_newest()
+    except SnapshotError as error:
+        if folder.current() is not None:
+            _log.warning("%s; publishing a new snapshot", error)
+        publish_now(settings, store)
+        return
+    snapshot.close()
+    for sentence in refused:
+        _log.warning("%s", sentence)
+    if refused:
+        publish_now(settings, store)
+
+
+class _Supervisor:
+    def __init__(self, settings: Settings, proxies: list[Child], learners: list[Child], say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._proxies = proxies
+        self._children = [*proxies, *learners]
+        self._say = say
+        self._run_folder = settings.data_dir / "run"
+        self._status = StatusFile(self._run_folder, "supervisor")
+        self._stopping = False
+        self._ready = False
+
+    def supervise(self) -> int:
+        for stale in self._run_folder.glob("proxy-*.json"):
+            stale.unlink(missing_ok=True)
+        waker, wakened = socket.socketpair()
+        with waker, wakened:
+            waker.setblocking(False)
+            wakened.setblocking(False)
+            previous_fd = signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+            previous = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+            try:
+                for child in self._children:
+                    child.start()
+                while not self._stopping:
+                    self._wait(wakened)
+                    self._restart()
+                    self._announce()
+            finally:
+                self._drain()
+                for number, handler in previous.items():
+                    signal.signal(number, handler)
+                signal.set_wakeup_fd(previous_fd)
+        return 0
+
+    def _stop(self, _number: int, _frame: object) -> None:
+        self._stopping = True
+
+    def _wait(self, wakened: socket.socket) -> None:
+        waits = [seconds for child in self._children if (seconds := child.wait_s()) is not None]
+        timeout_s = min([*waits, 5.0 if self._ready else READY_POLL_S])
+        sentinels = [child.sentinel for child in self._children if child.sentinel is not None]
+        wait([wakened, *sentinels], timeout_s)
+        try:
+            wakened.recv(4096)
+        except BlockingIOError:
+            return
+
+    def _restart(self) -> None:
+        changed = False
+        for child in self._children:
+            if self._stopping:
+                return
+            changed |= child.reap()
+            child.restart_if_due()
+        if not self._ready and all(child.exit_code == 2 for child in self._proxies):
+            raise StartupError("no proxy worker could start; the log says why")
+        if changed or not self._ready:
+            self._write_status()
+
+    def _write_status(self) -> None:
+        self._status.write(
+            state="running" if self._ready else "starting",
+            listen=self._settings.proxy.listen,
+            children={child.name: {"pid": child.pid, "restarts": child.restarts} for child in self._children},
+        )
+
+    def _announce(self) -> None:
+        if self._ready:
+            return
+        states = [_state(self._run_folder / f"{child.name}.json") for child in self._proxies]
+        if states and all(state == "serving" for state in states):
+            self._ready = True
+            self._write_status()
+            for line in banner(self._settings, workers=len(self._proxies)):
+                self._say(line)
+            sys.stdout.flush()
+
+    def _drain(self) -> None:
+        for child in self._children:
+            child.terminate()
+        deadline = time.monotonic() + DRAIN_S
+        for child in self._children:
+            child.finish(deadline)
+        self._status.remove()
+
+
+def _state(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text())["state"])
+    except (OSError, ValueError, KeyError):
+        return ""

@@ -1,0 +1,115 @@
+"""Settings: sources, order, errors."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.config import ENV_PREFIX, Settings, UnknownRule, known_keys, load, split_address
+from gatewayfilter.errors import ConfigError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    return file
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = write(tmp_path, '[proxy]\nlisten = "127.0.0.1:1"\nworkers = 1\nhold_ms = 1\n')
+    loaded = load(
+        file=file,
+        environ={"GATEWAYFILTER_PROXY__WORKERS": "2", "GATEWAYFILTER_PROXY__HOLD_MS": "2"},
+        options={"proxy.hold_ms": 3, "proxy.mode": None},
+    )
+    assert (loaded.settings.proxy.listen, loaded.settings.proxy.workers, loaded.settings.proxy.hold_ms) == ("127.0.0.1:1", 2, 3)
+    assert loaded.origins["proxy.listen"] == f"file {file}"
+    assert loaded.origins["proxy.workers"] == "environment GATEWAYFILTER_PROXY__WORKERS"
+    assert loaded.origins["proxy.hold_ms"] == "option"
+    assert loaded.origins["proxy.mode"] == "default"
+
+
+def test_every_key_can_come_from_the_environment() -> None:
+    for key, _ in known_keys():
+        value: object = load(environ={}).settings
+        for part in key.split("."):
+            value = getattr(value, part)
+        if value is None or key == "data_dir":
+            continue
+        text = ",".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
+        name = ENV_PREFIX + key.upper().replace(".", "__")
+        assert load(environ={name: text}).settings == load(environ={}).settings, key
+
+
+def test_the_state_folder_may_hold_the_file(tmp_path: Path) -> None:
+    write(tmp_path, '[proxy]\nunknown = "block"\n')
+    for loaded in (load(environ={"GATEWAYFILTER_DATA_DIR": str(tmp_path)}), load(environ={}, options={"data_dir": tmp_path})):
+        assert loaded.settings.proxy.unknown is UnknownRule.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[proxy]\nlistn = "x"\n', ["proxy.listn", "did you mean 'proxy.listen'"]),
+        ('[proxi]\nlisten = "x"\n', ["proxi", "did you mean"]),
+        ('data_dri = "x"\n', ["data_dri", "did you mean 'data_dir'"]),
+        ('[proxy]\nlisten = "8080"\n', ["proxy.listen", "HOST:PORT"]),
+        ("[proxy]\nworkers = -1\n", ["proxy.workers", "greater than or equal to 0"]),
+        ('[proxy]\nworkers = "many"\n', ["proxy.workers", "integer"]),
+        ('[proxy]\nunknown = "maybe"\n', ["proxy.unknown", "'allow', 'hold' or 'block'"]),
+        ('[proxy]\nmode = "reverse"\n', ["proxy.mode", "regular, transparent or upstream"]),
+        ('[crawl]\nallow_networks = ["127.0.0.1/8"]\n', ["crawl.allow_networks", "host bits"]),
+        ('[queue]\nurl = "redis://x"\n', ["queue.url", "no shared queue"]),
+        ('[cache]\nurl = "redis://x"\n', ["cache.url", "no shared cache"]),
+        ("[proxy\n", ["not valid TOML"]),
+        ("proxy = 3\n", ["proxy"]),
+    ],
+)
+def test_a_bad_file_gets_one_clear_sentence(tmp_path: Path, text: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(file=write(tmp_path, text), environ={})
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*missing\.toml: No such file"):
+        load(file=tmp_path / "missing.toml", environ={})
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="cannot read"):
+        load(file=binary, environ={})
+
+
+def test_an_unknown_variable_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"GATEWAYFILTER_PROXY__LISTN.*did you mean 'proxy\.listen'"):
+        load(environ={"GATEWAYFILTER_PROXY__LISTN": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:0", ("::1", 0)), ("name:65535", ("name", 65535))],
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    assert split_address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "80", ":80", "host:", "host:x", "host:65536", "::1:80"])
+def test_no_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        split_address(text)
+
+
+def test_every_setting_is_described() -> None:
+    assert [key for key, text in known_keys() if not text] == []
+
+
+def test_settings_are_immutable() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().proxy.listen = "x"  # type: ignore[misc]  # that is the point
+
+
+def test_the_state_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
+    assert load(environ={}).settings.data_dir == tmp_path / "gatewayfilter"
