@@ -1,6 +1,8 @@
 """Decides requests by compiled Adblock rules."""
 
+from collections.abc import Iterator
 from mmap import mmap
+from typing import Protocol
 
 from gatewayfilter.engine.adblock.rule import DOCUMENT, PARTY_SHIFT, TYPE_BITS, AdblockMatch
 from gatewayfilter.engine.adblock.rule_index import RuleIndex
@@ -10,6 +12,18 @@ from gatewayfilter.model import Request
 from gatewayfilter.urls import registrable_domain
 
 _ALL_ON: frozenset[int] = frozenset()
+
+
+class FindsRules(Protocol):
+    """A way of finding the rules that match; arguments as in `RuleIndex`."""
+
+    def first(self, request: Request, lowered: str, bits: int, source: str) -> int:
+        """Returns the number of a rule that matches while all sources are on, -1 without one."""
+        ...
+
+    def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
+        """Yields the number of every rule that matches and whose source is on."""
+        ...
 
 
 class AdblockMatcher:
@@ -25,19 +39,14 @@ class AdblockMatcher:
     def __init__(self, blob: bytes | memoryview | mmap) -> None:
         sections = SectionReader(memoryview(blob).toreadonly())
         self._table = RuleTable(sections)
-        self._blocks = RuleIndex(sections, self._table)
-        self._exceptions = RuleIndex(sections, self._table)
-        self._important = RuleIndex(sections, self._table)
+        self._blocks: FindsRules = RuleIndex(sections, self._table)
+        self._exceptions: FindsRules = RuleIndex(sections, self._table)
+        self._important: FindsRules = RuleIndex(sections, self._table)
 
     @property
     def rule_count(self) -> int:
         """How many network rules are in force."""
         return len(self._table)
-
-    @property
-    def table(self) -> RuleTable:
-        """The rules themselves, for another way of finding them (paper_scheme.py)."""
-        return self._table
 
     def match(self, request: Request, off_sources: frozenset[int] = _ALL_ON) -> AdblockMatch | None:
         """Returns the rule that decides, `None` when nothing blocks.

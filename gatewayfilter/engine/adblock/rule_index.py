@@ -75,7 +75,7 @@ def _no_hits(text: str, overlapping: bool) -> list[tuple[int, int, int]]:  # noq
     return []
 
 
-def _automaton(literals: list[str]) -> Callable[[str, bool], list[tuple[int, int, int]]]:
+def make_automaton(literals: list[str]) -> Callable[[str, bool], list[tuple[int, int, int]]]:
     """Returns the search for all literals; a hit is (number of the literal, start, end)."""
     if not literals:
         return _no_hits
@@ -95,7 +95,7 @@ class RuleIndex:
         postings = _Postings(sections, len(literals))
         masks = table.masks
         self._literals = [tuple((masks[rule], rule) for rule in postings[number]) for number in range(len(literals))]
-        self._scan = _automaton(literals)
+        self._scan = make_automaton(literals)
         sources = sections.names()
         self._sources: Mapping[str, int] = dict(zip(sources, range(len(sources)), strict=True))
         self._source_rules = _Postings(sections, len(sources))
