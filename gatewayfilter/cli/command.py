@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+COMMON_OPTIONS = frozenset({"data_dir", "config", "json"})
+"""Names of the parameters that every command, or every one that prints data, has."""
+
+
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
     invocation = context.ensure_object(Invocation)
     if value:

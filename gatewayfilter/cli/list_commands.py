@@ -12,7 +12,7 @@ from gatewayfilter.cli.list_reports import search, stats
 from gatewayfilter.cli.list_transfer import export_entries, import_entries
 from gatewayfilter.cli.moments import expiry_option, show_day
 from gatewayfilter.cli.output import counted, print_json, print_table, say
-from gatewayfilter.cli.patterns import Pattern, read_pattern, too_broad
+from gatewayfilter.cli.patterns import Pattern, host_of_key, read_pattern
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule
 
@@ -49,7 +49,9 @@ def list_group() -> None:
 @click.option("--exact", is_flag=True, help="A host without its subdomains.")
 @click.option("--comment", default="", metavar="TEXT", help="Why, for those who come later.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="7d, 12h or 2030-01-31: gone after that.")
-@click.option("--group", default="", metavar="NAME", help="Only for this group of clients.")
+@click.option(
+    "--group", default="", metavar="NAME", help="Keep it for this group of clients; this version does not apply it yet."
+)
 @click.option("--force", is_flag=True, help="Also what is broader than people usually mean: com, *, /.*/.")
 @click.pass_obj
 def add(
@@ -68,11 +70,7 @@ def add(
     A host means the host with all its subdomains, a URL exactly this page by http and https, `example.com/path/*`
     this path and all below it. `*` stands for any text; a regular expression stands between slashes.
     """
-    read = [read_pattern(text, exact=exact) for text in patterns]
-    if not force:
-        for pattern in read:
-            if why := too_broad(pattern):
-                raise RuleError(f"{why}; add it with --force if you mean it")
+    read = [_wanted(f"|{text}" if exact else text, force=force) for text in patterns]
     action = ListAction.ALLOW if allow else ListAction.BLOCK
     with invocation.store() as store:
         rules = [
@@ -85,14 +83,27 @@ def add(
     for rule, pattern in zip(rules, read, strict=True):
         until = f" until {show_day(expires)}" if expires else ""
         say(f"{rule.rule_id}: {'allows' if allow else 'blocks'} {pattern.describe()}{until}")
-        if pattern.kind is EntryKind.URL and pattern.text.endswith("/") and pattern.text.count("/") == 1:
-            say(f"   (this page alone; for the whole site: {pattern.text.removesuffix('/')})")
+        if pattern.whole_site:
+            say(f"   (this page alone; for the whole site: {pattern.whole_site})")
+    if group:
+        say("gatewayfilter: entries of a group are kept, but this version applies only those for everybody", err=True)
+
+
+def _wanted(text: str, *, force: bool) -> Pattern:
+    try:
+        return read_pattern(text, force=force)
+    except RuleError as error:
+        try:
+            read_pattern(text, force=True)
+        except RuleError:
+            raise error from None
+        raise RuleError(f"{error}; add it with --force if you mean it") from error
 
 
 @list_group.command(examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"), prints_data=True)
 @click.argument("entries", nargs=-1, required=True, metavar="PATTERN|ID...")
 @click.option("--group", metavar="NAME", help="Only entries of this group of clients.")
-@click.option("--learned", is_flag=True, help="Forget what the crawler learned of these URLs instead.")
+@click.option("--learned", is_flag=True, help="Forget what the crawler learned of these pages or sites instead.")
 @click.pass_obj
 def remove(invocation: Invocation, *, entries: tuple[str, ...], group: str | None, learned: bool) -> int:
     """Remove entries by their pattern or their number.
@@ -124,12 +135,21 @@ def _remove(store: Store, entries: Sequence[str], group: str | None) -> dict[str
 def _matching(rules: Iterable[PersonRule], entry: str) -> list[PersonRule]:
     if entry.isascii() and entry.isdigit():
         return [rule for rule in rules if rule.rule_id == int(entry)]
-    forms = {read_pattern(entry), read_pattern(entry, exact=True)}
+    pattern = read_pattern(entry, force=True)
+    forms = {pattern, Pattern(EntryKind.HOST, pattern.text.removeprefix("."))}
     return [rule for rule in rules if Pattern(rule.kind, rule.pattern) in forms]
 
 
-def _forget(store: Store, urls: Sequence[str]) -> dict[str, int]:
-    return {url: store.lists.remove_learned([read_pattern(url, exact=True).text]) for url in urls}
+def _forget(store: Store, entries: Sequence[str]) -> dict[str, int]:
+    return {entry: store.lists.remove_learned(_learned_keys(store, read_pattern(entry, force=True))) for entry in entries}
+
+
+def _learned_keys(store: Store, pattern: Pattern) -> list[str]:
+    if pattern.kind not in {EntryKind.DOMAIN, EntryKind.HOST}:
+        return [pattern.text]
+    covered = f".{pattern.text.removeprefix('.')}"
+    keys = (entry.key for entry in store.lists.learned())
+    return [key for key in keys if f".{host_of_key(key)}".endswith(covered)]
 
 
 @list_group.command(examples=("gatewayfilter list show", "gatewayfilter list show --learned --action block"), prints_data=True)

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gatewayfilter.cli.patterns import Pattern, read_pattern
-from gatewayfilter.errors import ListError, RuleError
+from gatewayfilter.cli.patterns import Pattern, read_pattern, read_url
+from gatewayfilter.errors import ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 from gatewayfilter.urls import is_ip_literal
 
@@ -19,9 +19,11 @@ _JSON_ARRAY = re.compile(r"\s*\[\s*[{\]\"]")
 """How JSON begins and neither an IPv6 address nor an Adblock header does."""
 _HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|127\.0\.0\.1|::1?)\s+(\S.*)", re.ASCII)
 _DNSMASQ_LINE = re.compile(r"(address|local|server)=/([^/\s]+)/(\S*)", re.ASCII)
-_ANCHORED_LINE = re.compile(r"\|https?://([^|^*]+)([|^])", re.ASCII)
+_ANCHORED_LINE = re.compile(r"\|https?://([^|^]+)([|^]?)")
+_SUBDOMAIN_LINE = re.compile(r"\|\|([^|^]*[/*][^|^]*)(\|?)")
 _HOSTS_OWN = frozenset({"localhost", "localhost.localdomain", "local", "broadcasthost", "ip6-localhost", "ip6-loopback"})
 """Names that hosts files hold for the machine itself."""
+_ADBLOCK_MARKS = frozenset("*^|$")
 
 
 @dataclass(slots=True)
@@ -37,13 +39,13 @@ class ReadEntries:
     rejected: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-def read_entries(text: str, action: ListAction, objection: Callable[[Pattern], str]) -> ReadEntries:
+def read_entries(text: str, action: ListAction, *, force: bool = False) -> ReadEntries:
     """Reads entries: our JSON, or lines of patterns, hosts, dnsmasq and simple Adblock rules, mixed as they come.
 
     Args:
         text: the whole file.
         action: for entries that do not say their own (`@@`, dnsmasq `server=/…/#` and JSON do).
-        objection: returns why a pattern is refused, `""` for one that is fine (`patterns.too_broad`).
+        force: also takes what is broader than people usually mean.
 
     Raises:
         ListError: it begins as JSON and is none of ours.
@@ -52,11 +54,8 @@ def read_entries(text: str, action: ListAction, objection: Callable[[Pattern], s
     items = enumerate(_json_items(text), 1) if _JSON_ARRAY.match(text) else _line_items(text)
     for position, item in items:
         try:
-            for rule in _rules(item, action):
-                if why := objection(Pattern(rule.kind, rule.pattern)):
-                    raise RuleError(why)  # noqa: TRY301  a refusal is counted like any other bad line
-                found.rules.append(rule)
-        except RuleError as error:
+            found.rules += list(_rules(item, action, force=force))
+        except (RuleError, UrlError) as error:
             found.rejected.append((position, str(item)[:200], str(error)))
     return found
 
@@ -78,61 +77,59 @@ def _line_items(text: str) -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-def _rules(item: object, action: ListAction) -> Iterator[PersonRule]:
+def _rules(item: object, action: ListAction, *, force: bool) -> Iterator[PersonRule]:
     if isinstance(item, str):
-        yield from _rules_of_line(item, action)
+        body, _, comment = item.partition(" #")
+        for said, pattern in _patterns_of_line(body.strip(), action, force=force):
+            yield PersonRule(0, said, pattern.kind, pattern.text, comment=comment.strip())
     elif isinstance(item, dict):
-        yield _rule_of_object(item)
+        yield _rule_of_object(item, force=force)
     else:
         raise RuleError("neither an object nor a text")
 
 
-def _rules_of_line(line: str, action: ListAction) -> Iterator[PersonRule]:
-    body, _, comment = line.partition(" #")
-    body = body.strip()
-    if hosts := _HOSTS_LINE.fullmatch(body):
+def _patterns_of_line(line: str, action: ListAction, *, force: bool) -> Iterator[tuple[ListAction, Pattern]]:
+    if hosts := _HOSTS_LINE.fullmatch(line):
         for name in hosts[1].split():
             if name.lower() not in _HOSTS_OWN and not name.startswith("0."):
-                yield _rule(action, read_pattern(name, exact=True), comment)
-        return
-    if dnsmasq := _DNSMASQ_LINE.fullmatch(body):
+                yield action, read_pattern(f"|{name}")
+    elif dnsmasq := _DNSMASQ_LINE.fullmatch(line):
         allowed = dnsmasq[1] == "server" and dnsmasq[3] == "#"
-        yield _rule(ListAction.ALLOW if allowed else action, read_pattern(dnsmasq[2]), comment)
-        return
-    if body.startswith("@@"):
-        action, body = ListAction.ALLOW, body[2:]
-    if anchored := _ANCHORED_LINE.fullmatch(body):
-        yield _rule(action, _anchored(anchored[1], exact=anchored[2] == "|"), comment)
-        return
-    if "$" in body and body.startswith("|"):
+        yield ListAction.ALLOW if allowed else action, read_pattern(dnsmasq[2], force=force)
+    elif line.startswith("@@"):
+        yield ListAction.ALLOW, _adblock_pattern(line[2:], force=force)
+    else:
+        yield action, _adblock_pattern(line, force=force)
+
+
+def _adblock_pattern(line: str, *, force: bool) -> Pattern:
+    if "$" in line and line.startswith("|"):
         raise RuleError("an Adblock rule with options: add the file as a source instead")
-    yield _rule(action, read_pattern(body), comment)
+    if anchored := _ANCHORED_LINE.fullmatch(line):
+        body, end = anchored.groups()
+        if end == "^":
+            return read_pattern(f"{body}/*" if "/" in body else f"|{body}", force=force)
+        if end == "|" and "*" not in body:
+            return read_url(body)
+        return read_pattern(body if end else f"{body}*", force=force)
+    if below := _SUBDOMAIN_LINE.fullmatch(line):
+        body, end = below.groups()
+        return read_pattern(f"*.{body}" if end else f"*.{body}*", force=force)
+    return read_pattern(line, force=force)
 
 
-def _anchored(text: str, *, exact: bool) -> Pattern:
-    if exact:
-        return read_pattern(f"http://{text}")
-    return read_pattern(f"{text}/*" if "/" in text else text, exact=True)
-
-
-def _rule(action: ListAction, pattern: Pattern, comment: str = "") -> PersonRule:
-    return PersonRule(0, action, pattern.kind, pattern.text, comment=comment.strip())
-
-
-def _rule_of_object(item: dict[str, Any]) -> PersonRule:
+def _rule_of_object(item: dict[str, Any], *, force: bool) -> PersonRule:
     try:
-        kind, pattern = EntryKind(item["kind"]), str(item["pattern"])
+        kind, text = EntryKind(item["kind"]), str(item["pattern"])
         action = ListAction(item["action"])
         expires_at = None if item.get("expires_at") is None else float(item["expires_at"])
     except (KeyError, ValueError, TypeError) as error:
         raise RuleError(f"no entry with action, kind and pattern: {error}") from error
-    read = read_pattern(Pattern(kind, pattern).written(), exact=kind is EntryKind.HOST)
-    if kind is EntryKind.WILDCARD and read.kind is not kind:
-        read = Pattern(kind, pattern)
-    if read != Pattern(kind, pattern):
-        raise RuleError(f"{pattern[:200]!r} is not how an entry of kind {kind} is kept")
+    pattern = Pattern(kind, text)
+    if pattern != (read_url(text) if kind is EntryKind.URL else read_pattern(pattern.written(), force=force)):
+        raise RuleError(f"{text[:200]!r} is not how an entry of kind {kind} is kept")
     comment, group = str(item.get("comment") or ""), str(item.get("group") or "")
-    return PersonRule(0, action, kind, pattern, comment=comment, group=group, expires_at=expires_at)
+    return PersonRule(0, action, kind, text, comment=comment, group=group, expires_at=expires_at)
 
 
 def _hosts(rule: PersonRule) -> list[str]:
@@ -154,20 +151,39 @@ def _dnsmasq(rule: PersonRule) -> list[str]:
 
 def _adblock(rule: PersonRule) -> list[str]:
     exception = "@@" if rule.action is ListAction.ALLOW else ""
-    match rule.kind:
+    return [exception + body for body in _adblock_bodies(rule.kind, rule.pattern)]
+
+
+def _adblock_bodies(kind: EntryKind, text: str) -> list[str]:
+    match kind:
         case EntryKind.DOMAIN:
-            bodies = [f"||{rule.pattern.removeprefix('.')}^"]
+            return [f"||{text.removeprefix('.')}^"]
         case EntryKind.HOST:
-            bodies = [f"|{scheme}://{rule.pattern}^" for scheme in ("http", "https")]
+            return _by_scheme(f"{text}^")
         case EntryKind.PREFIX:
-            bodies = [f"|{scheme}://{rule.pattern.removesuffix('/*')}^" for scheme in ("http", "https")]
+            return _by_scheme(f"{text.removesuffix('/*')}^")
         case EntryKind.URL:
-            bodies = [f"|{scheme}://{rule.pattern}|" for scheme in ("http", "https")]
+            return _by_scheme(f"{text}|") if _ADBLOCK_MARKS.isdisjoint(text) else []
         case EntryKind.WILDCARD:
-            bodies = [rule.pattern]
+            return _adblock_wildcard(text) if _ADBLOCK_MARKS.isdisjoint(text.replace("*", "")) else []
         case EntryKind.REGEX:
-            bodies = [f"/{rule.pattern}/"]
-    return [exception + body for body in bodies]
+            return [f"/{text}/"]
+
+
+def _adblock_wildcard(text: str) -> list[str]:
+    """A wildcard fits a whole URL or, without a slash, a whole host; Adblock rules are parts of URLs unless anchored."""
+    if "://" in text or not ("/" in text or text.endswith("*")):
+        return []
+    body, end = (text[:-1], "") if text.endswith("*") else (text, "|")
+    if body.startswith("*."):
+        return [f"||{body[2:]}{end}"]
+    if body.startswith("*"):
+        return [f"{body}{end or '*'}"]
+    return _by_scheme(f"{body}{end}")
+
+
+def _by_scheme(body: str) -> list[str]:
+    return [f"|{scheme}://{body}" for scheme in ("http", "https")]
 
 
 _WRITERS: dict[str, Callable[[PersonRule], list[str]]] = {

@@ -13,7 +13,7 @@ from gatewayfilter.cli.command import FilterCommand
 from gatewayfilter.cli.list_formats import FORMATS, read_entries, write_entries
 from gatewayfilter.cli.moments import expiry_option
 from gatewayfilter.cli.output import counted, print_json, say
-from gatewayfilter.cli.patterns import read_pattern, too_broad
+from gatewayfilter.cli.patterns import pattern_of_key
 from gatewayfilter.errors import ListError
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule
 
@@ -43,7 +43,7 @@ def import_entries(
 
     Bad lines are counted and named; the others are imported. To follow a list of others, add it as a source instead.
     """
-    found = read_entries(_read(file), ListAction.ALLOW if allow else ListAction.BLOCK, (lambda _: "") if force else too_broad)
+    found = read_entries(_read(file), ListAction.ALLOW if allow else ListAction.BLOCK, force=force)
     if not found.rules and found.rejected:
         position, text, why = found.rejected[0]
         raise ListError(f"{file} holds no usable entry; line {position}, {text!r}: {why}")
@@ -124,5 +124,5 @@ def export_entries(invocation: Invocation, *, file_format: str, action: str | No
 
 
 def _as_rule(entry: LearnedEntry) -> PersonRule:
-    pattern = read_pattern(entry.key, exact=not entry.key.startswith("."))
+    pattern = pattern_of_key(entry.key)
     return PersonRule(0, entry.action, pattern.kind, pattern.text, f"{entry.category}: {entry.detail}", "", entry.expires_at)

@@ -26,7 +26,7 @@ from gatewayfilter.cli.command import FilterGroup, LateCommand
 from gatewayfilter.errors import GatewayFilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 BAD_INPUT = 2
 FAULT = 3
@@ -85,7 +85,8 @@ class _Root(FilterGroup):
         return result
 
 
-def run_to_exit_code(command: Any) -> int:
+def run_to_exit_code(command: Callable[[], object]) -> int:
+    """Runs a command to its end, says in one sentence what went wrong, and returns the exit code."""
     try:
         result = command()
     except click.exceptions.NoArgsIsHelpError as error:
