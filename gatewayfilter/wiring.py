@@ -173,8 +173,10 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlW
     return CrawlWorker(store.frontier, sink, settings.crawl, counters, seen=seen)
 
 
-def crawl_now(settings: Settings, store: Store, urls: Sequence[str]) -> list[CrawlOutcome]:
-    """Fetches and judges these URLs at once, in order, and grows the lists."""
+def crawl_now(
+    settings: Settings, store: Store, urls: Sequence[str], report: Callable[[CrawlOutcome], None] | None = None
+) -> list[CrawlOutcome]:
+    """Fetches and judges these URLs at once, in order, and grows the lists; `report` is told of each as it is done."""
     import asyncio
 
     from gatewayfilter.telemetry import Counters
@@ -182,6 +184,11 @@ def crawl_now(settings: Settings, store: Store, urls: Sequence[str]) -> list[Cra
     worker = crawl_worker(settings, store, Counters())
 
     async def crawl() -> list[CrawlOutcome]:
-        return [await worker.crawl_once(url) for url in urls]
+        outcomes = []
+        for url in urls:
+            outcomes.append(await worker.crawl_once(url))
+            if report is not None:
+                report(outcomes[-1])
+        return outcomes
 
     return asyncio.run(crawl())

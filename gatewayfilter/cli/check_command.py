@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterCommand
+from gatewayfilter.cli.judgements import show_judgement
 from gatewayfilter.cli.moments import moment_option, show_moment
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.resource_types import type_option
@@ -17,8 +18,6 @@ from gatewayfilter.urls import parse_loose_url, unescaped
 if TYPE_CHECKING:
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.config import Settings
-
-_SHOWN_EVIDENCE = 10
 
 
 @click.command(
@@ -112,7 +111,9 @@ def _show(explanation: Explanation, judged: tuple[Classification, float] | None)
     say()
     say(_sentence(explanation.verdict))
     if judged is not None:
-        _show_judgement(*judged)
+        classification, judged_at = judged
+        say(f"\nThe classifier said on {show_moment(judged_at)}:")
+        show_judgement(classification)
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -129,15 +130,3 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.unknown:
         parts.append("no list knows it: the crawler will look at it")
     return ", ".join(parts)
-
-
-def _show_judgement(classification: Classification, judged_at: float) -> None:
-    said = classification.category or "harmless"
-    say(f"Classified as {said} on {show_moment(judged_at)}: {classification.summary()}")
-    hits = classification.evidence[:_SHOWN_EVIDENCE]
-    if hits:
-        say()
-        print_table(
-            ("word", "category", "weight", "zone", "position"),
-            [(hit.word, hit.category, f"{hit.weight:.2f}", hit.zone, hit.position) for hit in hits],
-        )
