@@ -11,6 +11,8 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from mitmproxy import addonmanager, exceptions, flow, hooks
@@ -18,6 +20,16 @@ from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 
 _log = logging.getLogger(__name__)
+
+
+@cache
+def _argument_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def _arguments(event: hooks.Hook) -> list[Any]:
+    # As event.args(), which reads the fields of its class anew each time.
+    return [getattr(event, name) for name in _argument_names(type(event))]
 
 
 class CachedAddonManager(addonmanager.AddonManager):
@@ -56,7 +68,7 @@ class CachedAddonManager(addonmanager.AddonManager):
         handlers = self.handlers(event.name)
         if not handlers:
             return None
-        arguments = event.args()
+        arguments = _arguments(event)
         for position, handler in enumerate(handlers):
             try:
                 waits = handler(*arguments)
@@ -122,17 +134,28 @@ class HookRunner:
         return self._top.context
 
     def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
-        """Yields the commands that follow from an event."""
-        replies: deque[events.Event] | None = None
-        current = event
-        while True:
-            for command in self._top.handle_event(current):
-                if not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
+        """Yields the commands that follow from an event.
+
+        What is sent to one connection in a row goes out in one piece: headers and body take one system call instead of two.
+        """
+        replies: deque[events.Event] = deque((event,))
+        unsent: commands.SendData | None = None
+        while replies:
+            for command in self._top.handle_event(replies.popleft()):
+                if isinstance(command, commands.SendData):
+                    if unsent is None:
+                        unsent = command
+                    elif unsent.connection is command.connection:
+                        unsent = commands.SendData(command.connection, unsent.data + command.data)
+                    else:
+                        yield unsent
+                        unsent = command
+                elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
+                    if unsent is not None:
+                        yield unsent
+                        unsent = None
                     yield command
                 elif command.blocking:
-                    if replies is None:
-                        replies = deque()
                     replies.append(events.HookCompleted(command, None))
-            if not replies:
-                return
-            current = replies.popleft()
+        if unsent is not None:
+            yield unsent

@@ -10,11 +10,13 @@ import certifi
 from mitmproxy import certs, master, options
 from mitmproxy.addons import block, disable_h2c, next_layer, proxyserver, strip_dns_https_records, tlsconfig
 from mitmproxy.proxy import mode_specs
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
 from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ServerInstance
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
+from gatewayfilter.proxy import speedups
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
@@ -72,6 +74,8 @@ class LeanMaster(master.Master):
             block_global=settings.proxy.mode != "transparent",
         )
         _widen(tls.certstore)
+        speedups.install()
+        self._frozen_options = cast("options.Options", speedups.frozen_options(self.options))
         self._instance = self._make_instance(settings.proxy.mode)
 
     @property
@@ -99,6 +103,8 @@ class LeanMaster(master.Master):
 
     async def stop(self, drain_s: float = 5.0) -> None:
         """Stops to listen, lets open requests finish for up to `drain_s` seconds, closes all connections."""
+        if not self._instance.is_running:
+            return
         await self._instance.stop()
         for _ in range(int(drain_s / _DRAIN_POLL_S)):
             if not self._busy():
@@ -125,7 +131,8 @@ class LeanMaster(master.Master):
         async def listen(host: str, port: int) -> list[asyncio.Server]:
             return [await asyncio.start_server(instance.handle_stream, host, port, reuse_port=True, backlog=_BACKLOG)]
 
-        def make_hooked_layer(context: Any) -> Layer:
+        def make_hooked_layer(context: Context) -> Layer:
+            context.options = self._frozen_options
             return cast("Layer", HookRunner(make_top_layer(context), self.cached_addons))
 
         instance.listen = listen  # type: ignore[method-assign, assignment]

@@ -1,0 +1,253 @@
+"""Proxy CPU a request: plain `mitmdump -q` beside one GatewayFilter worker with all filters, interleaved, on loopback.
+
+    python scripts/bench/bench_proxy.py [--rounds N] [--requests N] [--lists FILE ...]
+
+Prints a Markdown table. CPU time is that of the proxy process alone (user and system), so that it hardly depends on what else
+runs on the machine. The origin answers 1 KB from memory; the client keeps its connections alive. Both are processes of their
+own. The worker has EasyList and EasyPrivacy, a blacklist of a million hosts, its SQLite log and its frontier.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import trustme
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA", ROOT.parent / "shared" / "data"))
+BODY = b"x" * 1024
+PATHS = [f"/page/{number}/article.html" for number in range(50)]
+CONNECTIONS = 16
+BLACKLIST_HOSTS = 1_000_000
+
+
+class Origin(asyncio.Protocol):
+    """Answers every request head with the same kilobyte."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._pending = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keeps the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answers each complete request head."""
+        assert self._transport is not None
+        self._pending += data
+        while b"\r\n\r\n" in self._pending:
+            _, _, self._pending = self._pending.partition(b"\r\n\r\n")
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(BODY)
+            self._transport.write(head + BODY)
+
+
+def run_origin(ports: Sequence[int], certificate: str) -> None:
+    """Serves HTTP on the first port and HTTPS on the second."""
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(certificate)
+        await loop.create_server(Origin, "127.0.0.1", ports[0])
+        await loop.create_server(Origin, "127.0.0.1", ports[1], ssl=tls)
+        await asyncio.Event().wait()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve())
+
+
+async def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | None) -> float:
+    """Sends requests over keep-alive connections; with a CA by HTTPS through CONNECT. Returns the seconds it took."""
+    left = iter(range(requests))
+    started = 0.0
+    ready = asyncio.Barrier(CONNECTIONS)
+
+    async def one() -> None:
+        nonlocal started
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy_port)
+        prefix = f"http://localhost:{origin_port}"
+        if ca is not None:
+            writer.write(f"CONNECT localhost:{origin_port} HTTP/1.1\r\nHost: localhost:{origin_port}\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            await writer.start_tls(ssl.create_default_context(cafile=str(ca)), server_hostname="localhost")
+            prefix = ""
+        await ready.wait()
+        started = started or time.perf_counter()
+        for number in left:
+            path = PATHS[number % len(PATHS)]
+            head = (
+                f"GET {prefix}{path} HTTP/1.1\r\nHost: localhost:{origin_port}\r\nUser-Agent: bench\r\n"
+                "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en\r\nAccept-Encoding: gzip\r\n"
+                "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n\r\n"
+            )
+            writer.write(head.encode())
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if not answer.startswith(b"HTTP/1.1 200"):
+                raise SystemExit(f"the proxy answered {answer[:200]!r}")
+            await reader.readexactly(len(BODY))
+        writer.close()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(one())
+    return time.perf_counter() - started
+
+
+def run_worker_process(folder: str, port: int, lists: Sequence[str]) -> None:
+    """Runs one worker with all filters."""
+    from gatewayfilter.engine.filter_engine import FilterEngine  # noqa: PLC0415
+    from gatewayfilter.engine.snapshot import SnapshotBuilder  # noqa: PLC0415
+    from gatewayfilter.engine.snapshot_folder import SnapshotFolder  # noqa: PLC0415
+
+    from gatewayfilter.config import CrawlSettings, ProxySettings, Settings  # noqa: PLC0415  only this process needs them
+    from gatewayfilter.model import Source  # noqa: PLC0415
+    from gatewayfilter.proxy.parts import WorkerParts, assemble_parts  # noqa: PLC0415
+    from gatewayfilter.proxy.worker import run_worker  # noqa: PLC0415
+    from gatewayfilter.store import Store  # noqa: PLC0415
+
+    data_dir = Path(folder)
+    settings = Settings(
+        data_dir=data_dir,
+        proxy=ProxySettings(listen=f"127.0.0.1:{port}", upstream_ca=data_dir / "origin-ca.pem"),
+        crawl=CrawlSettings(),
+    )
+
+    def build(settings: Settings) -> WorkerParts:
+        builder = SnapshotBuilder()
+        hosts = builder.add_source(Source("hosts", category="test"))
+        builder.add_keys(hosts, (f".host{number}.example" for number in range(BLACKLIST_HOSTS)))
+        for name in lists:
+            with Path(name).open(encoding="utf-8") as lines:
+                builder.add_adblock_list(builder.add_source(Source(Path(name).stem, category="ads")), lines)
+        snapshots = SnapshotFolder(data_dir / "snapshots")
+        snapshots.publish(builder.build())
+        snapshot, _ = snapshots.open_newest()
+        return assemble_parts(settings, FilterEngine(snapshot), snapshots, Store.open(settings.store_url))
+
+    run_worker(0, settings, build)
+
+
+@dataclass
+class Contestant:
+    """A proxy under test."""
+
+    name: str
+    port: int
+    pid: int
+    ca: Path
+
+    def cpu_s(self) -> float:
+        """User and system time so far."""
+        times = psutil.Process(self.pid).cpu_times()
+        return times.user + times.system
+
+
+def free_port() -> int:
+    """Returns a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, timeout_s: float = 120.0) -> None:
+    """Waits until somebody listens."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"nobody listens on port {port}")
+
+
+@contextlib.contextmanager
+def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]]:
+    """Runs mitmdump and a worker."""
+    stock_port, worker_port = free_port(), free_port()
+    stock_dir = folder / "stock"
+    command = [str(Path(sys.executable).parent / "mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", str(stock_port)]
+    command += ["--set", f"confdir={stock_dir}", "--set", f"ssl_verify_upstream_trusted_ca={folder / 'origin-ca.pem'}"]
+    stock = subprocess.Popen(command)
+    worker = multiprocessing.get_context("spawn").Process(target=run_worker_process, args=(str(folder), worker_port, lists))
+    worker.start()
+    assert worker.pid is not None
+    try:
+        wait_for(stock_port)
+        wait_for(worker_port)
+        yield [
+            Contestant("mitmdump -q", stock_port, stock.pid, stock_dir / "mitmproxy-ca-cert.pem"),
+            Contestant("GatewayFilter worker", worker_port, worker.pid, folder / "ca" / "mitmproxy-ca-cert.pem"),
+        ]
+    finally:
+        stock.terminate()
+        worker.terminate()
+        stock.wait(10)
+        worker.join(10)
+
+
+def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> None:
+    """Runs the rounds and prints the table."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "origin-ca.pem"))
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "origin.pem"))
+    ports = [free_port(), free_port()]
+    origin = multiprocessing.get_context("spawn").Process(
+        target=run_origin, args=(ports, str(folder / "origin.pem")), daemon=True
+    )
+    origin.start()
+    wait_for(ports[0])
+    figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with contestants(folder, lists) as proxies:
+        for number in range(rounds + 1):  # the first round warms up
+            for scheme, port in zip(("HTTP", "HTTPS"), ports, strict=True):
+                for proxy in proxies:
+                    before = proxy.cpu_s()
+                    took = asyncio.run(drive(proxy.port, port, requests, proxy.ca if scheme == "HTTPS" else None))
+                    cpu_us = (proxy.cpu_s() - before) / requests * 1e6
+                    if number:
+                        figures.setdefault((scheme, proxy.name), []).append((cpu_us, requests / took))
+        print("| 1 KB, keep-alive | proxy | CPU µs/request | requests/s | CPU to mitmdump |")
+        print("|---|---|---|---|---|")
+        for scheme in ("HTTP", "HTTPS"):
+            base = statistics.median(cpu for cpu, _ in figures[scheme, proxies[0].name])
+            for proxy in proxies:
+                cpu = statistics.median(cpu for cpu, _ in figures[scheme, proxy.name])
+                rate = statistics.median(rate for _, rate in figures[scheme, proxy.name])
+                print(f"| {scheme} | {proxy.name} | {cpu:.0f} | {rate:.0f} | {cpu / base:.2f} |")
+        resident = {proxy.name: psutil.Process(proxy.pid).memory_info().rss / 1e6 for proxy in proxies}
+        print("\nResident: " + ", ".join(f"{name} {megabytes:.0f} MB" for name, megabytes in resident.items()))
+    origin.terminate()
+
+
+def main() -> None:
+    """Reads the options and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=2000, help="a round, scheme and proxy")
+    parser.add_argument(
+        "--lists", nargs="*", help="Adblock lists; by default EasyList and EasyPrivacy of the test data, if there"
+    )
+    options = parser.parse_args()
+    lists = options.lists
+    if lists is None:
+        lists = [str(path) for name in ("easylist.txt", "easyprivacy.txt") for path in sorted(DATA.glob(f"**/{name}"))[:1]]
+    with tempfile.TemporaryDirectory() as folder:
+        measure(Path(folder), lists, options.rounds, options.requests)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mitmproxy import ctx, http
+from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
+from mitmproxy.test import taddons, tflow, tutils
+from proxy_fakes import ALLOW, FakeDecide, Gateway
+
+from gatewayfilter.config import ProxySettings
+from gatewayfilter.model import Request, Verdict
+from gatewayfilter.proxy.addon import GatewayAddon
+
+
+def flow_for(url: str, *, method: str = "GET", **headers: str) -> http.HTTPFlow:
+    flow = tflow.tflow(req=http.Request.make(method, url))
+    flow.request.headers = http.Headers(**headers)
+    flow.server_conn.address = None
+    flow.client_conn.sni = None
+    return flow
+
+
+def answered(flow: http.HTTPFlow, content_type: str = "text/html") -> http.HTTPFlow:
+    flow.response = tutils.tresp(headers=http.Headers(content_type=content_type), content=None)
+    return flow
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway()
+
+
+@pytest.fixture
+def addon(gateway: Gateway) -> GatewayAddon:
+    return gateway.addon(ProxySettings())
+
+
+def test_allowed_requests_and_responses_stream(gateway: Gateway, addon: GatewayAddon) -> None:
+    flow = flow_for("http://ok.example/", method="POST")
+    assert addon.requestheaders(flow) is None
+    assert flow.response is None
+    assert flow.request.stream is True
+    addon.responseheaders(answered(flow))
+    assert flow.response is not None
+    assert flow.response.stream is True
+    assert gateway.counters.as_dict() == {"requests": 1}
+
+
+def test_blocked_requests_are_answered_and_never_streamed(gateway: Gateway, addon: GatewayAddon) -> None:
+    flow = flow_for("http://blocked.example/")
+    addon.requestheaders(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
+    assert flow.request.stream is False
+    addon.responseheaders(flow)
+    assert flow.response.stream is False
+    assert gateway.counters.as_dict() == {"blocked": 1, "requests": 1}
+    assert [(record.action, record.reason, record.source_list) for record in gateway.records] == [("block", "blacklist", "test")]
+
+
+def test_a_flow_with_an_answer_is_left_alone(gateway: Gateway, addon: GatewayAddon) -> None:
+    flow = flow_for("http://blocked.example/")
+    flow.response = mine = http.Response.make(418)
+    addon.requestheaders(flow)
+    assert flow.response is mine
+    assert gateway.decide.asked == []
+
+
+def test_every_alias_is_judged(gateway: Gateway, addon: GatewayAddon) -> None:
+    flow = flow_for("https://x/p", Host="fine.example")
+    flow.server_conn.address = ("blocked.example", 443)
+    flow.request.data.host = "blocked.example"
+    addon.requestheaders(flow)
+    assert flow.response is not None
+    assert [asked.url.host for asked in gateway.decide.asked] == ["fine.example", "blocked.example"]
+
+
+@pytest.mark.parametrize(
+    ("url", "method", "headers", "offered"),
+    [
+        ("http://unknown.example/", "GET", {}, True),
+        ("http://unknown.example/", "GET", {"sec_fetch_dest": "document"}, True),
+        ("http://unknown.example/", "GET", {"sec_fetch_dest": "iframe"}, True),
+        ("http://unknown.example/", "GET", {"sec_fetch_dest": "image"}, False),
+        ("http://unknown.example/", "GET", {"sec_fetch_dest": "empty"}, False),
+        ("http://unknown.example/", "POST", {}, False),
+        ("http://unknown.example/", "HEAD", {}, False),
+        ("http://unknown.example/", "GET", {"authorization": "Basic x"}, False),
+        ("http://unknown.example/", "GET", {"range": "bytes=1-"}, False),
+        ("http://unknown.example/", "GET", {"upgrade": "websocket"}, False),
+        ("http://unknown.example/?" + "x" * 3000, "GET", {}, False),
+        ("http://known.example/", "GET", {}, False),
+        ("http://blocked.example/", "GET", {}, False),
+    ],
+)
+def test_what_is_offered_at_once(
+    url: str, method: str, headers: dict[str, str], *, offered: bool, gateway: Gateway, addon: GatewayAddon
+) -> None:
+    addon.requestheaders(flow_for(url, method=method, **headers))
+    assert gateway.offers.urls == ([url] if offered else [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "content_type", "offered"),
+    [
+        ({"referer": "http://p.example/"}, "text/html; charset=utf-8", True),
+        ({"referer": "http://p.example/"}, "Application/XHTML+XML", True),
+        ({"origin": "http://p.example"}, "text/html", True),
+        ({"referer": "http://p.example/"}, "application/json", False),
+        ({"accept": "image/png"}, "text/html", False),
+        ({"sec_fetch_dest": "empty"}, "text/html", False),
+    ],
+)
+def test_what_is_offered_when_it_turns_out_to_be_a_page(
+    headers: dict[str, str], content_type: str, *, offered: bool, gateway: Gateway, addon: GatewayAddon
+) -> None:
+    flow = flow_for("http://unknown.example/thing", **headers)
+    addon.requestheaders(flow)
+    assert gateway.offers.urls == []
+    addon.responseheaders(answered(flow, content_type))
+    assert gateway.offers.urls == (["http://unknown.example/thing"] if offered else [])
+
+
+def test_a_url_is_offered_once_a_minute_unless_the_queue_was_full(gateway: Gateway, addon: GatewayAddon) -> None:
+    gateway.offers.full = True
+    addon.requestheaders(flow_for("http://unknown.example/"))
+    gateway.offers.full = False
+    for _ in range(3):
+        addon.requestheaders(flow_for("http://unknown.example/"))
+    assert gateway.offers.urls == ["http://unknown.example/"]
+    assert gateway.counters["unknown"] == 4
+
+
+def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon) -> None:
+    for number in range(9000):
+        addon.requestheaders(flow_for(f"http://unknown{number}.example/"))
+    assert addon._offering is not None
+    assert len(addon._offering._offered) == 8192
+    addon.requestheaders(flow_for("http://unknown0.example/"))  # forgotten, so offered again
+    assert gateway.offers.urls.count("http://unknown0.example/") == 2
+
+
+@pytest.mark.parametrize("mode", ["allow", "block"])
+def test_failures_of_the_engine(mode: str, gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings(on_error=mode))  # type: ignore[arg-type]  as from TOML
+    flow = flow_for("http://raise.example/")
+    addon.requestheaders(flow)
+    if mode == "block":
+        assert flow.response is not None
+        assert flow.response.headers["x-gatewayfilter"] == "block; reason=failure"
+    else:
+        assert flow.response is None
+        assert flow.request.stream is True
+    assert gateway.counters["hook_errors"] == 1
+
+
+def test_complaints_are_few(addon: GatewayAddon, gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(50):
+        addon.requestheaders(flow_for("http://raise.example/"))
+    assert gateway.counters["hook_errors"] == 50
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("hook", ["responseheaders", "request"])
+def test_no_hook_raises_whatever_the_flow(hook: str, addon: GatewayAddon, gateway: Gateway) -> None:
+    call: Callable[[Any], object] = getattr(addon, hook)
+    call(object())
+    assert gateway.counters["hook_errors"] == 1
+
+
+async def test_hold_takes_the_verdict_that_comes(gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings(unknown="hold", hold_ms=5000))  # type: ignore[arg-type]  as from TOML
+    flow = flow_for("http://unknown.example/")
+    held = addon.requestheaders(flow)
+    assert held is not None
+    task = asyncio.ensure_future(held)
+    await asyncio.sleep(0.03)
+    assert flow.response is None
+    assert not task.done()
+    gateway.decide.table["http://unknown.example/"] = ALLOW
+    await task
+    assert flow.response is None
+    assert flow.request.stream is True
+    assert [record.reason for record in gateway.records] == ["whitelist"]
+
+
+async def test_the_number_of_held_requests_is_bounded(gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings(unknown="hold", hold_ms=1))  # type: ignore[arg-type]  as from TOML
+    tasks = [
+        asyncio.ensure_future(held)
+        for number in range(300)
+        if (held := addon.requestheaders(flow_for(f"http://unknown{number}.example/"))) is not None
+    ]
+    await asyncio.sleep(0)
+    later = addon.requestheaders(flow_for("http://unknown.example/"))
+    assert later is None
+    await asyncio.gather(*tasks)
+    assert addon._held == 0
+
+
+async def test_a_failure_while_held_is_answered_as_configured(gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings(unknown="hold", on_error="block"))  # type: ignore[arg-type]  as from TOML
+    flow = flow_for("http://unknown.example/")
+    held = addon.requestheaders(flow)
+    assert held is not None
+
+    def broken(_request: Request) -> Verdict:
+        raise RuntimeError("broken")
+
+    gateway.decide.decide = broken  # type: ignore[method-assign]
+    await held
+    assert flow.response is not None
+    assert flow.response.status_code == 503
+
+
+def test_messages_are_not_kept(addon: GatewayAddon) -> None:
+    websocket = tflow.twebsocketflow()
+    assert websocket.websocket is not None
+    assert websocket.websocket.messages
+    addon.websocket_message(websocket)
+    assert websocket.websocket.messages == []
+    tcp = tflow.ttcpflow()
+    addon.tcp_message(tcp)
+    assert tcp.messages == []
+    udp = tflow.tudpflow()
+    addon.udp_message(udp)
+    assert udp.messages == []
+
+
+def test_http2_bodies_without_a_length_are_read_first(addon: GatewayAddon) -> None:
+    flow = flow_for("https://ok.example/", method="POST")
+    flow.request.http_version = "HTTP/2.0"
+    flow.request.headers.pop("content-length", None)
+    addon.requestheaders(flow)
+    assert flow.request.stream is False
+    flow.request.data.content = b"12345"
+    addon.request(flow)
+    assert flow.request.headers["content-length"] == "5"
+    flow.request.headers = http.Headers(content_type="application/grpc+proto")
+    addon.requestheaders(flow)
+    assert flow.request.stream is True
+
+
+async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -> None:
+    happened: list[str] = []
+    gateway = Gateway()
+    addon = GatewayAddon(
+        FakeDecide(),
+        None,
+        None,
+        ProxySettings(),
+        gateway.counters,
+        on_start=lambda: happened.append("start"),
+        on_stop=lambda: happened.append("stop"),
+    )
+    with taddons.context(addon) as context:
+        ctx.options.add_option("connection_strategy", str, "eager", "")  # type: ignore[no-untyped-call]
+        addon.load(type("Loader", (), {"master": context.master})())
+        assert ctx.options.connection_strategy == "lazy"
+        addon.running()
+        flow = flow_for("http://unknown.example/")
+        await context.master.addons.handle_lifecycle(HttpRequestHeadersHook(flow))
+        assert flow.request.stream is True
+        addon.done()
+    assert happened == ["start", "stop"]

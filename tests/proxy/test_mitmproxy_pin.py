@@ -1,0 +1,48 @@
+"""What proxy/ relies on inside mitmproxy. When this fails, read the named modules again before the pin is moved."""
+
+import inspect
+
+import mitmproxy.version
+from mitmproxy import addonmanager, certs, http
+from mitmproxy.proxy import mode_servers, server
+from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy.layers.http._http1 import Http1Server
+
+
+def test_version() -> None:
+    assert mitmproxy.version.VERSION == "12.2.3", (
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, http1_limit.py, master.py and speedups.py "
+        "against the new version, run scripts/bench/bench_proxy.py, then change this line"
+    )
+
+
+def test_what_dispatch_replaces() -> None:
+    assert "self.master.addons.handle_lifecycle(hook)" in inspect.getsource(mode_servers.ProxyConnectionHandler.handle_hook)
+    assert "self.layer.handle_event(event)" in inspect.getsource(server.ConnectionHandler.server_event)
+    assert set(inspect.signature(addonmanager.AddonManager.handle_lifecycle).parameters) == {"self", "event"}
+
+
+def test_what_the_early_answer_replaces() -> None:
+    source = inspect.getsource(HttpStream.state_wait_for_request_headers)
+    assert "if self.flow.request.stream and not event.end_stream:\n            yield from self.start_request_stream()" in source
+    assert "yield from self.client_state(event)" in inspect.getsource(HttpStream._handle_event)
+
+
+def test_what_the_header_limit_replaces() -> None:
+    assert "self.connections.setdefault(self.context.client, http_conn)" in inspect.getsource(HttpLayer._handle_event)
+    assert "self.state = self.read_headers" in inspect.getsource(Http1Server.start)
+
+
+def test_what_the_listener_replaces() -> None:
+    source = inspect.getsource(mode_servers.ServerInstance.handle_stream)
+    assert "handler.layer = self.make_top_layer(handler.layer.context)" in source
+    assert "self._servers = await self.listen(host, port)" in inspect.getsource(mode_servers.AsyncioServerInstance._start)
+
+
+def test_what_the_certificate_store_replaces() -> None:
+    assert "self.expire(entry)" in inspect.getsource(certs.CertStore.get_cert)
+
+
+def test_what_the_speedups_replace() -> None:
+    assert "typecheck.check_option_type" in inspect.getsource(http)
+    assert http.Headers._reduce_values(["a", "b"]) == "a, b"  # type: ignore[no-untyped-call]

@@ -1,0 +1,69 @@
+import pytest
+from proxy_fakes import BLOCK
+
+from gatewayfilter.config import LogPrivacy
+from gatewayfilter.model import Action, LogRecord, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.urls import parse_url
+
+ASKED = Request(parse_url("http://a.example/p?q=secret"), None, ResourceType.SCRIPT, "POST", "192.0.2.7")
+LEARNED = Verdict(Action.BLOCK, Reason.LEARNED, rule="a.example/p?q=secret")
+ADBLOCK = Verdict(Action.BLOCK, Reason.ADBLOCK, rule="/ads?x=")
+
+
+def recorded(privacy: LogPrivacy, verdict: Verdict = BLOCK, key: bytes | None = None) -> list[LogRecord]:
+    found: list[LogRecord] = []
+    DecisionRecorder(found.append, privacy, key, clock=lambda: 7.0).record(ASKED, verdict, 12)
+    return found
+
+
+def test_everything_is_recorded() -> None:
+    assert recorded(LogPrivacy.FULL) == [
+        LogRecord(
+            7.0,
+            "192.0.2.7",
+            "POST",
+            "http://a.example/p?q=secret",
+            "script",
+            "block",
+            "blacklist",
+            "test",
+            "blocked.example",
+            "gambling",
+            12,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("privacy", "verdict", "url", "rule"),
+    [
+        (LogPrivacy.FULL, LEARNED, "http://a.example/p?q=secret", "a.example/p?q=secret"),
+        (LogPrivacy.NO_QUERY, LEARNED, "http://a.example/p", "a.example/p"),
+        (LogPrivacy.HOST, LEARNED, "a.example", "a.example"),
+        (LogPrivacy.HOST, ADBLOCK, "a.example", "/ads?x="),
+    ],
+)
+def test_levels(privacy: LogPrivacy, verdict: Verdict, url: str, rule: str) -> None:
+    (record,) = recorded(privacy, verdict)
+    assert (record.url, record.rule) == (url, rule)
+
+
+def test_off_records_nothing() -> None:
+    assert recorded(LogPrivacy.OFF) == []
+    found: list[LogRecord] = []
+    DecisionRecorder(found.append, LogPrivacy.OFF).record_unreadable("192.0.2.7", "GET", BLOCK)
+    assert found == []
+
+
+def test_clients_are_hashed_with_the_key() -> None:
+    (one,), (same,), (other,) = (recorded(LogPrivacy.FULL, key=key) for key in (b"k" * 16, b"k" * 16, b"l" * 16))
+    assert one.client == same.client != other.client
+    assert "192" not in one.client
+    assert len(one.client) == 16
+
+
+def test_unreadable_requests_have_no_url() -> None:
+    found: list[LogRecord] = []
+    DecisionRecorder(found.append).record_unreadable("192.0.2.7", "G" * 50, Verdict(Action.BLOCK, Reason.BAD_REQUEST))
+    assert (found[0].url, found[0].method, found[0].reason) == ("", "G" * 20, "bad-request")

@@ -1,0 +1,69 @@
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mitmproxy import http, options
+from mitmproxy.coretypes import multidict
+
+from gatewayfilter.proxy import speedups
+
+NAMES = st.sampled_from(["a", "A", "b", "Content-Type", "content-type", "x\u00e9", "none"])
+FIELDS = st.lists(st.tuples(NAMES.map(str.encode), st.binary(max_size=8)), max_size=6)
+
+
+class SlowHeaders(multidict.MultiDict):  # type: ignore[misc]  mitmproxy has no types for it
+    """mitmproxy's own look-up, untouched."""
+
+    _reduce_values = staticmethod(", ".join)
+
+    @staticmethod
+    def _kconv(key: bytes) -> bytes:
+        return key.lower()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> Iterator[None]:
+    kept = {name: http.Headers.__dict__.get(name) for name in ("get_all", "get", "__contains__")}
+    check = http.MessageData.__post_init__  # type: ignore[attr-defined]
+    speedups.install()
+    yield
+    http.MessageData.__post_init__ = check  # type: ignore[attr-defined]
+    for name, method in kept.items():
+        if method is None:
+            delattr(http.Headers, name)
+        else:
+            setattr(http.Headers, name, method)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=FIELDS, name=NAMES)
+def test_headers_answer_as_before(fields: list[tuple[bytes, bytes]], name: str) -> None:
+    fast, slow = http.Headers(fields), SlowHeaders(fields)
+    expected = [value.decode("utf-8", "surrogateescape") for value in slow.get_all(name.encode())]
+    assert fast.get_all(name) == expected
+    assert fast.get_all(name.encode()) == expected
+    assert fast.get(name, "default") == (", ".join(expected) if expected else "default")
+    assert (name in fast) == bool(expected)
+    assert 7 not in fast
+    if expected:
+        assert fast[name] == ", ".join(expected)
+    else:
+        with pytest.raises(KeyError):
+            fast[name]
+
+
+def test_headers_can_still_be_changed() -> None:
+    headers = http.Headers([(b"A", b"1"), (b"a", b"2")])
+    headers["A"] = "3"
+    headers.add("b", "4")
+    assert headers.fields == ((b"A", b"3"), (b"b", b"4"))
+    del headers["b"]
+    assert headers.pop("a") == "3"
+    assert headers.fields == ()
+
+
+def test_options_read_the_same() -> None:
+    current = options.Options()
+    frozen = speedups.frozen_options(current)
+    assert vars(frozen) == {name: getattr(current, name) for name in current.keys()}  # type: ignore[no-untyped-call]  # noqa: SIM118  no mapping
