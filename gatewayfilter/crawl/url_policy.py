@@ -36,6 +36,8 @@ _QUERY_SECRETS = _PATH_SECRETS | {
     "pwd", "secret", "sig", "signature", "ticket", "xsrf",
 }  # fmt: skip
 
+_TITLE_WORDS = 3
+"""A path segment or query value of more words is a title or a sentence; in a title only the first words are looked at."""
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _RUN = re.compile(r"[A-Za-z0-9_+=-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -67,9 +69,11 @@ def _address_refusal(url: Url, settings: CrawlSettings) -> str:
 
 def _path_refusal(url: Url) -> str:
     path = unescaped(url.path)
-    found = _first_of(_words(path), _ACTIONS | _PATH_SECRETS)
-    if found:
-        return f"the path has {found!r}: the link may work only once or change something"
+    for segment in path.split("/"):
+        words = _words(segment)
+        found = _first_of(words if len(words) <= _TITLE_WORDS else words[:2], _ACTIONS | _PATH_SECRETS)
+        if found:
+            return f"the path has {found!r}: the link may work only once or change something"
     return "the path has a value that looks like a secret" if _has_secret(path) else ""
 
 
@@ -81,7 +85,7 @@ def _query_refusal(url: Url) -> str:
         if found:
             return f"the query key {key[:40]!r} has {found!r}: the link may work only once or change something"
         words = _words(value)
-        found = _first_of(words, _ACTIONS) if len(words) <= 2 else ""
+        found = _first_of(words, _ACTIONS) if len(words) < _TITLE_WORDS else ""
         if found:
             return f"the query has {found!r}: the link may change something"
         if _has_secret(value):
@@ -116,7 +120,7 @@ def _is_random(run: str) -> bool:
     0.47, base64 0.44, base32 0.40 of the places); written ones at a few, and slugs have a separator every few characters.
     """
     dense = run.translate(_SEPARATORS)
-    if len(dense) < 20 or (len(run) - len(dense)) * 12 > len(run):
+    if len(dense) < 20 or (len(run) - len(dense)) * 8 > len(run):
         return False
     steps = sum(left.isdigit() != right.isdigit() or (left.islower() and right.isupper()) for left, right in pairwise(dense))
     return dense.isdigit() or steps * 11 >= len(dense) * 3

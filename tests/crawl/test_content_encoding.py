@@ -1,0 +1,80 @@
+import gzip
+import zlib
+from collections.abc import Callable
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.crawl.content_encoding import BodyDecoder
+from gatewayfilter.crawl.fetch_errors import BadAnswerError
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "identity": ("", bytes),
+    "gzip": ("gzip", gzip.compress),
+    "zlib": ("deflate", zlib.compress),
+    "raw": ("deflate", raw_deflate),
+    "br": ("br", brotli.compress),
+    "zstd": ("zstd", zstandard.ZstdCompressor().compress),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@given(data=st.binary(max_size=2000), step=st.integers(1, 100))
+def test_any_split_decodes_to_the_same(name: str, data: bytes, step: int) -> None:
+    encoding, encode = ENCODERS[name]
+    wire = encode(data)
+    decoder = BodyDecoder(encoding, 100_000)
+    assert all(decoder.feed(wire[at : at + step]) for at in range(0, len(wire), step))
+    assert decoder.body == data
+    assert not decoder.truncated
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("limit", [1, 999, 1000])
+def test_the_limit_is_exact(name: str, limit: int) -> None:
+    encoding, encode = ENCODERS[name]
+    data = bytes(range(250)) * 5
+    decoder = BodyDecoder(encoding, limit)
+    assert not decoder.feed(encode(data))
+    assert decoder.body == data[:limit]
+    assert decoder.truncated
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
+    encoding, encode = ENCODERS[name]
+    decoder = BodyDecoder(encoding, 1000)
+    assert decoder.feed(encode(b"x" * 1000))
+    assert not decoder.truncated
+
+
+@pytest.mark.parametrize("name", ["gzip", "zlib", "raw", "br", "zstd"])
+@given(data=st.binary(min_size=1, max_size=300))
+def test_garbage_is_an_error_or_bounded(name: str, data: bytes) -> None:
+    decoder = BodyDecoder(ENCODERS[name][0], 10_000)
+    try:
+        decoder.feed(data)
+    except BadAnswerError:
+        return
+    assert len(decoder.body) <= 10_000
+
+
+@pytest.mark.parametrize("encoding", ["compress", "gzip, br", "x" * 1000])
+def test_unknown_encodings(encoding: str) -> None:
+    with pytest.raises(BadAnswerError, match="unknown encoding"):
+        BodyDecoder(encoding, 1000)
+
+
+def test_a_small_body_may_compress_well() -> None:
+    decoder = BodyDecoder("gzip", 1_000_000)
+    decoder.feed(gzip.compress(bytes(200_000)))
+    assert len(decoder.body) == 200_000

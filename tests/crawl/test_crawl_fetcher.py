@@ -1,0 +1,147 @@
+import gzip
+import ssl
+from pathlib import Path
+
+import brotli
+import pytest
+import trustme
+import zstandard
+from crawl_origin import Origin, loopback_settings, reply, serving
+
+from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
+from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.errors import ConfigError
+from gatewayfilter.urls import Url, parse_url
+
+TEXT = "<p>赌场 casino ".encode() * 50
+
+
+async def test_a_page(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/a"] = reply(TEXT, "X-Twice: 1", "x-twice: 2", content_type="Text/HTML; charset=utf-8")
+    page = await fetcher.fetch(parse_url(origin.url("/a")))
+    assert (page.status, page.body, page.truncated) == (200, TEXT, False)
+    assert page.url == page.final_url == origin.url("/a")
+    assert page.headers["x-twice"] == "2"
+    assert page.content_type == "text/html"
+
+
+async def test_what_is_sent(origin: Origin, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    origin.answers["/"] = reply(TEXT, "Set-Cookie: a=b", "Location: /x", status="302 Found")
+    origin.answers["/x"] = reply(TEXT, "Set-Cookie: c=d")
+    for path in ("/", "/x"):
+        await fetcher.fetch(parse_url(origin.url(path)))
+    heads = "".join(origin.heads).lower()
+    assert heads.count("user-agent: gatewayfilter/") == 3
+    assert "cookie" not in heads
+    assert "referer" not in heads
+    assert "authorization" not in heads
+
+
+ENCODED = {
+    "gzip": gzip.compress(TEXT),
+    "x-gzip": gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:]),
+    "br": brotli.compress(TEXT),
+    "zstd": zstandard.ZstdCompressor().compress(TEXT[:100]) + zstandard.ZstdCompressor().compress(TEXT[100:]),
+    "identity": TEXT,
+    "GZIP": gzip.compress(TEXT) + b"trailing garbage",
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+async def test_encodings(origin: Origin, fetcher: Fetcher, encoding: str) -> None:
+    origin.answers["/"] = reply(ENCODED[encoding], f"Content-Encoding: {encoding}")
+    assert (await fetcher.fetch(parse_url(origin.url()))).body == TEXT
+
+
+TYPES = [
+    ("text/html", True),
+    ("TEXT/PLAIN; charset=gbk", True),
+    ("application/xhtml+xml", True),
+    ("application/rss+xml", True),
+    ("", True),
+    ("image/svg+xml", False),
+    ("image/png", False),
+    ("application/zip", False),
+    ("text/javascript", False),
+    ("video/mp4", False),
+]
+
+
+@pytest.mark.parametrize(("content_type", "is_read"), TYPES)
+async def test_only_text_is_read(origin: Origin, fetcher: Fetcher, content_type: str, *, is_read: bool) -> None:
+    origin.answers["/"] = reply(TEXT, content_type=content_type)
+    page = await fetcher.fetch(parse_url(origin.url()))
+    assert page.body == (TEXT if is_read else b"")
+    assert page.status == 200
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "403 Forbidden", "302 Found"])
+async def test_bodies_of_errors_are_not_read(origin: Origin, fetcher: Fetcher, status: str) -> None:
+    origin.answers["/"] = reply(TEXT, status=status)
+    page = await fetcher.fetch(parse_url(origin.url()))
+    assert (page.status, page.body) == (int(status[:3]), b"")
+
+
+async def test_redirects_are_followed(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/a/b"] = reply(b"", "Location: ../c?q=1#part", status="307 Temporary")
+    origin.answers["/c?q=1"] = reply(b"", f"Location: //127.0.0.1:{origin.port}/d", status="303 See Other")
+    origin.answers["/d"] = reply(TEXT)
+    page = await fetcher.fetch(parse_url(origin.url("/a/b")))
+    assert (page.url, page.final_url, page.body) == (origin.url("/a/b"), origin.url("/d"), TEXT)
+
+
+async def test_each_hop_passes_policy_and_permit(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/"] = reply(b"", "Location: /account/logout", status="302 Found")
+    origin.answers["/b"] = reply(b"", "Location: /secret", status="302 Found")
+    asked: list[str] = []
+
+    async def permit(url: Url) -> None:
+        asked.append(url.path)
+        if url.path == "/secret":
+            raise RefusedError("no")
+
+    with pytest.raises(RefusedError, match="logout"):
+        await fetcher.fetch(parse_url(origin.url()), permit=permit)
+    with pytest.raises(RefusedError, match="no"):
+        await fetcher.fetch(parse_url(origin.url("/b")), permit=permit)
+    assert asked == ["/", "/b", "/secret"]
+    assert origin.requests == ["/", "/b"]
+
+
+async def test_connections_are_kept(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/"] = reply(TEXT)
+    for _ in range(3):
+        await fetcher.fetch(parse_url(origin.url()))
+    assert len(origin.tasks) == 1
+
+
+async def test_authorities_of_the_settings_are_trusted(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    settings = loopback_settings(upstream_ca=tmp_path / "ca.pem")
+    async with serving(context) as site, Fetcher(settings, Politeness(settings)) as fetcher:
+        site.answers["/"] = reply(TEXT)
+        assert (await fetcher.fetch(parse_url(f"https://127.0.0.1:{site.port}/"))).body == TEXT
+
+
+@pytest.mark.parametrize("content", [None, b"not a certificate"])
+def test_authorities_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_bytes(content)
+    settings = loopback_settings(upstream_ca=path)
+    with pytest.raises(ConfigError, match="upstream_ca"):
+        Fetcher(settings, Politeness(settings))
+
+
+async def test_names_and_ports_that_do_not_answer(fetcher: Fetcher, origin: Origin) -> None:
+    async with serving() as gone:
+        port = gone.port
+    with pytest.raises(UnreachableError, match="cannot connect"):
+        await fetcher.fetch(parse_url(f"http://127.0.0.1:{port}/"))
+    with pytest.raises(UnreachableError, match="resolved"):
+        await fetcher.fetch(parse_url("http://no-such-host.invalid/"))

@@ -1,0 +1,88 @@
+import contextlib
+
+import pytest
+from crawl_origin import loopback_settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.crawl import links
+from gatewayfilter.crawl.links import LinkBudget, out_links
+from gatewayfilter.crawl.references import resolve
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.urls import parse_url
+
+
+def page(body: str, url: str = "http://www.bad.test/dir/page", content_type: str = "text/html", charset: str = "utf-8") -> Page:
+    return Page(url, url, 200, {"content-type": content_type}, body.encode(charset))
+
+
+def links_of(body: str, limit: int = 20) -> list[str]:
+    return [link.text for link in out_links(page(body), "", loopback_settings(follow_links=limit))]
+
+
+CASES = [
+    ('<a href="a">x</a>', ["http://www.bad.test/dir/a"]),
+    ("<A HREF='/b?q=1#part'>", ["http://www.bad.test/b?q=1"]),
+    ('<a href="https://other.bad.test/">', ["https://other.bad.test/"]),
+    ('<a href="//bad.test/">', ["http://bad.test/"]),
+    ('<a href="http://elsewhere.test/">', []),
+    ('<a href="http://notbad.test/">', []),
+    ('<a href="a"><a href="a#2"><a href=" a ">', ["http://www.bad.test/dir/a"]),
+    ('<a href="https://www.bad.test/dir/page">', []),
+    ('<a href="">', []),
+    ('<a name="x">', []),
+    ('<a href="mailto:a@bad.test"><a href="javascript:x()"><a href="http://[">', []),
+    ('<a href="/logout"><a href="/?token=1">', []),
+    ('<base href="/root/"><a href="a">', ["http://www.bad.test/root/a"]),
+    ('<base href="http://["><a href="a">', ["http://www.bad.test/dir/a"]),
+    (r'<a href="\x\y">', ["http://www.bad.test/x/y"]),
+    ('<a href="/&amp;x=1">', ["http://www.bad.test/&x=1"]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("body", "found"), CASES)
+def test_links(body: str, found: list[str]) -> None:
+    assert links_of(body) == found
+
+
+def test_the_number_is_bounded() -> None:
+    body = "".join(f'<a href="/{number}">' for number in range(100))
+    assert len(links_of(body, 7)) == 7
+    assert links_of(body, 0) == []
+
+
+def test_other_types_have_none() -> None:
+    assert out_links(page('<a href="a">', content_type="text/plain"), "", loopback_settings()) == []
+
+
+@pytest.mark.parametrize("charset", ["gb18030", "no-such-charset", ""])
+def test_charsets(charset: str) -> None:
+    found = out_links(page('<a href="/赌场">', charset="gb18030"), charset, loopback_settings())
+    assert len(found) == 1
+    assert charset != "gb18030" or found[0].path == "/%E8%B5%8C%E5%9C%BA"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    links_of(f'<a href="{text}">{text}')
+
+
+@given(st.text(max_size=100))
+def test_any_reference_resolves_or_is_refused(text: str) -> None:
+    with contextlib.suppress(UrlError):
+        assert resolve(parse_url("http://a.test/b/c"), text).scheme in {"http", "https", "ws", "wss"}
+
+
+def test_the_budget_of_a_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "SITE_LINKS_A_DAY", 3)
+    monkeypatch.setattr(links, "MAX_SITES", 2)
+    now = [0.0]
+    budget = LinkBudget(lambda: now[0])
+    assert [budget.take(host) for host in ("a.bad.test", "b.bad.test", "bad.test", "c.bad.test")] == [True, True, True, False]
+    assert budget.take("other.test")
+    now[0] += 86_400
+    assert budget.take("bad.test")
+    assert budget.take("third.test")
+    assert len(budget._sites) == 2

@@ -1,0 +1,161 @@
+import asyncio
+import contextlib
+import time
+
+import pytest
+from crawl_origin import Origin, loopback_settings, reply
+from hypothesis import given
+from hypothesis import strategies as st
+from protego import Protego
+
+from gatewayfilter.crawl import robots as robots_module
+from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
+from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.robots import Robots, narrowed
+from gatewayfilter.interfaces import Priority
+from gatewayfilter.urls import parse_url
+
+NOBODY = b"User-agent: *\nDisallow: /\n"
+SELECTIVE = b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private\nAllow: /private/page\n"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def allows(robots: Robots, fetcher: Fetcher, url: str, priority: int = Priority.LINK) -> bool:
+    try:
+        await robots.check(parse_url(url), fetcher, priority=priority, patience_s=5.0)
+    except RefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "path", "allowed"),
+    [
+        (reply(NOBODY), "/", False),
+        (reply(SELECTIVE), "/", True),
+        (reply(SELECTIVE), "/private/x", False),
+        (reply(SELECTIVE), "/private/page", True),
+        (reply(b"User-agent: GatewayFilter\nDisallow: /\n\nUser-agent: *\nAllow: /"), "/", False),
+        (reply(b"", status="404 Not Found"), "/", True),
+        (reply(NOBODY, status="403 Forbidden"), "/", True),
+        (reply(b"\xff\xfe\x00 nonsense"), "/", True),
+        (reply(NOBODY, content_type="image/png"), "/", False),
+        (reply(b"#" * 600_000), "/", True),
+    ],
+)
+async def test_answers(origin: Origin, fetcher: Fetcher, answer: bytes, path: str, *, allowed: bool) -> None:
+    origin.answers["/robots.txt"] = answer
+    assert await allows(Robots(loopback_settings()), fetcher, origin.url(path)) is allowed
+
+
+async def test_redirects_are_followed(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/robots.txt"] = reply(b"", "Location: /r.txt", status="301 Moved")
+    origin.answers["/r.txt"] = reply(NOBODY)
+    assert not await allows(Robots(loopback_settings()), fetcher, origin.url())
+
+
+@pytest.mark.parametrize(
+    ("rule", "priority", "allowed"),
+    [
+        ("always", Priority.VISIT, False),
+        ("always", Priority.LINK, False),
+        ("links", Priority.MANUAL, True),
+        ("links", Priority.VISIT, True),
+        ("links", Priority.RECHECK, True),
+        ("links", Priority.LINK, False),
+        ("never", Priority.LINK, True),
+    ],
+)
+async def test_whom_it_is_asked_for(origin: Origin, fetcher: Fetcher, rule: str, priority: int, *, allowed: bool) -> None:
+    origin.answers["/robots.txt"] = reply(NOBODY)
+    assert await allows(Robots(loopback_settings(robots=rule)), fetcher, origin.url(), priority) is allowed
+
+
+async def test_it_is_asked_once_a_day(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/robots.txt"] = reply(SELECTIVE)
+    clock = Clock()
+    robots = Robots(loopback_settings(), clock)
+    await asyncio.gather(*(allows(robots, fetcher, origin.url(f"/{number}")) for number in range(5)))
+    assert origin.requests == ["/robots.txt"]
+    clock.now += 86_400
+    await allows(robots, fetcher, origin.url())
+    assert len(origin.requests) == 2
+
+
+async def test_a_failing_origin_is_left_alone_then_allowed(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/robots.txt"] = reply(b"", status="500 Oops")
+    clock = Clock()
+    robots = Robots(loopback_settings(), clock)
+    for _ in range(3):
+        with pytest.raises(UnreachableError, match="status 500"):
+            await allows(robots, fetcher, origin.url())
+    assert len(origin.requests) == 1
+    clock.now += 3
+    with pytest.raises(UnreachableError):
+        await allows(robots, fetcher, origin.url())
+    assert len(origin.requests) == 2
+    clock.now += 30 * 86_400
+    assert await allows(robots, fetcher, origin.url())
+
+
+async def test_what_it_said_counts_while_it_fails(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/robots.txt"] = reply(NOBODY)
+    clock = Clock()
+    robots = Robots(loopback_settings(), clock)
+    assert not await allows(robots, fetcher, origin.url())
+    origin.answers["/robots.txt"] = reply(b"", status="503 Busy")
+    clock.now += 86_400
+    assert not await allows(robots, fetcher, origin.url())
+    origin.answers["/robots.txt"] = reply(b"")
+    clock.now += 3
+    assert await allows(robots, fetcher, origin.url())
+
+
+async def test_memory_is_bounded(fetcher: Fetcher, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots_module, "MAX_ORIGINS", 3)
+    robots = Robots(loopback_settings())
+    for number in range(1, 8):
+        origin.answers["/robots.txt"] = reply(NOBODY)
+        with contextlib.suppress(UnreachableError):  # nothing listens on the others
+            await allows(robots, fetcher, origin.url(host=f"127.0.0.{number}"))
+    assert len(robots) == 3
+
+
+def test_many_agents_and_rules_are_read_in_linear_time() -> None:
+    text = "".join(f"User-agent: bot{number}\n" for number in range(8000)) + "".join(
+        f"Disallow: /{number}\n" for number in range(8000)
+    )
+    started = time.process_time()
+    rules = Protego.parse(narrowed(text + "User-agent: *\nDisallow: /x", "GatewayFilter"))
+    assert time.process_time() - started < 20  # quadratic: 64 million rules, minutes and gigabytes
+    assert not rules.can_fetch("http://a.test/x", "GatewayFilter")
+    assert rules.can_fetch("http://a.test/7", "GatewayFilter")
+
+
+AGENTS = st.sampled_from(["*", "GatewayFilter", "gatewayfilter", "other", "another-bot", "x*", ""])
+LINES = st.one_of(
+    st.builds(
+        "{}{}{}".format,
+        st.sampled_from(["User-agent", "user-agent", "USERAGENT", "User agent"]),
+        st.sampled_from([": ", ":", " : ", " "]),
+        AGENTS,
+    ),
+    st.builds("{}: {}".format, st.sampled_from(["Allow", "Disallow"]), st.sampled_from(["/", "/a", "/a/b", "/*c", "/a$", ""])),
+    st.sampled_from(["", "# comment", "Sitemap: http://a.test/s", "Crawl-delay: 5"]),
+)
+
+
+@given(st.lists(LINES, max_size=20), st.sampled_from(["/", "/a", "/a/b", "/xc"]))
+def test_narrowing_changes_no_answer(lines: list[str], path: str) -> None:
+    text = "\n".join(lines)
+    url = f"http://a.test{path}"
+    assert Protego.parse(narrowed(text, "GatewayFilter")).can_fetch(url, "GatewayFilter") == Protego.parse(text).can_fetch(
+        url, "GatewayFilter"
+    )
