@@ -4,7 +4,6 @@ Source: [url-filter, URL filter step 2] a URL that no list knows goes first in t
 """
 
 import secrets
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import batched
 from typing import Any, Final
@@ -27,7 +26,7 @@ _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
 _SWEEP_MOST = 2000
 _RECOUNT_AFTER = 1000
-_NO_LEVEL = -sys.maxsize
+_NO_LEVEL = -(2**31)  # below every priority
 
 type _Row = Row[*tuple[Any, ...]]
 
@@ -37,7 +36,7 @@ _KNOWN = select(
 ).where(_COLUMNS.digest.in_(bindparam("digests", expanding=True)))
 _COUNT = select(func.count()).select_from(FRONTIER).where(_COLUMNS.state == bindparam("in_state"))
 _DUE_COUNT = _COUNT.where(_COLUMNS.due_at <= bindparam("now"))
-_COUNTS = select(_COLUMNS.state, func.count()).group_by(_COLUMNS.state)
+_COUNTS = select(_COLUMNS.state, func.count().label("urls")).group_by(_COLUMNS.state)
 _HURRY = (
     update(FRONTIER)
     .where(_COLUMNS.id == bindparam("row_id"))
@@ -164,7 +163,7 @@ class SqlFrontier:
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
         with self._database.read() as connection:
-            counts = dict(connection.execute(_COUNTS).tuples().all())
+            counts = {row.state: row.urls for row in connection.execute(_COUNTS)}
             due = connection.scalar(_DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
         waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
         return dict([waiting, ("due", due), *others])

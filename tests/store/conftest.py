@@ -1,0 +1,96 @@
+"""Stores to test with.
+
+What is asked of an interface (`test_*_conformance.py`) runs over every implementation that stands in `BACKENDS`: SQLite always,
+PostgreSQL when GATEWAYFILTER_TEST_POSTGRES names an empty database to use (its tables are dropped).
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, ListStore, VerdictStore
+from gatewayfilter.store import Store, upgrade
+
+POSTGRES = os.environ.get("GATEWAYFILTER_TEST_POSTGRES", "")
+BACKENDS = [
+    "sqlite",
+    pytest.param("postgresql", marks=[pytest.mark.real, pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL to test with")]),
+]
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("empty") / "empty.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def scratch_url(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database for properties, which run many times in one test; each run cleans up."""
+    return f"sqlite:///{shutil.copy(empty_database, tmp_path_factory.mktemp('scratch') / 'scratch.sqlite3')}"
+
+
+@pytest.fixture
+def sqlite_url(empty_database: Path, tmp_path: Path) -> str:
+    return f"sqlite:///{shutil.copy(empty_database, tmp_path / 'gatewayfilter.sqlite3')}"
+
+
+@pytest.fixture(params=BACKENDS)
+def store_url(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite":
+        return str(request.getfixturevalue("sqlite_url"))
+    engine = create_engine(POSTGRES)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return POSTGRES
+
+
+@pytest.fixture
+def open_store(store_url: str) -> Iterator[Callable[[], Store]]:
+    """Opens the store under test; each call is a further user of the same data, like another process."""
+    opened: list[Store] = []
+
+    def open_one() -> Store:
+        opened.append(Store.open(store_url))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[[], Store]) -> Store:
+    return open_store()
+
+
+@pytest.fixture
+def frontier(store: Store) -> Frontier:
+    return store.frontier
+
+
+@pytest.fixture
+def lists(store: Store) -> ListStore:
+    return store.lists
+
+
+@pytest.fixture
+def feed(store: Store) -> ChangeFeed:
+    return store.feed
+
+
+@pytest.fixture
+def log(store: Store) -> DecisionLog:
+    return store.log
+
+
+@pytest.fixture
+def verdicts(store: Store) -> VerdictStore:
+    return store.verdicts

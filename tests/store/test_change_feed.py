@@ -1,0 +1,96 @@
+"""Whoever folds the feed has the lists, whatever was done to them."""
+
+from contextlib import closing
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.store import Store
+
+
+class Overlay:
+    """The least that a worker does with the feed."""
+
+    def __init__(self) -> None:
+        self.rules: dict[int, PersonRule] = {}
+        self.learned: dict[str, LearnedEntry] = {}
+
+    def apply(self, change: Change) -> None:
+        match change:
+            case Change(kind=ChangeKind.PERSON_ADDED, person=PersonRule() as rule, learned=None):
+                assert rule.rule_id not in self.rules
+                self.rules[rule.rule_id] = rule
+            case Change(kind=ChangeKind.PERSON_REMOVED, person=PersonRule() as rule, learned=None):
+                assert self.rules.pop(rule.rule_id) == rule
+            case Change(kind=ChangeKind.LEARNED_ADDED, person=None, learned=LearnedEntry() as entry):
+                assert entry.key not in self.learned
+                self.learned[entry.key] = entry
+            case Change(kind=ChangeKind.LEARNED_REMOVED, person=None, learned=LearnedEntry() as entry):
+                assert self.learned.pop(entry.key) == entry
+            case _:
+                raise AssertionError(change)
+
+
+_NAMES = st.sampled_from(["a.example", "b.example", "c.example"])
+_RULES = st.builds(
+    PersonRule,
+    rule_id=st.just(0),
+    action=st.sampled_from(ListAction),
+    kind=st.sampled_from([EntryKind.HOST, EntryKind.WILDCARD]),
+    pattern=_NAMES,
+    comment=st.sampled_from(["", "why"]),
+    expires_at=st.sampled_from([None, 5.0]),
+)
+_ENTRIES = st.builds(
+    LearnedEntry,
+    key=_NAMES,
+    action=st.sampled_from(ListAction),
+    category=st.sampled_from(["", "gambling"]),
+    url=st.just("http://a.example/"),
+    detail=st.just(""),
+    created_at=st.just(0.0),
+    expires_at=st.sampled_from([1.0, 2.0]),
+)
+_STEPS = st.one_of(
+    st.tuples(st.just("rule"), _RULES),
+    st.tuples(st.just("rules"), st.lists(_RULES, max_size=4)),
+    st.tuples(st.just("drop rule"), st.integers(0, 5)),
+    st.tuples(st.just("put"), st.lists(_ENTRIES, max_size=4)),
+    st.tuples(st.just("drop"), st.lists(_NAMES, max_size=3)),
+)
+
+
+def take(store: Store, step: str, value: object) -> None:
+    match step, value:
+        case "rule", PersonRule() as rule:
+            store.lists.add_rule(rule.action, rule.kind, rule.pattern, comment=rule.comment, expires_at=rule.expires_at)
+        case "rules", list(rules):
+            store.lists.add_rules(rules)
+        case "drop rule", int(index):
+            rules = store.lists.rules()
+            store.lists.remove_rule(rules[index].rule_id if index < len(rules) else 10**9)
+        case "put", list(entries):
+            store.lists.put_learned(entries)
+        case "drop", list(keys):
+            store.lists.remove_learned(keys)
+        case _:
+            raise AssertionError(step)
+
+
+@given(steps=st.lists(_STEPS, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_folding_the_feed_gives_the_lists(scratch_url: str, steps: list[tuple[str, object]]) -> None:
+    with closing(Store.open(scratch_url)) as store:
+        overlay, seq = Overlay(), store.feed.last_seq()
+        for step, value in steps:
+            take(store, step, value)
+        for change in store.feed.read(seq):
+            assert change.seq > seq
+            seq = change.seq
+            overlay.apply(change)
+        assert sorted(overlay.rules.values(), key=lambda rule: rule.rule_id) == store.lists.rules()
+        assert overlay.learned == {entry.key: entry for entry in store.lists.learned()}
+        for rule in store.lists.rules():
+            store.lists.remove_rule(rule.rule_id)
+        store.lists.remove_learned(list(overlay.learned))

@@ -1,0 +1,77 @@
+from contextlib import closing
+
+import pytest
+
+import gatewayfilter.store.decision_log as decision_log_module
+from gatewayfilter.interfaces import DecisionLog
+from gatewayfilter.model import LogRecord
+from gatewayfilter.store import Store
+
+
+def record(at: float, url: str = "http://a.example/") -> LogRecord:
+    return LogRecord(at, "192.0.2.1", "GET", url, "document", "block", "blacklist", "ut1-gambling", ".a.example", "gambling", 7)
+
+
+def times(log: DecisionLog) -> list[float]:
+    return [found.at for _, found in log.tail(10_000)]
+
+
+def test_a_record_comes_back_as_it_was_written(log: DecisionLog) -> None:
+    log.write([])
+    assert log.tail(10) == []
+    first, second = record(1.5), LogRecord(2.5, "", "POST", "http://例え.example/", "other", "allow", "unknown")
+    log.write([first, second])
+    assert [found for _, found in log.tail(10)] == [first, second]
+
+
+def test_the_tail_goes_on_where_it_was(log: DecisionLog) -> None:
+    log.write([record(float(number)) for number in range(10)])
+    newest = log.tail(3)
+    assert [found.at for _, found in newest] == [7.0, 8.0, 9.0]
+    after = newest[-1][0]
+    assert log.tail(3, after) == []
+    log.write([record(10.0), record(11.0)])
+    assert [found.at for _, found in log.tail(5, after)] == [10.0, 11.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "keep", "left"),
+    [
+        (0.0, None, [5.0, 1.0, 9.0, 3.0, 7.0]),
+        (4.0, None, [5.0, 9.0, 7.0]),
+        (5.0, None, [5.0, 9.0, 7.0]),
+        (100.0, None, []),
+        (0.0, 5, [5.0, 1.0, 9.0, 3.0, 7.0]),
+        (0.0, 100, [5.0, 1.0, 9.0, 3.0, 7.0]),
+        (0.0, 2, [3.0, 7.0]),
+        (0.0, 0, []),
+        (4.0, 2, [9.0, 7.0]),
+        (4.0, 3, [5.0, 9.0, 7.0]),
+    ],
+)
+def test_purge_by_age_and_number(log: DecisionLog, before: float, keep: int | None, left: list[float]) -> None:
+    log.write([record(at) for at in (5.0, 1.0, 9.0, 3.0, 7.0)])
+    assert log.purge(before, keep) == 5 - len(left)
+    assert times(log) == left
+
+
+def test_purge_works_in_parts(log: DecisionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_log_module, "_PURGE_CHUNK", 4)
+    log.write([record(float(number)) for number in range(20)])
+    assert log.purge(8.0) == 8
+    assert log.purge(0.0, keep=2) == 10
+    assert times(log) == [18.0, 19.0]
+
+
+def test_an_id_is_never_used_again(log: DecisionLog) -> None:
+    log.write([record(1.0)])
+    ((first, _),) = log.tail(1)
+    log.purge(2.0)
+    log.write([record(3.0)])
+    assert [found.at for _, found in log.tail(5, after=first)] == [3.0]
+
+
+def test_one_odd_request_does_not_cost_the_batch(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.log.write([record(1.0, "http://a.example/\udc80\0é"), record(2.0)])
+        assert [found.url for _, found in store.log.tail(5)] == ["http://a.example/??é", "http://a.example/"]

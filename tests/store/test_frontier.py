@@ -1,0 +1,116 @@
+"""What is particular to the frontier in SQL: its bounds, its index, what it forgets, its order under any offers."""
+
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy.dialects import sqlite
+
+from gatewayfilter.interfaces import Offer, Priority, QueueState
+from gatewayfilter.store import Store
+from gatewayfilter.store.database import Database
+from gatewayfilter.store.frontier import DEAD_KEEP_S, DUE_IN_LEVEL, NEXT_LEVEL
+
+LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL
+
+
+def offers(count: int, priority: int = LINK, start: int = 0) -> list[Offer]:
+    return [Offer(f"http://{priority}.example/{number}", priority) for number in range(start, start + count)]
+
+
+@pytest.mark.parametrize("priority", [VISIT, RECHECK, MANUAL])
+def test_links_are_refused_at_the_limit_and_all_else_at_twice_the_limit(store: Store, priority: int) -> None:
+    frontier = store.frontier
+    frontier.max_waiting = 10
+    assert frontier.add(offers(15), 1.0) == 10
+    assert frontier.refused == 5
+    assert frontier.add(offers(1, start=100), 1.0) == 0
+    assert frontier.add(offers(15, priority), 1.0) == 10
+    assert frontier.refused == 11
+    assert frontier.stats(1.0)["waiting"] == 20
+
+
+def test_a_full_frontier_still_hurries_what_waits(store: Store) -> None:
+    frontier = store.frontier
+    frontier.max_waiting = 3
+    frontier.add(offers(3), 1.0)
+    known = offers(3)[2].url
+    assert frontier.add([Offer(known, VISIT), *offers(1, start=50)], 1.0) == 0
+    assert frontier.lease(1, 60.0, 1.0)[0].url == known
+    assert frontier.refused == 1
+
+
+def test_room_comes_back_when_urls_leave(store: Store) -> None:
+    frontier = store.frontier
+    frontier.max_waiting = 3
+    frontier.add(offers(3), 1.0)
+    frontier.lease(2, 60.0, 1.0)
+    assert frontier.add(offers(5, start=10), 1.0) == 2
+    frontier.clear()
+    assert frontier.add(offers(5, start=20), 1.0) == 3
+
+
+def test_what_another_process_adds_counts_near_the_limit(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as mine, closing(Store.open(sqlite_url)) as theirs:
+        mine.frontier.max_waiting = theirs.frontier.max_waiting = 10
+        mine.frontier.add(offers(6), 1.0)
+        theirs.frontier.add(offers(6, start=6), 1.0)
+        assert mine.frontier.add(offers(6, start=20), 1.0) == 0
+        assert mine.frontier.stats(1.0)["waiting"] == 10
+
+
+def test_leasing_reads_an_index_and_sorts_nothing(sqlite_url: str) -> None:
+    """So a visit overtakes 100,000 queued links without walking past them."""
+    with closing(Store.open(sqlite_url)) as store:
+        store.frontier.add(offers(500), 1.0)
+    with closing(Database.from_url(sqlite_url)) as database, database.read() as connection:
+        for statement, terms in (
+            (NEXT_LEVEL, "COVERING INDEX ix_frontier_state_priority_due_at (state=? AND priority>?)"),
+            (DUE_IN_LEVEL, "INDEX ix_frontier_state_priority_due_at (state=? AND priority=? AND due_at<?)"),
+        ):
+            sql = str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+            values = {"in_state": "waiting", "after": -1, "level": 100, "now": 5.0, "most": 1, "param_1": 0}
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values).all()
+            assert [row[3] for row in plan] == [f"SEARCH frontier USING {terms}"]
+
+
+def test_what_rested_and_what_died_is_forgotten_in_the_end(store: Store) -> None:
+    frontier = store.frontier
+    frontier.add(offers(3, VISIT), 100.0)
+    rests, dies, waits = frontier.lease(3, 60.0, 100.0)
+    frontier.done(rests, rest_until=1000.0)
+    frontier.bury(dies, "gave up")
+    frontier.retry(waits, 100.0, "")
+    frontier.add([Offer("http://a.example/")], 999.0)
+    assert len(frontier.show(10)) == 4
+    frontier.add([Offer("http://b.example/")], 1100.0)
+    assert {row.state for row in frontier.show(10)} == {QueueState.WAITING, QueueState.DEAD}
+    frontier.add([Offer("http://c.example/")], 200.0 + DEAD_KEEP_S)
+    assert {row.url for row in frontier.show(10)} == {waits.url, *(f"http://{name}.example/" for name in "abc")}
+
+
+_URLS = st.integers(0, 8).map(lambda number: f"http://{number}.example/")
+_OFFERS = st.builds(Offer, url=_URLS, priority=st.sampled_from([*Priority]), not_before=st.sampled_from([0.0, 3.0, 7.0, 30.0]))
+
+
+@given(batches=st.lists(st.lists(_OFFERS, max_size=6), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer]]) -> None:
+    """Against a model: a dictionary in order of arrival, sorted by priority and the time from which each URL is due."""
+    with closing(Store.open(scratch_url)) as store:
+        store.frontier.clear()
+        model: dict[str, tuple[int, float]] = {}
+        for now, batch in enumerate(batches):
+            merged: dict[str, tuple[int, float]] = {}
+            for offer in batch:
+                priority, due = merged.get(offer.url, (offer.priority, offer.not_before))
+                merged[offer.url] = (min(priority, offer.priority), min(due, offer.not_before))
+            for url, (priority, not_before) in merged.items():
+                known_priority, known_due = model.get(url, (priority, 1e9))
+                model[url] = (min(known_priority, priority), min(known_due, max(not_before, float(now))))
+            store.frontier.add(batch, float(now))
+        due = [url for url, (_, due) in model.items() if due <= 10.0]
+        expected = sorted(due, key=lambda url: model[url])
+        assert [lease.url for lease in store.frontier.lease(100, 60.0, 10.0)] == expected
+        store.frontier.clear()

@@ -1,0 +1,206 @@
+"""What every frontier must do, over every implementation that `conftest.py` knows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gatewayfilter.interfaces import Frontier, Lease, Offer, Priority, QueuedUrl, QueueState
+from gatewayfilter.store import Store
+
+A, B, C, D = (f"http://{name}.example/" for name in "abcd")
+DAY_S = 86_400.0
+
+
+def urls(leases: list[Lease]) -> list[str]:
+    return [lease.url for lease in leases]
+
+
+def lease_one(frontier: Frontier, now: float, lease_s: float = 60.0) -> Lease:
+    (lease,) = frontier.lease(1, lease_s, now)
+    return lease
+
+
+def test_an_empty_frontier_gives_nothing(frontier: Frontier) -> None:
+    assert frontier.lease(10, 60.0, 0.0) == []
+    assert frontier.show(10) == []
+    assert frontier.stats(0.0) == {"waiting": 0, "due": 0, "leased": 0, "resting": 0, "dead": 0}
+    assert frontier.add([], 0.0) == 0
+    assert frontier.revive() == 0
+    assert frontier.clear() == 0
+
+
+def test_the_most_urgent_comes_first_and_the_oldest_among_equals(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.LINK), Offer(B, Priority.VISIT)], 100.0)
+    frontier.add([Offer(C, Priority.VISIT), Offer(D, Priority.MANUAL)], 101.0)
+    assert urls(frontier.lease(3, 60.0, 102.0)) == [D, B, C]
+    assert urls(frontier.lease(3, 60.0, 102.0)) == [A]
+
+
+def test_offers_of_one_call_keep_their_order(frontier: Frontier) -> None:
+    offered = [f"http://x.example/{number}" for number in range(1200)]
+    assert frontier.add([Offer(url) for url in offered], 100.0) == len(offered)
+    assert urls(frontier.lease(2000, 60.0, 100.0)) == offered
+
+
+def test_a_visit_overtakes_queued_links(frontier: Frontier) -> None:
+    frontier.add([Offer(f"http://links.example/{number}", Priority.LINK) for number in range(3000)], 100.0)
+    frontier.add([Offer(A)], 200.0)
+    assert lease_one(frontier, 200.0).url == A
+
+
+def test_a_url_is_not_leased_before_its_time(frontier: Frontier) -> None:
+    frontier.add([Offer(A, not_before=150.0), Offer(B, Priority.LINK)], 100.0)
+    assert urls(frontier.lease(5, 60.0, 149.0)) == [B]
+    assert urls(frontier.lease(5, 60.0, 150.0)) == [A]
+
+
+def test_adding_again_is_not_new_and_keeps_the_more_urgent_priority(frontier: Frontier) -> None:
+    assert frontier.add([Offer(A, Priority.LINK), Offer(A, Priority.RECHECK), Offer(B)], 100.0) == 2
+    assert frontier.add([Offer(A, Priority.VISIT), Offer(B, Priority.LINK)], 101.0) == 0
+    assert {row.url: row.priority for row in frontier.show(5)} == {A: Priority.VISIT, B: Priority.VISIT}
+    assert urls(frontier.lease(5, 60.0, 102.0)) == [A, B]
+
+
+def test_adding_again_keeps_the_earlier_time(frontier: Frontier) -> None:
+    frontier.add([Offer(A, not_before=500.0), Offer(B, not_before=150.0)], 100.0)
+    frontier.add([Offer(A), Offer(B, not_before=500.0)], 120.0)
+    assert urls(frontier.lease(5, 60.0, 120.0)) == [A]
+    assert urls(frontier.lease(5, 60.0, 150.0)) == [B]
+
+
+def test_a_back_off_is_not_shortened_by_another_visit(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.LINK)], 100.0)
+    frontier.retry(lease_one(frontier, 100.0), 400.0, "timed out")
+    frontier.add([Offer(A, Priority.VISIT)], 110.0)
+    assert frontier.lease(5, 60.0, 399.0) == []
+    lease = lease_one(frontier, 400.0)
+    assert (lease.priority, lease.attempts) == (Priority.VISIT, 2)
+
+
+def test_a_lease_says_what_it_is(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.RECHECK)], 100.0)
+    lease = lease_one(frontier, 100.0, lease_s=30.0)
+    assert (lease.url, lease.priority, lease.attempts, lease.expires_at) == (A, Priority.RECHECK, 1, 130.0)
+    assert lease.token
+
+
+def test_a_leased_url_is_not_leased_nor_added_again(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    lease_one(frontier, 100.0)
+    assert frontier.lease(5, 60.0, 120.0) == []
+    assert frontier.add([Offer(A)], 120.0) == 0
+    assert frontier.lease(5, 60.0, 120.0) == []
+
+
+def test_a_lease_that_runs_out_is_handed_out_again_and_the_first_holder_has_lost_it(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    first = lease_one(frontier, 100.0, lease_s=30.0)
+    second = lease_one(frontier, 130.0)
+    assert (second.url, second.attempts) == (A, 2)
+    assert second.token != first.token
+    assert not frontier.done(first)
+    assert not frontier.retry(first, 0.0, "late")
+    assert not frontier.bury(first, "late")
+    assert frontier.done(second)
+
+
+def test_a_lease_can_be_given_back_once(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    lease = lease_one(frontier, 100.0)
+    assert frontier.done(lease)
+    assert not frontier.done(lease)
+    assert frontier.show(5) == []
+
+
+def test_a_foreign_token_gives_nothing_back(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    lease = lease_one(frontier, 100.0)
+    assert not frontier.done(replace(lease, token="stolen"))
+    assert not frontier.done(replace(lease, url=B))
+    assert frontier.done(lease)
+
+
+def test_a_finished_url_is_new_when_it_comes_again(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    frontier.done(lease_one(frontier, 100.0))
+    assert frontier.add([Offer(A)], 101.0) == 1
+    assert lease_one(frontier, 101.0).attempts == 1
+
+
+def test_a_resting_url_ignores_offers_until_its_rest_is_over(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    assert frontier.done(lease_one(frontier, 100.0), rest_until=200.0)
+    assert frontier.add([Offer(A, Priority.MANUAL)], 199.0) == 0
+    assert frontier.lease(5, 60.0, 300.0) == []
+    assert frontier.stats(199.0)["resting"] == 1
+    assert frontier.add([Offer(A, Priority.LINK)], 200.0) == 1
+    lease = lease_one(frontier, 200.0)
+    assert (lease.priority, lease.attempts) == (Priority.LINK, 1)
+
+
+def test_a_failed_url_comes_back_with_its_error(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    assert frontier.retry(lease_one(frontier, 100.0), 160.0, "connection refused")
+    assert frontier.show(5) == [QueuedUrl(A, Priority.VISIT, QueueState.WAITING, 1, 160.0, "connection refused")]
+    assert frontier.lease(5, 60.0, 159.0) == []
+    assert lease_one(frontier, 160.0).attempts == 2
+
+
+def test_a_dead_letter_stays_until_it_is_revived(frontier: Frontier) -> None:
+    frontier.add([Offer(A), Offer(B)], 100.0)
+    frontier.bury(lease_one(frontier, 100.0), "gave up")
+    assert frontier.add([Offer(A)], 110.0) == 0
+    assert frontier.show(5, QueueState.DEAD) == [QueuedUrl(A, Priority.VISIT, QueueState.DEAD, 1, 0.0, "gave up")]
+    assert urls(frontier.lease(5, 60.0, 1000.0)) == [B]
+    assert frontier.revive() == 1
+    lease = lease_one(frontier, 1000.0)
+    assert (lease.url, lease.attempts) == (A, 1)
+
+
+def test_a_dead_letter_gets_another_chance_with_a_visit_days_later(frontier: Frontier) -> None:
+    frontier.add([Offer(A)], 100.0)
+    frontier.bury(lease_one(frontier, 100.0), "gave up")
+    assert frontier.add([Offer(A)], 100.0 + 2 * DAY_S) == 1
+    assert lease_one(frontier, 100.0 + 2 * DAY_S).attempts == 1
+
+
+def test_stats_count_every_state(frontier: Frontier) -> None:
+    frontier.add([Offer(f"http://{number}.example/") for number in range(6)], 100.0)
+    frontier.add([Offer(A, not_before=500.0)], 100.0)
+    first, second, third = frontier.lease(3, 60.0, 100.0)
+    frontier.done(first, rest_until=900.0)
+    frontier.bury(second, "gave up")
+    assert third.token
+    assert frontier.stats(200.0) == {"waiting": 4, "due": 3, "leased": 1, "resting": 1, "dead": 1}
+
+
+def test_show_is_bounded_and_filtered(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.LINK), Offer(B), Offer(C, Priority.MANUAL)], 100.0)
+    lease_one(frontier, 100.0)
+    assert [row.url for row in frontier.show(2)] == [C, B]
+    assert [row.url for row in frontier.show(5, QueueState.WAITING)] == [B, A]
+    assert [row.url for row in frontier.show(5, QueueState.LEASED)] == [C]
+    assert frontier.show(5, QueueState.RESTING) == []
+
+
+def test_clear_takes_out_all_and_ends_leases(frontier: Frontier) -> None:
+    frontier.add([Offer(A), Offer(B)], 100.0)
+    lease = lease_one(frontier, 100.0)
+    assert frontier.clear() == 2
+    assert not frontier.done(lease)
+    assert frontier.show(5) == []
+
+
+def test_two_users_share_one_queue(open_store: Callable[[], Store]) -> None:
+    mine, theirs = open_store().frontier, open_store().frontier
+    mine.add([Offer(A), Offer(B)], 100.0)
+    first, second = lease_one(mine, 100.0), lease_one(theirs, 100.0)
+    assert {first.url, second.url} == {A, B}
+    assert theirs.done(first)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 10])
+def test_lease_gives_no_more_than_asked_for(frontier: Frontier, limit: int) -> None:
+    frontier.add([Offer(A), Offer(B, Priority.LINK), Offer(C)], 100.0)
+    assert len(frontier.lease(limit, 60.0, 100.0)) == min(limit, 3)

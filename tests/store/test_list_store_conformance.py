@@ -1,0 +1,170 @@
+"""What every list store and its change feed must do, over every implementation that `conftest.py` knows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gatewayfilter.interfaces import ChangeFeed, ListStore
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.store import Store
+
+ALLOW, BLOCK = ListAction.ALLOW, ListAction.BLOCK
+ADDED, REMOVED = ChangeKind.PERSON_ADDED, ChangeKind.PERSON_REMOVED
+LEARNED, UNLEARNED = ChangeKind.LEARNED_ADDED, ChangeKind.LEARNED_REMOVED
+
+
+def entry(key: str, *, action: ListAction = BLOCK, category: str = "gambling", expires_at: float = 1000.0) -> LearnedEntry:
+    return LearnedEntry(key, action, category, f"http://{key}", "score 42.0 (limit 20.0): 赌博", 10.5, expires_at)
+
+
+def steps(feed: ChangeFeed, after: int = 0) -> list[tuple[ChangeKind, PersonRule | LearnedEntry | None]]:
+    return [(change.kind, change.person or change.learned) for change in feed.read(after)]
+
+
+def test_nothing_yet(lists: ListStore, feed: ChangeFeed) -> None:
+    assert lists.rules() == []
+    assert list(lists.learned()) == []
+    assert lists.expired_learned(1e12) == []
+    assert feed.last_seq() == 0
+    assert feed.read(0) == []
+    assert lists.compact_feed(100) == 0
+
+
+def test_a_rule_comes_back_as_it_was_given(lists: ListStore, feed: ChangeFeed) -> None:
+    rule = lists.add_rule(BLOCK, EntryKind.REGEX, r"^https?://[a-z]+\.例え/", comment="späße", group="kids", expires_at=99.5)
+    assert rule == PersonRule(rule.rule_id, BLOCK, EntryKind.REGEX, r"^https?://[a-z]+\.例え/", "späße", "kids", 99.5)
+    assert rule.rule_id > 0
+    assert lists.rules() == [rule]
+    (change,) = feed.read(0)
+    assert change == Change(feed.last_seq(), ADDED, person=rule)
+
+
+def test_the_same_rule_again_is_no_change(lists: ListStore, feed: ChangeFeed) -> None:
+    first = lists.add_rule(BLOCK, EntryKind.HOST, "a.example", comment="x")
+    assert lists.add_rule(BLOCK, EntryKind.HOST, "a.example", comment="x") == first
+    assert steps(feed) == [(ADDED, first)]
+
+
+@pytest.mark.parametrize(
+    ("action", "comment", "expires_at"), [(ALLOW, "", None), (BLOCK, "why", None), (BLOCK, "", 5.0), (ALLOW, "why", 5.0)]
+)
+def test_a_rule_is_replaced_and_the_feed_carries_removal_and_addition(
+    lists: ListStore, feed: ChangeFeed, action: ListAction, comment: str, expires_at: float | None
+) -> None:
+    old = lists.add_rule(BLOCK, EntryKind.HOST, "a.example")
+    new = lists.add_rule(action, EntryKind.HOST, "a.example", comment=comment, expires_at=expires_at)
+    assert new == replace(old, action=action, comment=comment, expires_at=expires_at)
+    assert lists.rules() == [new]
+    assert steps(feed) == [(ADDED, old), (REMOVED, old), (ADDED, new)]
+
+
+def test_kind_pattern_and_group_make_a_rule(lists: ListStore) -> None:
+    made = [
+        lists.add_rule(BLOCK, EntryKind.HOST, "a.example"),
+        lists.add_rule(BLOCK, EntryKind.WILDCARD, "a.example"),
+        lists.add_rule(BLOCK, EntryKind.HOST, "a.example", group="kids"),
+        lists.add_rule(BLOCK, EntryKind.HOST, "b.example"),
+    ]
+    assert lists.rules() == made
+    assert len({rule.rule_id for rule in made}) == 4
+
+
+def test_many_rules_at_once(lists: ListStore, feed: ChangeFeed) -> None:
+    kept = lists.add_rule(BLOCK, EntryKind.HOST, "h0.example")
+    turned = lists.add_rule(BLOCK, EntryKind.HOST, "h1.example")
+    seq = feed.last_seq()
+    many = [PersonRule(0, BLOCK, EntryKind.HOST, f"h{number}.example") for number in range(1300)]
+    many[1] = replace(many[1], action=ALLOW)
+    many += [replace(many[7], comment="the last one counts")]
+    assert lists.add_rules(many) == 1299
+    rules = {rule.pattern: rule for rule in lists.rules()}
+    assert len(rules) == 1300
+    assert rules["h0.example"] == kept
+    assert rules["h1.example"] == replace(turned, action=ALLOW)
+    assert rules["h7.example"].comment == "the last one counts"
+    changes = feed.read(seq, limit=5000)
+    assert len(changes) == 1300
+    added = {change.person.pattern: change.person for change in changes if change.kind is ADDED and change.person}
+    assert added == {pattern: rule for pattern, rule in rules.items() if pattern != "h0.example"}
+    assert lists.add_rules(many) == 0
+    assert lists.add_rules([]) == 0
+
+
+def test_a_removed_rule_is_gone_and_its_number_is_not_used_again(lists: ListStore, feed: ChangeFeed) -> None:
+    rule = lists.add_rule(ALLOW, EntryKind.DOMAIN, ".a.example")
+    assert lists.remove_rule(rule.rule_id)
+    assert not lists.remove_rule(rule.rule_id)
+    assert lists.rules() == []
+    assert steps(feed) == [(ADDED, rule), (REMOVED, rule)]
+    assert lists.add_rule(ALLOW, EntryKind.DOMAIN, ".a.example").rule_id != rule.rule_id
+
+
+def test_learned_entries_are_put_found_and_removed(lists: ListStore, feed: ChangeFeed) -> None:
+    one, two = entry("a.example/1"), entry("a.example/2", action=ALLOW, category="")
+    lists.put_learned([one, two])
+    assert sorted(lists.learned(), key=lambda found: found.key) == [one, two]
+    assert lists.find_learned([two.key, "a.example/3"]) == [two]
+    assert lists.find_learned([]) == []
+    assert lists.remove_learned([one.key, "a.example/3"]) == 1
+    assert lists.remove_learned([]) == 0
+    assert list(lists.learned()) == [two]
+    assert steps(feed) == [(LEARNED, one), (LEARNED, two), (UNLEARNED, one)]
+
+
+def test_a_learned_entry_is_replaced_by_removal_and_addition(lists: ListStore, feed: ChangeFeed) -> None:
+    old, new = entry("a.example/"), entry("a.example/", action=ALLOW, category="", expires_at=2000.0)
+    lists.put_learned([old])
+    lists.put_learned([old, new])
+    assert list(lists.learned()) == [new]
+    assert steps(feed) == [(LEARNED, old), (UNLEARNED, old), (LEARNED, new)]
+
+
+def test_thousands_of_learned_entries(lists: ListStore, feed: ChangeFeed) -> None:
+    entries = {f"a.example/{number}": entry(f"a.example/{number}") for number in range(2300)}
+    lists.put_learned(list(entries.values()))
+    lists.put_learned([])
+    assert {found.key: found for found in lists.learned()} == entries
+    assert len(lists.find_learned(list(entries))) == 2300
+    assert lists.remove_learned(list(entries)) == 2300
+    assert list(lists.learned()) == []
+    assert len(feed.read(0, limit=10_000)) == 4600
+
+
+def test_expired_entries_come_longest_expired_first(lists: ListStore) -> None:
+    lists.put_learned([entry(f"a.example/{time}", expires_at=float(time)) for time in (30, 10, 20, 40)])
+    assert [found.expires_at for found in lists.expired_learned(30.0)] == [10.0, 20.0, 30.0]
+    assert [found.expires_at for found in lists.expired_learned(30.0, limit=2)] == [10.0, 20.0]
+    assert len(list(lists.learned())) == 4
+
+
+def test_the_feed_is_read_in_order_and_in_parts(lists: ListStore, feed: ChangeFeed) -> None:
+    for number in range(5):
+        lists.add_rule(BLOCK, EntryKind.HOST, f"h{number}.example")
+    seqs = [change.seq for change in feed.read(0)]
+    assert seqs == sorted(set(seqs))
+    assert [change.seq for change in feed.read(seqs[1], limit=2)] == seqs[2:4]
+    assert feed.read(seqs[-1]) == []
+    assert feed.last_seq() == seqs[-1]
+
+
+def test_compaction_forgets_old_steps_but_never_the_number(lists: ListStore, feed: ChangeFeed) -> None:
+    for number in range(5):
+        lists.add_rule(BLOCK, EntryKind.HOST, f"h{number}.example")
+    seqs = [change.seq for change in feed.read(0)]
+    assert lists.compact_feed(seqs[1]) == 2
+    assert [change.seq for change in feed.read(0)] == seqs[2:]
+    lists.compact_feed(seqs[-1] + 100)
+    assert feed.last_seq() == seqs[-1]
+    assert feed.read(seqs[-1]) == []
+    lists.add_rule(ALLOW, EntryKind.HOST, "new.example")
+    assert feed.last_seq() > seqs[-1]
+    assert len(feed.read(seqs[-1])) == 1
+    assert len(lists.rules()) == 6
+
+
+def test_what_one_user_changes_another_reads(open_store: Callable[[], Store]) -> None:
+    mine, theirs = open_store(), open_store()
+    rule = mine.lists.add_rule(BLOCK, EntryKind.HOST, "a.example")
+    assert theirs.lists.rules() == [rule]
+    assert [change.person for change in theirs.feed.read(0)] == [rule]

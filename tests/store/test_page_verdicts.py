@@ -1,0 +1,57 @@
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gatewayfilter.interfaces import VerdictStore
+from gatewayfilter.model import Classification, Evidence
+
+URL = "http://a.example/x?y=1"
+HARMFUL = Classification(
+    "gambling",
+    42.5,
+    20.0,
+    {"gambling": 42.5, "fraud": 3.0},
+    (Evidence("casino", "gambling", 12.0, "title", 4), Evidence("医学", "gambling", -3.0, "main", 120)),
+    "Casino 赌场",
+    "gb18030",
+    bytes(range(16)),
+)
+HARMLESS = Classification("", 1.0, 20.0)
+
+
+def test_a_judgement_comes_back_with_its_evidence(verdicts: VerdictStore) -> None:
+    assert verdicts.find(URL) is None
+    verdicts.record(URL, HARMFUL, 100.5)
+    assert verdicts.find(URL) == (HARMFUL, 100.5)
+    assert verdicts.find("http://a.example/x?y=2") is None
+
+
+def test_the_newest_judgement_is_kept(verdicts: VerdictStore) -> None:
+    verdicts.record(URL, HARMFUL, 100.0)
+    verdicts.record(URL, HARMLESS, 101.0)
+    assert verdicts.find(URL) == (HARMLESS, 101.0)
+    verdicts.record(URL, HARMFUL, 50.0)
+    assert verdicts.find(URL) == (HARMLESS, 101.0)
+    verdicts.record(URL, HARMFUL, 101.0)
+    assert verdicts.find(URL) == (HARMFUL, 101.0)
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+_NUMBER = st.floats(-1e9, 1e9)
+_CLASSIFICATIONS = st.builds(
+    Classification,
+    category=_TEXT,
+    score=_NUMBER,
+    limit=_NUMBER,
+    scores=st.dictionaries(_TEXT, _NUMBER, max_size=3),
+    evidence=st.lists(st.builds(Evidence, _TEXT, _TEXT, _NUMBER, _TEXT, st.integers(0, 10**7)), max_size=4).map(tuple),
+    title=_TEXT,
+    charset=_TEXT,
+    text_digest=st.binary(min_size=16, max_size=16) | st.just(b""),
+)
+
+
+@given(classification=_CLASSIFICATIONS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_judgement_survives_the_database(verdicts: VerdictStore, classification: Classification) -> None:
+    verdicts.record(URL, classification, 1.0)
+    assert verdicts.find(URL) == (classification, 1.0)
