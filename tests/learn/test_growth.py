@@ -1,0 +1,82 @@
+import pytest
+
+from gatewayfilter.config import LearnSettings
+from gatewayfilter.interfaces import Page
+from gatewayfilter.learn import Growth
+from gatewayfilter.model import ChangeKind, Classification, Evidence, LearnedEntry, ListAction
+from gatewayfilter.store import Store
+
+NOW = 1_000_000.0
+DAY_S = 86_400.0
+SETTINGS = LearnSettings(block_days=30, allow_days=7)
+HARMFUL = Classification("gambling", 42.0, 20.0, {"gambling": 42.0}, (Evidence("casino", "gambling", 12.0, "title", 3),))
+HARMLESS = Classification("", 1.0, 20.0)
+
+
+def page(url: str, final_url: str = "") -> Page:
+    return Page(url, final_url or url, 200, {"content-type": "text/html"}, b"<html>")
+
+
+@pytest.fixture
+def growth(store: Store) -> Growth:
+    return Growth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW)
+
+
+def test_a_harmful_page_is_blocked_with_its_evidence(store: Store, growth: Growth) -> None:
+    url = "http://play.example/win?now=1"
+    learned = growth.learn(page(url), HARMFUL)
+    assert learned == LearnedEntry(
+        key="play.example/win?now=1",
+        action=ListAction.BLOCK,
+        category="gambling",
+        url=url,
+        detail="score 42.0 (limit 20.0): casino",
+        created_at=NOW,
+        expires_at=NOW + 30 * DAY_S,
+    )
+    assert list(store.lists.learned()) == [learned]
+    assert [(change.kind, change.learned) for change in store.feed.read(0)] == [(ChangeKind.LEARNED_ADDED, learned)]
+    assert store.verdicts.find(url) == (HARMFUL, NOW)
+
+
+def test_a_harmless_page_is_allowed_for_a_shorter_time(store: Store, growth: Growth) -> None:
+    learned = growth.learn(page("http://news.example/"), HARMLESS)
+    assert (learned.action, learned.category, learned.expires_at) == (ListAction.ALLOW, "", NOW + 7 * DAY_S)
+    assert list(store.lists.learned()) == [learned]
+
+
+def test_after_a_redirect_both_urls_are_listed(store: Store, growth: Growth) -> None:
+    learned = growth.learn(page("http://short.example/x", "https://play.example/win"), HARMFUL)
+    assert learned.key == "short.example/x"
+    assert {(entry.key, entry.url, entry.action) for entry in store.lists.learned()} == {
+        ("short.example/x", "http://short.example/x", ListAction.BLOCK),
+        ("play.example/win", "https://play.example/win", ListAction.BLOCK),
+    }
+    for url in ("http://short.example/x", "https://play.example/win"):
+        assert store.verdicts.find(url) == (HARMFUL, NOW)
+
+
+def test_a_redirect_to_https_is_one_entry_under_the_url_asked_for(store: Store, growth: Growth) -> None:
+    learned = growth.learn(page("http://play.example/win", "https://play.example/win"), HARMFUL)
+    assert list(store.lists.learned()) == [learned]
+    assert learned.url == "http://play.example/win"
+    assert store.verdicts.find("https://play.example/win") == (HARMFUL, NOW)
+
+
+@pytest.mark.parametrize("url", ["http://play.example/", "http://play.example/a/b/", "http://play.example:8080/?x"])
+def test_nothing_but_the_url_itself_is_ever_learned(store: Store, growth: Growth, url: str) -> None:
+    growth.learn(page(url), HARMFUL)
+    (entry,) = store.lists.learned()
+    assert f"http://{entry.key}" == url
+
+
+def test_a_page_that_changed_changes_its_list(store: Store, growth: Growth) -> None:
+    url = "http://play.example/"
+    block = growth.learn(page(url), HARMFUL)
+    allow = growth.learn(page(url), HARMLESS)
+    assert list(store.lists.learned()) == [allow]
+    assert [(change.kind, change.learned) for change in store.feed.read(1)] == [
+        (ChangeKind.LEARNED_REMOVED, block),
+        (ChangeKind.LEARNED_ADDED, allow),
+    ]
+    assert store.verdicts.find(url) == (HARMLESS, NOW)

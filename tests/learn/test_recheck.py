@@ -1,0 +1,35 @@
+from gatewayfilter.interfaces import Offer, Priority
+from gatewayfilter.learn import recheck_offers
+from gatewayfilter.model import ChangeKind, LearnedEntry, ListAction
+from gatewayfilter.store import Store
+
+
+def entry(name: str, action: ListAction, expires_at: float) -> LearnedEntry:
+    return LearnedEntry(f"{name}.example/", action, "", f"http://{name}.example/", "", 0.0, expires_at)
+
+
+BLOCK_1, BLOCK_5 = entry("one", ListAction.BLOCK, 1.0), entry("five", ListAction.BLOCK, 5.0)
+ALLOW_2, ALLOW_6 = entry("two", ListAction.ALLOW, 2.0), entry("six", ListAction.ALLOW, 6.0)
+
+
+def test_expired_entries_leave_and_blocked_pages_are_offered(store: Store) -> None:
+    store.lists.put_learned([BLOCK_1, ALLOW_2, BLOCK_5, ALLOW_6])
+    seq = store.feed.last_seq()
+    assert recheck_offers(store.lists, 4.0) == [Offer(BLOCK_1.url, Priority.RECHECK)]
+    assert {found.key for found in store.lists.learned()} == {BLOCK_5.key, ALLOW_6.key}
+    changes = [(change.kind, change.learned) for change in store.feed.read(seq)]
+    assert changes == [(ChangeKind.LEARNED_REMOVED, BLOCK_1), (ChangeKind.LEARNED_REMOVED, ALLOW_2)]
+    assert recheck_offers(store.lists, 4.0) == []
+
+
+def test_no_more_are_taken_than_asked_for(store: Store) -> None:
+    store.lists.put_learned([BLOCK_1, BLOCK_5])
+    assert recheck_offers(store.lists, 10.0, limit=1) == [Offer(BLOCK_1.url, Priority.RECHECK)]
+    assert recheck_offers(store.lists, 10.0, limit=1) == [Offer(BLOCK_5.url, Priority.RECHECK)]
+
+
+def test_nothing_expired_changes_nothing(store: Store) -> None:
+    store.lists.put_learned([BLOCK_5])
+    seq = store.feed.last_seq()
+    assert recheck_offers(store.lists, 4.0) == []
+    assert store.feed.last_seq() == seq
