@@ -1,0 +1,136 @@
+"""The Bloom gate: says for certain that a digest is on no list, or that it may be on one.
+
+The digests are MD5s already, so their own bits serve as the hash functions: the two 64-bit halves of a digest give a start
+and a step (double hashing), the k positions are start + j * step modulo m.
+
+Section in the snapshot (little-endian): m: uint64, the number of bits; k: uint32, positions a digest; 4 zero bytes;
+n: uint64, the digests held; then bits: uint8[ceil(m / 8)], position i in byte i // 8, bit i % 8.
+
+Source: [url-filter, URL filter step 2] for the gate; [counting-bloom] for m and k from n and e.
+Deviation: double hashing of one digest instead of further salted digests: the same rate of errors for none of the cost.
+"""
+
+import math
+import mmap
+from enum import Enum
+from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.errors import SnapshotError
+
+type Mapped = bytes | mmap.mmap
+"""What a section is read from in place: a mapped file, or bytes in memory."""
+
+_HEADER = Struct("<QI4xQ")
+_split_digest = Struct("<QQ").unpack
+_LEAST_BITS = 1024
+
+
+class BloomAnswer(Enum):
+    """What a Bloom filter can say. There is no "yes": a hit never decides anything by itself."""
+
+    NO = "no"
+    MAYBE = "maybe"
+
+
+_NO = BloomAnswer.NO
+_MAYBE = BloomAnswer.MAYBE
+
+
+def optimal_size(count: int, error_rate: float) -> tuple[int, int]:
+    """Returns (m, k): the bits and the positions a digest for `count` digests at a false-positive rate of `error_rate`.
+
+    Source: [counting-bloom]: m >= n * log2(1/e) / ln 2, k = (m/n) * ln 2. m is rounded up to whole bytes.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+    """
+    if not 0 < error_rate < 1:
+        raise ValueError(f"the error rate must lie between 0 and 1, not {error_rate}")
+    bits = math.ceil(count * math.log2(1 / error_rate) / math.log(2))
+    bits = max(_LEAST_BITS, -(-bits // 8) * 8)
+    positions = max(1, round(bits / max(count, 1) * math.log(2)))
+    return bits, min(positions, max(1, math.ceil(math.log2(1 / error_rate))))
+
+
+def build_bloom(digests: NDArray[np.uint8], error_rate: float) -> bytes:
+    """Returns a Bloom section that holds the digests.
+
+    Args:
+        digests: shape (n, 16); repeated ones are fine.
+        error_rate: wanted share of "maybe" for digests that are not held.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+    """
+    bits, positions = optimal_size(len(digests), error_rate)
+    start, step = _starts_and_steps(digests, bits)
+    marks = np.zeros(bits, dtype=np.bool_)
+    for _ in range(positions):
+        marks[start] = True
+        start += step
+        np.subtract(start, np.uint64(bits), out=start, where=start >= bits)
+    return _HEADER.pack(bits, positions, len(digests)) + np.packbits(marks, bitorder="little").tobytes()
+
+
+def _starts_and_steps(digests: NDArray[np.uint8], bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    halves = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
+    modulus = np.uint64(bits)
+    return halves[:, 0] % modulus, halves[:, 1] % modulus | np.uint64(1)
+
+
+class BloomFilter:
+    """A Bloom section, read in place.
+
+    Attributes:
+        bits: m.
+        positions: k.
+        count: digests held when it was built.
+    """
+
+    __slots__ = ("_base", "_data", "bits", "count", "positions")
+
+    def __init__(self, data: Mapped, offset: int, length: int) -> None:
+        """Opens the section of `length` bytes at `offset`. Cost does not depend on its size.
+
+        Raises:
+            SnapshotError: the section is too short for what its header says.
+        """
+        if length < _HEADER.size:
+            raise SnapshotError("the Bloom section is cut short")
+        self.bits, self.positions, self.count = _HEADER.unpack_from(data, offset)
+        if self.bits < _LEAST_BITS or self.bits % 8 or not self.positions or length != _HEADER.size + self.bits // 8:
+            raise SnapshotError("the Bloom section is not as long as its header says")
+        self._data = data
+        self._base = offset + _HEADER.size
+
+    def ask(self, digest: bytes) -> BloomAnswer:
+        """Returns whether a digest of 16 bytes may be held. Half of the bits are set: a miss takes two looks on average."""
+        data = self._data
+        base = self._base
+        bits = self.bits
+        first, second = _split_digest(digest)
+        position = first % bits
+        if not data[base + (position >> 3)] >> (position & 7) & 1:
+            return _NO
+        step = second % bits | 1
+        for _ in range(self.positions - 1):
+            position += step
+            if position >= bits:
+                position -= bits
+            if not data[base + (position >> 3)] >> (position & 7) & 1:
+                return _NO
+        return _MAYBE
+
+    def ask_many(self, digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Returns for each row of shape (n, 16) whether it may be held: shape (n,), true for "maybe"."""
+        held = np.frombuffer(self._data, dtype=np.uint8, count=self.bits // 8, offset=self._base)
+        position, step = _starts_and_steps(digests, self.bits)
+        maybe = np.ones(len(digests), dtype=np.bool_)
+        for _ in range(self.positions):
+            maybe &= (held[position >> np.uint64(3)] >> (position & np.uint64(7)).astype(np.uint8) & 1).astype(np.bool_)
+            position += step
+            np.subtract(position, np.uint64(self.bits), out=position, where=position >= self.bits)
+        return maybe

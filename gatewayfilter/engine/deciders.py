@@ -1,0 +1,248 @@
+"""The deciders, and the one place that says in which order they speak: `DECIDERS`, at the end of this file.
+
+Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and first-visit-allow.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from gatewayfilter.engine.adblock import AdblockMatch
+from gatewayfilter.engine.host_facts import HostFacts, host_keys, work_out
+from gatewayfilter.engine.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
+from gatewayfilter.engine.person_rules import written_pattern
+from gatewayfilter.model import Action, DeciderAnswer, ListAction, PersonRule, Reason, Request, Verdict
+from gatewayfilter.urls import digest_of
+
+if TYPE_CHECKING:
+    from gatewayfilter.engine.engine_state import EngineState
+
+UNKNOWN = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
+"""First-visit-allow: what nobody knows may pass, and is looked at."""
+
+
+class Question:
+    """One request on its way through the deciders, with what they find out on the way.
+
+    Attributes:
+        state: what this decision reads, from first to last.
+        now: Unix seconds.
+        facts: what is known of the URL's host.
+        maybe: the URL's own keys that passed the Bloom gate; set by the gate.
+        exception: the Adblock exception that lifted a block; set by the Adblock decider.
+    """
+
+    __slots__ = ("exception", "facts", "maybe", "now", "request", "state", "url")
+
+    def __init__(self, state: "EngineState", request: Request, now: float) -> None:
+        self.state = state
+        self.request = request
+        self.now = now
+        self.url = url = request.url
+        facts = state.hosts.get(url.netloc)
+        if facts is None or now >= facts.until:
+            facts = work_out(state, url, now)
+            state.hosts.put(url.netloc, facts)
+        self.facts: HostFacts = facts
+        self.maybe: list[KeyAnswer] = []
+        self.exception: AdblockMatch | None = None
+
+    def prefix_keys(self) -> list[str]:
+        """Returns the prefix keys that cover the URL, of the hosts that have prefix entries."""
+        return [key for host in self.facts.prefix_hosts for key in self.url.prefix_keys(host)]
+
+
+class Decider(Protocol):
+    """One opinion. Stateless: everything it reads hangs on the question."""
+
+    name: str
+
+    def decide(self, question: Question) -> Verdict | None:
+        """Returns the verdict, `None` to leave it to the next decider."""
+        ...
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Returns what it says, asked in its place in the order, whether or not somebody before it has decided."""
+        ...
+
+
+class Person:
+    """People's own rules."""
+
+    name = "person"
+
+    def decide(self, question: Question) -> Verdict | None:
+        """A rule that allows beats one that blocks."""
+        rules = question.state.overlay.rules
+        if not rules:
+            return None
+        rule = rules.find(question.url, question.facts.person, question.now)
+        return None if rule is None else self._verdict(rule)
+
+    @staticmethod
+    def _verdict(rule: PersonRule) -> Verdict:
+        allows = rule.action is ListAction.ALLOW
+        return Verdict(
+            Action.ALLOW if allows else Action.BLOCK,
+            Reason.PERSON_ALLOW if allows else Reason.PERSON_BLOCK,
+            rule=written_pattern(rule),
+            detail=rule.comment,
+        )
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Names the rule that decides, and how many others cover the URL."""
+        verdict = self.decide(question)
+        if verdict is None:
+            return DeciderAnswer(self.name, "miss", "no rule of a person covers this URL")
+        rules = question.state.overlay.rules
+        others = sum(1 for _ in rules.matching(question.url, question.facts.person, question.now)) - 1
+        more = f"; {others} more of people's rules cover it" if others else ""
+        return DeciderAnswer(self.name, verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict)
+
+
+class BloomGate:
+    """The Bloom filter: keeps what is certainly on no list away from the tables. It has no verdict, only "no" and "maybe"."""
+
+    name = "bloom"
+
+    def decide(self, question: Question) -> None:
+        """Notes which of the URL's keys may be listed; those of its host are in the facts already."""
+        url = question.url
+        state = question.state
+        digest = url.digest
+        if may_be_listed(state, digest):
+            question.maybe.append(KeyAnswer(url.key, digest))
+        if question.facts.prefix_hosts:
+            for key in question.prefix_keys():
+                digest = digest_of(key)
+                if may_be_listed(state, digest):
+                    question.maybe.append(KeyAnswer(key, digest))
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Counts the keys, those of the host included."""
+        keys = all_keys(question)
+        maybe = [key for key in keys if may_be_listed(question.state, digest_of(key))]
+        if not maybe:
+            return DeciderAnswer(self.name, "miss", f"none of {len(keys)} keys of this URL is on any list")
+        return DeciderAnswer(self.name, "maybe", f"{len(maybe)} of {len(keys)} keys may be listed: {', '.join(maybe)}")
+
+
+class ListTable:
+    """A bitmap hash table with what was learned since: the blacklist or the whitelist."""
+
+    def __init__(self, name: str, action: ListAction) -> None:
+        self.name = name
+        self._action = action
+        self._blocks = action is ListAction.BLOCK
+
+    def decide(self, question: Question) -> Verdict | None:
+        """Host and domain entries first (they are at hand), then the URL itself, then the longest prefix."""
+        facts = question.facts
+        verdict = facts.black if self._blocks else facts.white
+        if verdict is not None:
+            return verdict
+        for passed in question.maybe:
+            listing = find_listing(question.state, passed.key, passed.digest, self._action, question.now)
+            if listing is not None:
+                return listing.verdict
+        return None
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Names list and entry, or the entries that would count if they were not expired or switched off."""
+        verdict = self.decide(question)
+        if verdict is not None:
+            category = f" ({verdict.category})" if verdict.category else ""
+            detail = f": {verdict.detail}" if verdict.detail else ""
+            said = f"{verdict.source_list}{category} lists {verdict.rule}{detail}"
+            return DeciderAnswer(self.name, verdict.action.value, said, verdict)
+        passed = [(key, digest) for key in all_keys(question) if may_be_listed(question.state, digest := digest_of(key))]
+        if not passed:
+            return DeciderAnswer(self.name, "skipped", "the Bloom gate says that no list has it")
+        silent = [
+            sentence
+            for key, digest in passed
+            for sentence in silent_entries(question.state, key, digest, self._action, question.now)
+        ]
+        if silent:
+            return DeciderAnswer(self.name, "pass", "; ".join(silent))
+        return DeciderAnswer(self.name, "miss", f"no key of this URL is on the {self.name}")
+
+
+class Adblock:
+    """Rules in Adblock syntax."""
+
+    name = "adblock"
+
+    def decide(self, question: Question) -> Verdict | None:
+        """Blocks what a rule blocks; an exception only lifts such a block, it allows nothing that a list speaks of."""
+        state = question.state
+        match = state.adblock.match(question.request, state.off_sources)
+        if match is None:
+            return None
+        if match.exception:
+            question.exception = match
+            return None
+        return _adblock_verdict(state, match)
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Names the rule that decides, its list and line, and how many others match."""
+        verdict = self.decide(question)
+        state = question.state
+        matches = state.adblock.match_all(question.request)
+        off = sum(match.source in state.off_sources for match in matches)
+        hidden = f"; {off} matching rules belong to categories that are switched off" if off else ""
+        if verdict is not None:
+            more = f" ({len(matches) - off - 1} more match)" if len(matches) - off > 1 else ""
+            place = f"{verdict.source_list}, line {verdict.line}"
+            return DeciderAnswer(self.name, "block", f"{verdict.rule} of {place} blocks it{more}{hidden}", verdict)
+        if question.exception is not None:
+            verdict = _adblock_verdict(state, question.exception)
+            said = f"the exception {verdict.rule} of {verdict.source_list}, line {verdict.line}, lifts a block{hidden}"
+            return DeciderAnswer(self.name, "pass", said, verdict)
+        return DeciderAnswer(self.name, "pass" if off else "miss", f"no rule in force blocks it{hidden}")
+
+
+def _adblock_verdict(state: "EngineState", match: AdblockMatch) -> Verdict:
+    source = state.sources[match.source]
+    if match.exception:
+        return Verdict(Action.ALLOW, Reason.ADBLOCK_EXCEPTION, source.name, match.rule, match.line, source.category, unknown=True)
+    return Verdict(Action.BLOCK, Reason.ADBLOCK, source.name, match.rule, match.line, source.category)
+
+
+class Unknown:
+    """Nobody had an opinion."""
+
+    name = "unknown"
+
+    def decide(self, question: Question) -> Verdict:
+        """Allows, and marks the URL for the frontier."""
+        if question.exception is not None:
+            return _adblock_verdict(question.state, question.exception)
+        return UNKNOWN
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Says what becomes of a URL that gets this far."""
+        verdict = self.decide(question)
+        return DeciderAnswer(self.name, "allow", "what no list knows is allowed, and offered to the crawler", verdict)
+
+
+def all_keys(question: Question) -> list[str]:
+    """Returns every list key that covers the URL: its own, its prefixes where its host has any, its host's."""
+    return [question.url.key, *question.prefix_keys(), *host_keys(question.url)]
+
+
+DECIDERS: tuple[Decider, ...] = (
+    # A person knows better than any list, and must be able to undo any list at once. Allow beats block among their rules.
+    Person(),
+    # Most URLs are on no list: the gate finds that out without touching the tables. It never decides, so that it has to
+    # stand only before the tables; it stands here, and not after Adblock, because the blacklist comes first.
+    BloomGate(),
+    # Harm outranks everything that lists say. Before Adblock: its exceptions ("this page breaks without that script")
+    # are about advertising and must never open a harmful site.
+    ListTable("blacklist", ListAction.BLOCK),
+    # Before the whitelist, which speaks of harm only: a harmless page's advertisements are blocked all the same.
+    Adblock(),
+    # Known to be harmless: nothing to crawl.
+    ListTable("whitelist", ListAction.ALLOW),
+    # The rest: first-visit-allow.
+    Unknown(),
+)
+"""The order in which the deciders are asked; the first verdict counts. Each has a reason for its place."""

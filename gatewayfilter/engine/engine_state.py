@@ -1,0 +1,67 @@
+"""All that a decision reads, in one object: it is replaced whole, by one assignment, so that no decision sees old and new."""
+
+from copy import copy
+
+from gatewayfilter.engine.host_cache import HostCache
+from gatewayfilter.engine.host_facts import HostFacts
+from gatewayfilter.engine.overlay import Overlay
+from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.model import ListAction
+
+
+class EngineState:
+    """A snapshot, the changes since, and what was worked out for the hosts seen lately.
+
+    Only `hosts` changes, and it only ever gains what any reader of this state would work out anew.
+
+    Attributes:
+        off_categories: categories whose lists do not block.
+        off_sources: indices of the snapshot's sources that are off for that reason.
+        on_sets: number of a source set → its sources that are on, ascending.
+        hosts: facts by host and port.
+    """
+
+    __slots__ = (
+        "adblock",
+        "bloom",
+        "hosts",
+        "off_categories",
+        "off_sources",
+        "on_sets",
+        "overlay",
+        "snapshot",
+        "sources",
+        "tables",
+    )
+
+    def __init__(self, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> None:
+        """Makes a state; opens the compiled Adblock rules when the snapshot has not yet."""
+        self.snapshot = snapshot
+        self.overlay = overlay
+        self.off_categories = off_categories
+        self.sources = snapshot.sources
+        self.bloom = snapshot.bloom
+        self.tables = {ListAction.BLOCK: snapshot.blacklist, ListAction.ALLOW: snapshot.whitelist}
+        self.adblock = snapshot.adblock
+        self.off_sources = frozenset(
+            index
+            for index, source in enumerate(snapshot.sources)
+            if source.action is ListAction.BLOCK and source.category in off_categories
+        )
+        self.on_sets = tuple(
+            tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
+        )
+        self.hosts: HostCache[HostFacts] = HostCache()
+
+    def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
+        """Returns the state with another overlay.
+
+        Args:
+            overlay: stands in for this one.
+            hosts_hold: nothing in it changes what is known of hosts, so that the cache can be shared.
+        """
+        state = copy(self)
+        state.overlay = overlay
+        if not hosts_hold:
+            state.hosts = HostCache()
+        return state

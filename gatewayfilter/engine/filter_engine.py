@@ -1,0 +1,90 @@
+"""The decision: asks the deciders in order, over a state that is swapped whole while requests are being decided."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from threading import Lock
+
+from gatewayfilter.engine.deciders import DECIDERS, Question
+from gatewayfilter.engine.engine_state import EngineState
+from gatewayfilter.engine.overlay import Overlay, touches_hosts
+from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.model import Action, Change, DeciderAnswer, Explanation, Reason, Request, Verdict
+
+_DECIDE = tuple(decider.decide for decider in DECIDERS)
+_BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST, detail="the URL contains characters that no URL can have")
+
+
+class FilterEngine:
+    """Decides requests (`interfaces.Decide`). Any number of threads may ask; asking never locks.
+
+    Args:
+        snapshot: the lists; the engine keeps it open.
+        off_categories: categories whose lists neither block nor stub.
+        clock: Unix seconds, for what expires.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, *, off_categories: Collection[str] = (), clock: Callable[[], float] = time.time
+    ) -> None:
+        self._clock = clock
+        self._writing = Lock()
+        overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq)
+        self._state = EngineState(snapshot, overlay, frozenset(off_categories) - {""})
+
+    @property
+    def feed_seq(self) -> int:
+        """The newest step of the change feed that this engine knows."""
+        return self._state.overlay.seq
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot in use."""
+        return self._state.snapshot
+
+    def decide(self, request: Request) -> Verdict:
+        """Returns the verdict; never raises for any request that could be built."""
+        try:
+            question = Question(self._state, request, self._clock())
+            for decide in _DECIDE:
+                verdict = decide(question)
+                if verdict is not None:
+                    return verdict
+        except UnicodeError:  # a URL that was not made by parse_url, with lone surrogates
+            return _BAD_REQUEST
+        raise AssertionError("the last decider has an answer to everything")
+
+    def explain(self, request: Request) -> Explanation:
+        """Returns every decider's answer, in order, also of those after the decision, and the verdict that `decide` gives."""
+        try:
+            question = Question(self._state, request, self._clock())
+            answers: list[DeciderAnswer] = []
+            verdict: Verdict | None = None
+            for decider in DECIDERS:
+                own = decider.decide(question)
+                verdict = verdict or own
+                answers.append(decider.explain(question))
+        except UnicodeError:
+            return Explanation(request, (), _BAD_REQUEST)
+        assert verdict is not None
+        return Explanation(request, tuple(answers), verdict)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Takes changes of the lists into effect; steps that are known already do nothing. Costs a copy of the overlay."""
+        with self._writing:
+            state = self._state
+            overlay = state.overlay.changed(changes)
+            if overlay is not state.overlay:
+                self._state = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
+
+    def swap(self, snapshot: Snapshot, changes: Sequence[Change] = ()) -> None:
+        """Takes another snapshot into use, with the changes that it does not hold yet: those given and those known here.
+
+        The old snapshot is not closed: requests that are being decided still read it; it goes with its last reader.
+        """
+        with self._writing:
+            old = self._state
+            # Under an older snapshot the changes known here would leave a gap before them: the caller reads the feed again.
+            older = snapshot.info.feed_seq < old.snapshot.info.feed_seq
+            known = () if older else old.overlay.changes.values()
+            overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq).changed([*known, *changes])
+            self._state = EngineState(snapshot, overlay, old.off_categories)

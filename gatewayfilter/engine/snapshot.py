@@ -1,0 +1,170 @@
+"""A snapshot: one immutable file with everything that lists and people say, mapped read-only and shared by all processes.
+
+What stands where in the file: docs/snapshot-format.md.
+"""
+
+import json
+import mmap
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.bitmap_table import BitmapTable
+from gatewayfilter.engine.bloom import BloomFilter, Mapped
+from gatewayfilter.engine.learned_records import LearnedRecords
+from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot_format import VERSION, Section, read_sections, verify_sections
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
+
+__all__ = ["Snapshot", "SnapshotBuilder", "SnapshotInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """What a snapshot holds.
+
+    Attributes:
+        version: of the file format.
+        feed_seq: the newest step of the change feed that it includes.
+        created_at: Unix seconds.
+        blacklist, whitelist: distinct list keys, learned ones included.
+        adblock_rules, person_rules, learned: how many of each.
+    """
+
+    version: int
+    feed_seq: int
+    created_at: float
+    blacklist: int
+    whitelist: int
+    adblock_rules: int
+    person_rules: int
+    learned: int
+    size_bytes: int
+
+
+class Snapshot:
+    """An open snapshot. Immutable; any number of threads may read it.
+
+    Attributes:
+        info: what it holds.
+        sources: by index, as verdicts name them.
+        source_sets: what a number in `blacklist` or `whitelist` stands for: ascending source indices.
+        rules: people's rules.
+        bloom: over the keys of both lists.
+        blacklist, whitelist: digest → number of a source set.
+    """
+
+    def __init__(self, data: Mapped, *, verify: bool) -> None:
+        """Reads a snapshot in place; `Snapshot.open` and `Snapshot.from_bytes` are the ways to one.
+
+        Raises:
+            SnapshotError: damaged or of another version.
+        """
+        self._data = data
+        sections = read_sections(data)
+        if verify:
+            verify_sections(data, sections)
+        try:
+            self._read(sections)
+        except KeyError as error:
+            raise SnapshotError(f"it has no {error.args[0]!r}") from error
+        except (ValueError, TypeError) as error:
+            raise SnapshotError("its contents cannot be read") from error
+
+    def _read(self, sections: dict[str, Section]) -> None:
+        self.sources = tuple(
+            Source(name, ListAction(action), category, learned=learned)
+            for name, action, category, learned in self._json(sections["sources"])
+        )
+        self.source_sets: tuple[tuple[int, ...], ...] = tuple(map(tuple, self._json(sections["sets"])))
+        if any(not 0 <= index < len(self.sources) for members in self.source_sets for index in members):
+            raise SnapshotError("its source sets name sources that it does not have")
+        self.rules = tuple(
+            PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at)
+            for rule_id, action, kind, pattern, comment, group, expires_at in self._json(sections["rules"])
+        )
+        self.bloom = self._part(BloomFilter, sections["bloom"])
+        self.blacklist = self._part(BitmapTable, sections["blacklist"])
+        self.whitelist = self._part(BitmapTable, sections["whitelist"])
+        learned = self._part(BitmapTable, sections["learned"])
+        details = sections["details"]
+        self._learned = LearnedRecords(self._data, details.offset, details.length, learned)
+        self._adblock_section = sections["adblock"]
+        self._adblock: AdblockMatcher | None = None
+        meta = self._json(sections["meta"])
+        self.info = SnapshotInfo(
+            version=VERSION,
+            feed_seq=int(meta["feed_seq"]),
+            created_at=float(meta["created_at"]),
+            blacklist=int(meta["blacklist"]),
+            whitelist=int(meta["whitelist"]),
+            adblock_rules=int(meta["adblock_rules"]),
+            person_rules=len(self.rules),
+            learned=learned.count,
+            size_bytes=len(self._data),
+        )
+
+    @classmethod
+    def open(cls, path: Path, *, verify: bool = True) -> "Snapshot":
+        """Maps a snapshot file.
+
+        Args:
+            path: the file; it may be renamed or removed while it is mapped.
+            verify: checks every section first, about a second for a gigabyte; without it the cost does not depend on the size.
+
+        Raises:
+            SnapshotError: it cannot be read, is damaged, no snapshot, or of another version.
+        """
+        try:
+            with path.open("rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
+            reason = getattr(error, "strerror", None) or "it is empty"
+            raise SnapshotError(f"the snapshot {path.name} cannot be used: {reason}") from error
+        try:
+            return cls(data, verify=verify)
+        except SnapshotError as error:
+            raise SnapshotError(f"the snapshot {path.name} cannot be used: {error}") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Snapshot":
+        """Opens a snapshot that lies in memory, as `SnapshotBuilder.build` returns it.
+
+        Raises:
+            SnapshotError: damaged, no snapshot, or of another version.
+        """
+        return cls(data, verify=True)
+
+    @property
+    def adblock(self) -> AdblockMatcher:
+        """The compiled Adblock rules; opened at the first use, which takes longer than opening all else."""
+        if self._adblock is None:
+            section = self._adblock_section
+            self._adblock = AdblockMatcher(memoryview(self._data)[section.offset : section.offset + section.length])
+        return self._adblock
+
+    def learned(self, digest: bytes) -> LearnedEntry | None:
+        """Returns what was learned under the list key with this digest.
+
+        Raises:
+            SnapshotError: its record cannot be read (only ever in a file that was opened without `verify`).
+        """
+        return self._learned.find(digest)
+
+    def close(self) -> None:
+        """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
+        self._adblock = None
+        if isinstance(self._data, mmap.mmap):
+            # Views that somebody still holds keep the mapping; it goes with the last of them.
+            with suppress(BufferError):
+                self._data.close()
+
+    def _json(self, section: Section) -> Any:
+        return json.loads(self._data[section.offset : section.offset + section.length])
+
+    def _part[T](self, open_part: Callable[[Mapped, int, int], T], section: Section) -> T:
+        return open_part(self._data, section.offset, section.length)

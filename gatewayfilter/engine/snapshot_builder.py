@@ -1,0 +1,164 @@
+"""Builds a snapshot from lists, learned entries and people's rules."""
+
+import json
+import time
+from collections.abc import Iterable
+from hashlib import md5
+from itertools import batched
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
+from gatewayfilter.engine.bitmap_table import build_table
+from gatewayfilter.engine.bloom import build_bloom
+from gatewayfilter.engine.learned_records import build_records, learned_source
+from gatewayfilter.engine.snapshot_format import pack_sections
+from gatewayfilter.engine.source_sets import SourceSets
+from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.urls import digest_of
+
+_BATCH = 65_536
+"""Keys hashed before they become an array: bounds the memory of intermediate objects."""
+
+
+def prefix_marker(key: str) -> str | None:
+    """Returns the key that says "this host has prefix entries" (`host**`) for a prefix key, `None` for any other key."""
+    return f"{key.partition('/')[0]}**" if key.endswith("/*") else None
+
+
+class SnapshotBuilder:
+    """Collects lists and builds the file. About 0.9 s and 250 MB for each million keys.
+
+    Args:
+        feed_seq: the newest step of the change feed that the learned entries and rules below include.
+        created_at: Unix seconds, now by default.
+        error_rate: wanted share of URLs on no list that pass the Bloom gate and cost a table look-up each.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+    """
+
+    def __init__(self, *, feed_seq: int = 0, created_at: float | None = None, error_rate: float = 0.001) -> None:
+        if not 0 < error_rate < 1:
+            raise ValueError(f"the error rate must lie between 0 and 1, not {error_rate}")
+        self._feed_seq = feed_seq
+        self._created_at = time.time() if created_at is None else created_at
+        self._error_rate = error_rate
+        self._sources: list[Source] = []
+        self._chunks: dict[ListAction, list[tuple[int, NDArray[np.uint8]]]] = {action: [] for action in ListAction}
+        self._markers: dict[ListAction, set[bytes]] = {action: set() for action in ListAction}
+        self._learned: dict[str, LearnedEntry] = {}
+        self._rules: tuple[PersonRule, ...] = ()
+        self._adblock = AdblockBuilder()
+        self._adblock_rules = 0
+
+    def add_source(self, source: Source) -> int:
+        """Returns the source's index. Among several sources that list a key, the one added first is named."""
+        self._sources.append(source)
+        return len(self._sources) - 1
+
+    def add_keys(self, source: int, keys: Iterable[str]) -> int:
+        """Adds list keys (urls.py) to a source. Returns how many there were, repeated ones included."""
+        count = 0
+        hosts: set[str] = set()
+        for batch in batched(keys, _BATCH):
+            count += len(batch)
+            hosts.update(filter(None, map(prefix_marker, batch)))
+            joined = b"".join([md5(key.encode(), usedforsecurity=False).digest() for key in batch])
+            self.add_digests(source, np.frombuffer(joined, dtype=np.uint8).reshape(-1, 16))
+        if hosts:
+            markers = [digest_of(marker) for marker in hosts]
+            self._markers[self._sources[source].action].update(markers)
+            self.add_digests(source, np.frombuffer(b"".join(markers), dtype=np.uint8).reshape(-1, 16))
+        return count
+
+    def add_digests(self, source: int, digests: NDArray[np.uint8]) -> int:
+        """Adds digests of list keys, shape (n, 16), to a source. Returns how many there were.
+
+        A prefix entry is only found when its host's marker (`prefix_marker`) is added too, as `add_keys` does.
+
+        Raises:
+            ValueError: the array is of another shape.
+        """
+        if digests.ndim != 2 or digests.shape[1] != 16:
+            raise ValueError(f"digests must have the shape (n, 16), not {digests.shape}")
+        self._chunks[self._sources[source].action].append((source, digests))
+        return len(digests)
+
+    def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
+        """Adds the rules of a list in Adblock syntax to a source. Returns what became of its lines."""
+        report = self._adblock.add_list(source, lines)
+        self._adblock_rules += report.accepted
+        return report
+
+    def add_learned(self, entries: Iterable[LearnedEntry]) -> int:
+        """Adds learned entries, the last of each key; their sources come into being. Returns how many there were."""
+        count = 0
+        for entry in entries:
+            self._learned[entry.key] = entry
+            count += 1
+        return count
+
+    def set_rules(self, rules: Iterable[PersonRule]) -> None:
+        """Sets people's rules, in place of those set before."""
+        self._rules = tuple(rules)
+
+    def build(self) -> bytes:
+        """Returns the snapshot file. The builder can go on and build again.
+
+        Raises:
+            SnapshotError: more entries than the format can hold.
+        """
+        learned = list(self._learned.values())
+        sources = list(self._sources)
+        chunks = {action: list(parts) for action, parts in self._chunks.items()}
+        markers = {action: set(found) for action, found in self._markers.items()}
+        learned_digests = [digest_of(entry.key) for entry in learned]
+        groups: dict[tuple[ListAction, str], list[bytes]] = {}
+        for entry, digest in zip(learned, learned_digests, strict=True):
+            group = groups.setdefault((entry.action, entry.category), [])
+            group.append(digest)
+            if marker := prefix_marker(entry.key):
+                group.append(digest_of(marker))
+                markers[entry.action].add(group[-1])
+        for (action, category), digests in groups.items():
+            sources.append(learned_source(action, category))
+            chunks[action].append((len(sources) - 1, _as_rows(digests)))
+
+        sets = SourceSets()
+        black = sets.merge(chunks[ListAction.BLOCK])
+        white = sets.merge(chunks[ListAction.ALLOW])
+        meta = {
+            "created_at": self._created_at,
+            "feed_seq": self._feed_seq,
+            "blacklist": len(black.digests) - len(markers[ListAction.BLOCK]),
+            "whitelist": len(white.digests) - len(markers[ListAction.ALLOW]),
+            "adblock_rules": self._adblock_rules,
+        }
+        return pack_sections(
+            [
+                ("meta", _as_json(meta)),
+                ("sources", _as_json([[s.name, s.action, s.category, s.learned] for s in sources])),
+                ("sets", _as_json(sets.as_lists())),
+                ("rules", _as_json([_rule_row(rule) for rule in self._rules])),
+                ("bloom", build_bloom(np.concatenate((black.digests, white.digests)), self._error_rate)),
+                ("blacklist", build_table(black.digests, black.sets)),
+                ("whitelist", build_table(white.digests, white.sets)),
+                ("learned", build_table(_as_rows(learned_digests), np.arange(len(learned), dtype=np.uint32))),
+                ("details", build_records(learned)),
+                ("adblock", self._adblock.build()),
+            ]
+        )
+
+
+def _as_rows(digests: list[bytes]) -> NDArray[np.uint8]:
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16)
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _rule_row(rule: PersonRule) -> list[object]:
+    return [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at]

@@ -1,0 +1,131 @@
+"""The folder of published snapshots: whole files under ascending numbers, and a pointer to the one in use.
+
+`current` is a symbolic link, moved by a rename. A publisher writes aside, verifies what it wrote, renames, then moves the
+pointer; wherever it is killed, the pointer leads to a whole file. One publisher at a time holds the lock.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.errors import SnapshotError
+
+_POINTER = "current"
+_LOCK = ".lock"
+_ASIDE = ".publishing"
+_NEXT_POINTER = ".current-next"
+_NAME = re.compile(r"snapshot-(\d{8,})\.gfs", re.ASCII)
+
+
+class SnapshotFolder:
+    """Publishes snapshots and finds the newest good one.
+
+    Args:
+        folder: made with mode 0700 at the first publication.
+        keep: how many files stay, the one in use included.
+    """
+
+    def __init__(self, folder: Path, *, keep: int = 3) -> None:
+        self._folder = folder
+        self._keep = max(1, keep)
+
+    def publish(self, data: bytes) -> Path:
+        """Writes a snapshot and makes it the current one. Other publishers wait for their turn.
+
+        Returns the path of the new file. Old files beyond `keep` are removed; processes that have them mapped keep them.
+
+        Raises:
+            SnapshotError: the disk is full, the folder cannot be written, or what was written does not verify; the snapshot
+                that was current stays so.
+        """
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._locked():
+                return self._publish(data)
+        except OSError as error:
+            raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
+
+    def _publish(self, data: bytes) -> Path:
+        aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
+        try:
+            with aside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Snapshot.open(aside).close()
+            numbers = self._numbers()
+            path = self._path(numbers[0] + 1 if numbers else 1)
+            aside.rename(path)
+        except (OSError, SnapshotError):
+            aside.unlink(missing_ok=True)
+            raise
+        self._sync()
+        pointer = self._folder / _NEXT_POINTER
+        pointer.unlink(missing_ok=True)
+        pointer.symlink_to(path.name)
+        pointer.rename(self._folder / _POINTER)
+        self._sync()
+        for number in self._numbers()[self._keep :]:
+            with suppress(OSError):  # removing an old file is no part of publishing a new one
+                self._path(number).unlink()
+        return path
+
+    def current(self) -> Path | None:
+        """Returns the file that the pointer leads to, `None` when there is none. Costs a readlink and a stat."""
+        try:
+            path = self._folder / (self._folder / _POINTER).readlink()
+        except OSError:
+            return None
+        return path if path.is_file() else None
+
+    def open_newest(self, *, verify: bool = True) -> tuple[Snapshot, list[str]]:
+        """Opens the current snapshot, or when it cannot be used the newest that can.
+
+        Returns the snapshot and, for each that was refused, a sentence that says why.
+
+        Raises:
+            SnapshotError: none can be used.
+        """
+        refused: list[str] = []
+        paths = [self._path(number) for number in self._numbers()]
+        current = self.current()
+        if current is not None:
+            paths = [current, *(path for path in paths if path != current)]
+        for path in paths:
+            try:
+                return Snapshot.open(path, verify=verify), refused
+            except SnapshotError as error:
+                refused.append(str(error))
+        if refused:
+            raise SnapshotError(f"no snapshot in {self._folder} can be used: {'; '.join(refused)}")
+        raise SnapshotError(f"there is no snapshot in {self._folder}")
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"snapshot-{number:08}.gfs"
+
+    def _numbers(self) -> list[int]:
+        """Returns the numbers of the published files, the newest first."""
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except OSError:
+            return []
+        return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
+
+    def _sync(self) -> None:
+        """Makes renames in the folder last through a power cut."""
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Holds the publishers' lock; the kernel lets go of it when the process dies."""
+        with (self._folder / _LOCK).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
