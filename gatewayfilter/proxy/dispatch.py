@@ -23,13 +23,13 @@ _log = logging.getLogger(__name__)
 
 
 @cache
-def _argument_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+def _argument_names(hook: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(hooks.all_hooks[hook]))  # type: ignore[arg-type]  # every hook is a dataclass
 
 
 def _arguments(event: hooks.Hook) -> list[Any]:
     # As event.args(), which reads the fields of its class anew each time.
-    return [getattr(event, name) for name in _argument_names(type(event))]
+    return [getattr(event, name) for name in _argument_names(event.name)]
 
 
 class CachedAddonManager(addonmanager.AddonManager):

@@ -43,9 +43,8 @@ def start_gateway(state: Path) -> StartGateway:
     @asynccontextmanager
     async def start(**proxy: object) -> AsyncIterator[Gateway]:
         gateway = Gateway()
-        settings = Settings(
-            data_dir=state, proxy=ProxySettings(listen="127.0.0.1:0", upstream_ca=state / "origin-ca.pem", **proxy)
-        )
+        chosen = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
+        settings = Settings(data_dir=state, proxy=ProxySettings.model_validate(chosen))
         gateway.master = LeanMaster(settings, gateway.addon(settings.proxy))
         await gateway.master.start()
         host, gateway.port = gateway.master.address

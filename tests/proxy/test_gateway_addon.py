@@ -15,7 +15,7 @@ from gatewayfilter.proxy.addon import GatewayAddon
 
 def flow_for(url: str, *, method: str = "GET", **headers: str) -> http.HTTPFlow:
     flow = tflow.tflow(req=http.Request.make(method, url))
-    flow.request.headers = http.Headers(**headers)
+    flow.request.headers = http.Headers([(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()])
     flow.server_conn.address = None
     flow.client_conn.sni = None
     return flow
@@ -39,11 +39,12 @@ def addon(gateway: Gateway) -> GatewayAddon:
 def test_allowed_requests_and_responses_stream(gateway: Gateway, addon: GatewayAddon) -> None:
     flow = flow_for("http://ok.example/", method="POST")
     assert addon.requestheaders(flow) is None
-    assert flow.response is None
+    assert not flow.response
     assert flow.request.stream is True
-    addon.responseheaders(answered(flow))
-    assert flow.response is not None
-    assert flow.response.stream is True
+    response = answered(flow).response
+    addon.responseheaders(flow)
+    assert response is not None
+    assert response.stream is True
     assert gateway.counters.as_dict() == {"requests": 1}
 
 
@@ -143,7 +144,7 @@ def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon) 
 
 @pytest.mark.parametrize("mode", ["allow", "block"])
 def test_failures_of_the_engine(mode: str, gateway: Gateway) -> None:
-    addon = gateway.addon(ProxySettings(on_error=mode))  # type: ignore[arg-type]  as from TOML
+    addon = gateway.addon(ProxySettings.model_validate({"on_error": mode}))
     flow = flow_for("http://raise.example/")
     addon.requestheaders(flow)
     if mode == "block":
@@ -170,7 +171,7 @@ def test_no_hook_raises_whatever_the_flow(hook: str, addon: GatewayAddon, gatewa
 
 
 async def test_hold_takes_the_verdict_that_comes(gateway: Gateway) -> None:
-    addon = gateway.addon(ProxySettings(unknown="hold", hold_ms=5000))  # type: ignore[arg-type]  as from TOML
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": "hold", "hold_ms": 5000}))
     flow = flow_for("http://unknown.example/")
     held = addon.requestheaders(flow)
     assert held is not None
@@ -186,7 +187,7 @@ async def test_hold_takes_the_verdict_that_comes(gateway: Gateway) -> None:
 
 
 async def test_the_number_of_held_requests_is_bounded(gateway: Gateway) -> None:
-    addon = gateway.addon(ProxySettings(unknown="hold", hold_ms=1))  # type: ignore[arg-type]  as from TOML
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": "hold", "hold_ms": 1}))
     tasks = [
         asyncio.ensure_future(held)
         for number in range(300)
@@ -200,7 +201,7 @@ async def test_the_number_of_held_requests_is_bounded(gateway: Gateway) -> None:
 
 
 async def test_a_failure_while_held_is_answered_as_configured(gateway: Gateway) -> None:
-    addon = gateway.addon(ProxySettings(unknown="hold", on_error="block"))  # type: ignore[arg-type]  as from TOML
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": "hold", "on_error": "block"}))
     flow = flow_for("http://unknown.example/")
     held = addon.requestheaders(flow)
     assert held is not None
@@ -208,7 +209,7 @@ async def test_a_failure_while_held_is_answered_as_configured(gateway: Gateway) 
     def broken(_request: Request) -> Verdict:
         raise RuntimeError("broken")
 
-    gateway.decide.decide = broken  # type: ignore[method-assign]
+    gateway.decide.decide = broken  # type: ignore[method-assign, assignment]
     await held
     assert flow.response is not None
     assert flow.response.status_code == 503
@@ -254,8 +255,8 @@ async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -
         on_start=lambda: happened.append("start"),
         on_stop=lambda: happened.append("stop"),
     )
-    with taddons.context(addon) as context:
-        ctx.options.add_option("connection_strategy", str, "eager", "")  # type: ignore[no-untyped-call]
+    with taddons.context(addon) as context:  # type: ignore[no-untyped-call]
+        ctx.options.add_option("connection_strategy", str, "eager", "")
         addon.load(type("Loader", (), {"master": context.master})())
         assert ctx.options.connection_strategy == "lazy"
         addon.running()
