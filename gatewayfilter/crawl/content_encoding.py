@@ -6,7 +6,7 @@ Our own rather than the client library's: its bound depends on the version, and 
 import zlib
 from typing import IO, Protocol, cast
 
-import brotli  # type: ignore[import-untyped]  # no type information is published for it
+import brotli
 import zstandard
 
 from gatewayfilter.crawl.fetch_errors import BadAnswerError

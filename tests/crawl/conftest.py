@@ -1,11 +1,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from crawl_origin import Origin, loopback_settings, serving
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.politeness import Politeness
+from tests.crawl.crawl_origin import Origin, loopback_settings, serving
 
 
 @pytest.fixture

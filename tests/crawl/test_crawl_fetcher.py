@@ -6,13 +6,13 @@ import brotli
 import pytest
 import trustme
 import zstandard
-from crawl_origin import Origin, loopback_settings, reply, serving
 
 from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.urls import Url, parse_url
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
 
 TEXT = "<p>赌场 casino ".encode() * 50
 

@@ -10,13 +10,13 @@ import brotli
 import pytest
 import trustme
 import zstandard
-from crawl_origin import Origin, loopback_settings, reply, serving
 
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.errors import FetchError, ForbiddenAddressError
 from gatewayfilter.urls import parse_url
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
 
 BUDGET_S = 20.0
 """Far above the fetcher's own limits: only a hang reaches it."""

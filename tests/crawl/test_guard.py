@@ -2,13 +2,13 @@ import errno
 import socket
 
 import pytest
-from crawl_origin import loopback_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
 from gatewayfilter.errors import ForbiddenAddressError
+from tests.crawl.crawl_origin import loopback_settings
 
 PUBLIC = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 NOT_PUBLIC = [

@@ -1,7 +1,6 @@
 import contextlib
 
 import pytest
-from crawl_origin import loopback_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from gatewayfilter.crawl.references import resolve
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.urls import parse_url
+from tests.crawl.crawl_origin import loopback_settings
 
 
 def page(body: str, url: str = "http://www.bad.test/dir/page", content_type: str = "text/html", charset: str = "utf-8") -> Page:

@@ -1,11 +1,11 @@
 import asyncio
 
 import pytest
-from crawl_origin import loopback_settings
 
 from gatewayfilter.crawl import politeness
 from gatewayfilter.crawl.fetch_errors import HostBusyError
 from gatewayfilter.crawl.politeness import Politeness, retry_after_s
+from tests.crawl.crawl_origin import loopback_settings
 
 
 class Clock:

@@ -3,7 +3,6 @@ import contextlib
 import time
 
 import pytest
-from crawl_origin import Origin, loopback_settings, reply
 from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
@@ -14,6 +13,7 @@ from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.robots import Robots, narrowed
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import parse_url
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 NOBODY = b"User-agent: *\nDisallow: /\n"
 SELECTIVE = b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private\nAllow: /private/page\n"
