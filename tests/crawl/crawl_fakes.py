@@ -1,0 +1,91 @@
+"""A frontier and a sink in memory, for the worker's tests."""
+
+import threading
+from collections.abc import Iterable
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Lease, Offer, Page, QueuedUrl, QueueState
+from gatewayfilter.model import Classification
+
+
+class FakeFrontier:
+    """Remembers how each URL ended. Satisfies `interfaces.Frontier`."""
+
+    def __init__(self, *urls: str, priority: int = 10) -> None:
+        self.waiting = [Offer(url, priority) for url in urls]
+        self.attempts: dict[str, int] = {}
+        self.finished: dict[str, float] = {}
+        self.retried: list[tuple[str, float, str]] = []
+        self.buried: dict[str, str] = {}
+        self.added: list[Offer] = []
+        self.failing_leases = 0
+        self.polls = 0
+        self.threads: set[str] = set()
+
+    def add(self, offers: Iterable[Offer], now: float) -> int:
+        new = list(offers)
+        self.added += new
+        return len(new)
+
+    def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
+        self.polls += 1
+        self.threads.add(threading.current_thread().name)
+        if self.failing_leases:
+            self.failing_leases -= 1
+            raise StoreError("the database is gone")
+        taken, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        leases = []
+        for offer in taken:
+            self.attempts[offer.url] = self.attempts.get(offer.url, 0) + 1
+            leases.append(Lease(offer.url, offer.priority, self.attempts[offer.url], "token", now + lease_s))
+        return leases
+
+    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
+        self.finished[lease.url] = rest_until
+        return True
+
+    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
+        self.retried.append((lease.url, not_before, error))
+        return True
+
+    def bury(self, lease: Lease, error: str) -> bool:
+        self.buried[lease.url] = error
+        return True
+
+    def stats(self, now: float) -> dict[str, int]:
+        return {"waiting": len(self.waiting)}
+
+    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
+        return []
+
+    def revive(self) -> int:
+        return 0
+
+    def clear(self) -> int:
+        return 0
+
+    @property
+    def settled(self) -> int:
+        return len(self.finished) + len(self.retried) + len(self.buried)
+
+
+HARMLESS = Classification("", 0.0, 20.0)
+HARMFUL = Classification("gambling", 42.0, 20.0, charset="utf-8")
+
+
+class FakeSink:
+    """Calls a page harmful when it says casino; skips what is no 2xx text. Satisfies `interfaces.PageSink`."""
+
+    def __init__(self) -> None:
+        self.pages: list[Page] = []
+        self.error: Exception | None = None
+        self.threads: set[str] = set()
+
+    def page(self, page: Page) -> Classification | None:
+        self.threads.add(threading.current_thread().name)
+        if self.error is not None:
+            raise self.error
+        self.pages.append(page)
+        if page.status != 200 or not page.body:
+            return None
+        return HARMFUL if b"casino" in page.body else HARMLESS

@@ -1,0 +1,48 @@
+"""The worker over the real queue: offered, fetched, judged, settled."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.crawl import CrawlWorker, SeenFilter
+from gatewayfilter.interfaces import Offer, Priority, QueueState
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from tests.crawl.crawl_fakes import FakeSink
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path / 'test.sqlite3'}")
+    yield opened
+    opened.close()
+
+
+async def test_the_whole_way(origin: Origin, store: Store, tmp_path: Path) -> None:
+    origin.answers["/bad"] = reply(b'casino <a href="/more"> <a href="/logout">')
+    origin.answers["/more"] = reply(b"knitting")
+    origin.answers["/ill"] = reply(status="500 Oops")
+    sink = FakeSink()
+    settings = loopback_settings(max_attempts=1)
+    worker = CrawlWorker(store.frontier, sink, settings, Counters(), seen=SeenFilter(tmp_path / "seen.bloom"))
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(stop))
+    store.frontier.add([Offer(origin.url("/bad")), Offer(origin.url("/ill")), Offer("http://10.0.0.1/")], time.time())
+    async with asyncio.timeout(20):
+        while len(sink.pages) < 2 or store.frontier.stats(time.time())["leased"]:  # noqa: ASYNC110  another thread settles
+            await asyncio.sleep(0.01)
+    stop.set()
+    await running
+    rows = {row.url: (row.state, row.priority) for row in store.frontier.show(10)}
+    assert rows == {
+        origin.url("/bad"): (QueueState.RESTING, Priority.VISIT),
+        origin.url("/more"): (QueueState.RESTING, Priority.LINK),
+        "http://10.0.0.1/": (QueueState.RESTING, Priority.VISIT),
+        origin.url("/ill"): (QueueState.DEAD, Priority.VISIT),
+    }
+    assert (tmp_path / "seen.bloom").exists()
+    assert "/logout" not in origin.requests

@@ -1,0 +1,261 @@
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl import CrawlWorker, SeenFilter, worker
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Priority
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+from tests.crawl.crawl_fakes import HARMFUL, HARMLESS, FakeFrontier, FakeSink
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply
+
+NOW = 1_700_000_000.0
+
+
+class Crawl:
+    """A worker with fakes around it."""
+
+    def __init__(self, *urls: str, settings: CrawlSettings | None = None, priority: int = Priority.VISIT) -> None:
+        self.frontier = FakeFrontier(*urls, priority=priority)
+        self.sink = FakeSink()
+        self.counters = Counters()
+        self.seen = SeenFilter()
+        chosen = settings or loopback_settings()
+        self.worker = CrawlWorker(self.frontier, self.sink, chosen, self.counters, clock=lambda: NOW, seen=self.seen)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.worker.run(stop))
+        try:
+            async with asyncio.timeout(20):
+                while not condition():  # noqa: ASYNC110  what ends the wait happens in another thread
+                    await asyncio.sleep(0.002)
+        finally:
+            stop.set()
+            await running
+
+    async def settle(self, count: int = 1) -> None:
+        await self.until(lambda: self.frontier.settled >= count)
+
+
+async def test_a_harmless_page(origin: Origin) -> None:
+    origin.answers["/a"] = reply(b"<p>knitting")
+    crawl = Crawl(origin.url("/a"))
+    await crawl.settle()
+    assert [page.body for page in crawl.sink.pages] == [b"<p>knitting"]
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + worker.JUDGED_REST_S}
+    assert crawl.counters.as_dict() == {"pages_fetched": 1}
+    assert origin.requests == ["/robots.txt", "/a"]
+    assert len(crawl.frontier.threads) == len(crawl.sink.threads) == 1
+    assert crawl.frontier.threads != crawl.sink.threads
+
+
+async def test_links_of_a_harmful_page_are_offered_once_and_spread(origin: Origin) -> None:
+    origin.answers["/a"] = origin.answers["/b"] = reply(b'casino <a href="/a"><a href="/x"><a href="/y">')
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(per_host_delay_s=2.0))
+    await crawl.settle()
+    offers = [(offer.url, offer.priority, offer.not_before) for offer in crawl.frontier.added]
+    assert offers == [(origin.url("/x"), Priority.LINK, NOW), (origin.url("/y"), Priority.LINK, NOW + 2.0)]
+    crawl.frontier.waiting = FakeFrontier(origin.url("/b")).waiting
+    await crawl.settle(2)
+    assert len(crawl.frontier.added) == 2
+    assert parse_url(origin.url("/x")).digest in crawl.seen
+
+
+@pytest.mark.parametrize("answer", [reply(status="404 Gone"), reply(content_type="image/png")])
+async def test_what_is_not_judged_rests_a_day(origin: Origin, answer: bytes) -> None:
+    origin.answers["/a"] = answer
+    crawl = Crawl(origin.url("/a"))
+    await crawl.settle()
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + 86_400}
+
+
+REFUSED = ["http://10.0.0.1/", "http://127.0.0.1:1/logout", "http://[::1]/x", "ws://127.0.0.1/"]
+
+
+@pytest.mark.parametrize("url", REFUSED)
+async def test_what_is_refused_rests_a_week(url: str) -> None:
+    crawl = Crawl(url)
+    await crawl.settle()
+    assert crawl.frontier.finished == {url: NOW + 7 * 86_400}
+    assert crawl.counters.as_dict() == {"pages_refused": 1}
+
+
+async def test_robots_refusals_rest_a_week(origin: Origin) -> None:
+    origin.answers["/robots.txt"] = reply(b"User-agent: *\nDisallow: /")
+    crawl = Crawl(origin.url("/a"))
+    await crawl.settle()
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + 7 * 86_400}
+    assert origin.requests == ["/robots.txt"]
+
+
+@pytest.mark.parametrize("status", ["500 Oops", "502 Bad", "429 Slow Down", "503 Busy"])
+async def test_passing_answers_are_tried_again_then_buried(origin: Origin, status: str) -> None:
+    origin.answers["/a"] = reply(status=status)
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
+    await crawl.settle()
+    [(url, not_before, error)] = crawl.frontier.retried
+    assert url == origin.url("/a")
+    assert NOW + worker.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
+    assert status[:3] in error
+    last = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
+    last.frontier.attempts[url] = 1
+    await last.settle()
+    assert last.frontier.buried == {url: error}
+    assert last.counters["pages_failed"] == 1
+
+
+async def test_retry_after_is_kept_and_no_failed_try(origin: Origin) -> None:
+    origin.answers["/a"] = origin.answers["/b"] = reply(b"", "Retry-After: 1000", status="503 Busy")
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=1))
+    await crawl.settle()
+    assert list(crawl.frontier.buried) == [origin.url("/a")]
+    crawl.frontier.waiting = FakeFrontier(origin.url("/b")).waiting
+    await crawl.settle(2)
+    [(url, not_before, error)] = crawl.frontier.retried
+    assert url == origin.url("/b")
+    assert NOW + 900 <= not_before <= NOW + 1500
+    assert "may not be asked" in error
+    assert origin.requests == ["/robots.txt", "/a"]
+    assert crawl.counters["pages_failed"] == 1
+
+
+async def test_a_broken_answer_rests(origin: Origin) -> None:
+    origin.answers["/a"] = reply(b"hello", "Content-Encoding: gzip")
+    crawl = Crawl(origin.url("/a"))
+    await crawl.settle()
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + 86_400}
+    assert crawl.counters["pages_failed"] == 1
+
+
+async def test_a_verdict_that_was_not_kept_is_made_again(origin: Origin) -> None:
+    origin.answers["/a"] = reply()
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=1))
+    crawl.sink.error = StoreError("the disk is full")
+    await crawl.settle()
+    assert [(url, error) for url, _, error in crawl.frontier.retried] == [(origin.url("/a"), "the verdict could not be kept")]
+
+
+async def test_a_surprise_is_this_page_s_alone(origin: Origin, caplog: pytest.LogCaptureFixture) -> None:
+    origin.answers["/a?q=private"] = reply()
+    crawl = Crawl(origin.url("/a?q=private"), "not a url")
+    crawl.sink.error = ZeroDivisionError("boom")
+    await crawl.settle(2)
+    assert crawl.frontier.buried == {origin.url("/a?q=private"): "failed with ZeroDivisionError", "not a url": "not a URL"}
+    assert "private" not in caplog.text
+
+
+async def test_logs_carry_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "gatewayfilter")
+    crawl = Crawl("http://10.0.0.1/?q=private")
+    await crawl.settle()
+    assert "10.0.0.1/?…" in caplog.text
+    assert "private" not in caplog.text
+
+
+async def test_a_failing_database_is_survived(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "STORE_PAUSE_S", 0.01)
+    origin.answers["/a"] = reply()
+    crawl = Crawl(origin.url("/a"))
+    crawl.frontier.failing_leases = 3
+    await crawl.settle()
+    assert list(crawl.frontier.finished) == [origin.url("/a")]
+
+
+async def test_concurrency_is_bounded(origin: Origin) -> None:
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.01)
+        writer.write(reply())
+        await writer.drain()
+
+    paths = [f"/{number}" for number in range(20)]
+    origin.answers.update(dict.fromkeys(paths, slowly))
+    settings = loopback_settings(concurrency=6, per_host_concurrency=6)
+    crawl = Crawl(*map(origin.url, paths), settings=settings)
+    await crawl.until(lambda: len(crawl.frontier.finished) == 20)
+    assert 2 <= origin.most_running <= 6
+
+
+async def test_links_wait_for_their_host_and_visits_go_ahead(origin: Origin) -> None:
+    origin.answers.update({f"/{number}": reply() for number in range(4)})
+    settings = loopback_settings(per_host_delay_s=100.0)
+    links = Crawl(*(origin.url(f"/{number}") for number in range(3)), settings=settings, priority=Priority.LINK)
+    await links.settle(3)
+    assert links.frontier.finished == {}  # robots.txt was the host's one request
+    assert len(links.frontier.retried) == 3
+    assert links.counters.as_dict() == {}
+    visits = Crawl(*(origin.url(f"/{number}") for number in range(3)), settings=settings)
+    await visits.settle(3)
+    assert len(visits.frontier.finished) == 3
+
+
+async def test_stopping_gives_back_what_hangs(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "GRACE_S", 0.05)
+
+    async def hang(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    origin.answers["/a"] = hang
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(timeout_s=300))
+    await crawl.until(lambda: "/a" in origin.requests)
+    assert crawl.frontier.retried == [(origin.url("/a"), NOW, "the crawler was stopped")]
+
+
+async def test_stopping_finishes_what_is_nearly_done(origin: Origin) -> None:
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.1)
+        writer.write(reply())
+        await writer.drain()
+
+    origin.answers["/a"] = slowly
+    crawl = Crawl(origin.url("/a"))
+    await crawl.until(lambda: "/a" in origin.requests)
+    assert list(crawl.frontier.finished) == [origin.url("/a")]
+
+
+async def test_an_idle_worker_polls_seldom() -> None:
+    crawl = Crawl()
+    started = time.monotonic()
+    await crawl.until(lambda: crawl.frontier.polls >= 12)
+    assert time.monotonic() - started >= 10 * worker.POLL_MIN_S
+
+
+async def test_crawl_once(origin: Origin) -> None:
+    origin.answers["/a"] = reply(b"", "Location: /b", status="302 Found")
+    origin.answers["/b"] = reply(b"casino")
+    crawl = Crawl()
+    outcome = await crawl.worker.crawl_once(origin.url("/a").removeprefix("http://"))
+    assert (outcome.url, outcome.final_url, outcome.status) == (origin.url("/a"), origin.url("/b"), 200)
+    assert (outcome.classification, outcome.error, outcome.refused) == (HARMFUL, "", False)
+    assert (await crawl.worker.crawl_once(origin.url("/b"))).classification == HARMFUL
+    assert origin.requests.count("/robots.txt") == 1
+    assert HARMLESS.harmful is False
+
+
+@pytest.mark.parametrize(
+    ("url", "refused", "error"),
+    [
+        ("http://10.0.0.1/", True, "not a public address"),
+        ("localhost:1/logout", True, "logout"),
+        ("http://127.0.0.1:1/", False, "cannot connect"),
+        ("http://[", True, "not a URL"),
+        ("", True, "not a"),
+        ("ftp://a.test/", True, "http"),
+    ],
+)
+async def test_crawl_once_says_what_went_wrong(url: str, error: str, *, refused: bool) -> None:
+    outcome = await Crawl().worker.crawl_once(url)
+    assert error in outcome.error
+    assert outcome.refused is refused
+    assert outcome.classification is None
+
+
+async def test_crawl_once_of_a_page_that_is_not_judged(origin: Origin) -> None:
+    outcome = await Crawl().worker.crawl_once(origin.url("/none"))
+    assert (outcome.status, outcome.refused) == (404, False)
+    assert "404" in outcome.error
