@@ -15,11 +15,6 @@ from gatewayfilter.wiring import categories, newest_engine, snapshot_folder
 _KEY_BYTES = 32
 
 
-def worker_count(settings: Settings) -> int:
-    """Returns how many workers run: as set, else one for each core that this process may use."""
-    return settings.proxy.workers or len(os.sched_getaffinity(0))
-
-
 def run_proxy_worker(index: int, settings: Settings) -> None:
     """Runs a proxy worker until SIGTERM. Exits with 2 when it cannot start."""
     begin_child(settings)

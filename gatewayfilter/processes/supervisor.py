@@ -13,15 +13,15 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from gatewayfilter.config import Settings
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.errors import SnapshotError, StartupError, StoreError
+from gatewayfilter.errors import StartupError
+from gatewayfilter.processes import entries
 from gatewayfilter.processes.banner import banner
 from gatewayfilter.processes.children import Child
 from gatewayfilter.processes.listening import reserve_address
 from gatewayfilter.processes.run_lock import RunLock
-from gatewayfilter.store import Store
+from gatewayfilter.processes.state import prepare_lists
 from gatewayfilter.telemetry import StatusFile, set_up_logging
-from gatewayfilter.wiring import open_store, prepare_data_dir, publish_now, snapshot_folder
+from gatewayfilter.wiring import prepare_data_dir
 
 _log = logging.getLogger(__name__)
 
@@ -44,55 +44,24 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
         StartupError, StoreError, SnapshotError: it cannot start.
     """
     set_up_logging(settings.log.level)
-    # The fork server imports mitmproxy and the rest while this process prepares the state: both take about a second.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["gatewayfilter.processes.proxy_worker", "gatewayfilter.processes.learner"])
     prepare_data_dir(settings)
-    with RunLock(settings.data_dir), reserve_address(settings) as settings:
+    with RunLock(settings.data_dir), reserve_address(settings) as bound:
+        # The fork server imports mitmproxy and the rest while this process prepares the state: both take about a second.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(entries.PRELOAD))
         forkserver.ensure_running()
-        _prepare_state(settings)
-        from gatewayfilter.processes.learner import run_learner  # noqa: PLC0415  after the fork server began its own imports
-        from gatewayfilter.processes.proxy_worker import run_proxy_worker, worker_count  # noqa: PLC0415
-
-        proxies = [
-            Child(f"proxy-{index}", run_proxy_worker, (index, settings), context) for index in range(worker_count(settings))
-        ]
-        learners = [Child("learner", run_learner, (settings,), context)] if settings.learn.enabled else []
-        return _Supervisor(settings, proxies, learners, say).supervise()
+        _prepare(bound)
+        count = entries.worker_count(bound)
+        proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context) for index in range(count)]
+        learners = [Child("learner", entries.learner, (bound,), context)] if bound.learn.enabled else []
+        return _Supervisor(bound, proxies, learners, say).supervise()
 
 
-def _prepare_state(settings: Settings) -> None:
-    """Makes the database, the CA and the first snapshot. A database that fails does not stop a filter that has a snapshot."""
-    from gatewayfilter.proxy.ca import ensure_ca  # noqa: PLC0415  cryptography is slow to import
+def _prepare(settings: Settings) -> None:
+    from gatewayfilter.proxy.ca import ensure_ca  # noqa: PLC0415  cryptography loads while the fork server loads mitmproxy
 
     ensure_ca(settings.data_dir / "ca")
-    folder = snapshot_folder(settings)
-    try:
-        store = open_store(settings)
-    except StoreError as error:
-        if folder.current() is None:
-            raise
-        _log.error("%s; filtering goes on with the last snapshot, without learning or logging", error)
-        return
-    try:
-        _snapshot_or_publish(settings, store, folder)
-    finally:
-        store.close()
-
-
-def _snapshot_or_publish(settings: Settings, store: Store, folder: SnapshotFolder) -> None:
-    try:
-        snapshot, refused = folder.open_newest()
-    except SnapshotError as error:
-        if folder.current() is not None:
-            _log.warning("%s; publishing a new snapshot", error)
-        publish_now(settings, store)
-        return
-    snapshot.close()
-    for sentence in refused:
-        _log.warning("%s", sentence)
-    if refused:
-        publish_now(settings, store)
+    prepare_lists(settings)
 
 
 class _Supervisor:

@@ -1,0 +1,62 @@
+"""The filter inside somebody else's mitmproxy: `mitmdump -s addons/gatewayfilter_addon.py`."""
+
+import logging
+import multiprocessing
+from multiprocessing.context import ForkServerProcess
+
+from gatewayfilter.config import Settings, load
+from gatewayfilter.errors import StartupError
+from gatewayfilter.processes.learner import run_learner
+from gatewayfilter.processes.proxy_worker import worker_parts
+from gatewayfilter.processes.run_lock import RunLock
+from gatewayfilter.processes.state import prepare_lists
+from gatewayfilter.wiring import prepare_data_dir
+
+_log = logging.getLogger(__name__)
+_DRAIN_S = 5.0
+
+
+def standalone_addons() -> list[object]:
+    """Returns the addons for a stock mitmproxy: the filter, and the learner's process beside it.
+
+    The settings come from the file and the environment, as for `gatewayfilter run`; `proxy.listen`, `proxy.mode` and the CA are
+    mitmproxy's own affair here.
+
+    Raises:
+        ConfigError, StartupError, StoreError, SnapshotError: it cannot start.
+    """
+    settings = load().settings
+    prepare_data_dir(settings)
+    prepare_lists(settings)
+    return [worker_parts(settings, standalone=True).addon, LearnerCompanion(settings)]
+
+
+class LearnerCompanion:
+    """Runs the learner while mitmproxy runs, unless a `gatewayfilter run` on the same state folder already does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock: RunLock | None = None
+        self._process: ForkServerProcess | None = None
+
+    def running(self) -> None:
+        """Starts the learner. A mitmproxy hook."""
+        if not self._settings.learn.enabled:
+            return
+        try:
+            self._lock = RunLock(self._settings.data_dir).__enter__()
+        except StartupError as error:
+            _log.info("%s; that one learns", error)
+            return
+        self._process = multiprocessing.get_context("forkserver").Process(target=run_learner, args=(self._settings,))
+        self._process.start()
+
+    def done(self) -> None:
+        """Ends the learner. A mitmproxy hook."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.join(_DRAIN_S)
+            if self._process.is_alive():
+                self._process.kill()
+        if self._lock is not None:
+            self._lock.__exit__()

@@ -1,0 +1,181 @@
+"""`gatewayfilter run` as a real process, a client that goes through it, and an origin with pages, for the end-to-end tests."""
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+import trustme
+
+COMMAND = str(Path(sys.executable).with_name("gatewayfilter"))
+START_S = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the client got."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def reason(self) -> str:
+        """The reason code when the filter itself answered, else an empty string."""
+        return self.headers.get("x-gatewayfilter", "").partition("reason=")[2]
+
+
+def until[T](what: str, ask: Callable[[], T | None], timeout_s: float = 10.0) -> T:
+    """Asks until there is an answer."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if answer := ask():
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} within {timeout_s} s")
+
+
+class GatewayProcess:
+    """The filter on a state folder; started and stopped as often as a test likes."""
+
+    def __init__(self, state: Path, **settings: str) -> None:
+        self.state = state
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("GATEWAYFILTER_")},
+            "GATEWAYFILTER_DATA_DIR": str(state),
+            "GATEWAYFILTER_PROXY__LISTEN": "127.0.0.1:0",
+            "GATEWAYFILTER_CRAWL__ALLOW_NETWORKS": "127.0.0.0/8",
+            "GATEWAYFILTER_CRAWL__PER_HOST_DELAY_S": "0",
+            "GATEWAYFILTER_LOG__LEVEL": "info",
+            **{f"GATEWAYFILTER_{name.upper()}": value for name, value in settings.items()},
+        }
+        self.address = ""
+        self.process: subprocess.Popen[str] | None = None
+        self.log = state.with_name(f"{state.name}.log")
+
+    def start(self, *arguments: str) -> Self:
+        """Starts the filter and waits until all its workers serve."""
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [COMMAND, "run", *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        line = until("banner", self._banner_line, START_S)
+        self.address = line.partition("is filtering on ")[2].split()[0]
+        return self
+
+    def _banner_line(self) -> str | None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        if self.process.poll() is not None:
+            raise AssertionError(f"the filter ended with {self.process.returncode}: {self.log.read_text()[-3000:]}")
+        line = self.process.stdout.readline()
+        return line if line and "is filtering on" in line else None
+
+    def stop(self) -> int:
+        """Ends the filter as systemd would. Returns its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+
+    def cli(self, *arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+        """Runs another command on the same state folder."""
+        return subprocess.run(
+            [COMMAND, *arguments], env=self.environment, capture_output=True, text=True, check=False, timeout=timeout_s
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """Runs a command and returns its JSON."""
+        done = self.cli(*arguments, "--json")
+        assert done.returncode in {0, 1}, done.stderr
+        return json.loads(done.stdout)
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Returns what a process says of itself; empty while it says nothing."""
+        try:
+            return dict(json.loads((self.state / "run" / f"{name}.json").read_text()))
+        except (OSError, ValueError):
+            return {}
+
+    def child(self, name: str) -> psutil.Process:
+        """Returns a child process of the filter."""
+        return psutil.Process(until(f"status of {name}", lambda: self.status(name)).get("pid"))
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """Fetches a URL through the filter, trusting its authority."""
+        authority = self.state / "ca" / "mitmproxy-ca-cert.pem"
+        context = ssl.create_default_context(cafile=str(authority)) if url.startswith("https:") else None
+        proxies = urllib.request.ProxyHandler({"http": f"http://{self.address}", "https": f"http://{self.address}"})
+        opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
+        try:
+            with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=15) as response:
+                return Answer(response.status, response.headers, response.read().decode(errors="replace"))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.headers, error.read().decode(errors="replace"))
+
+
+class Origin:
+    """A site on loopback, http or https: path → (content type, body); counts who asked for what."""
+
+    def __init__(self, pages: Mapping[str, tuple[str, bytes]], authority: trustme.CA | None = None) -> None:
+        self.fetches: Counter[tuple[str, str]] = Counter()
+        fetches = self.fetches
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                fetches[self.path, self.headers.get("user-agent", "").partition("/")[0]] += 1
+                kind, body = pages.get(self.path, ("text/plain", b"not here"))
+                self.send_response(200 if self.path in pages else 404)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        scheme = "http"
+        if authority is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            scheme = "https"
+        self.base = f"{scheme}://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Ends the site."""
+        self.server.shutdown()
+        self.server.server_close()
+
+    def crawls(self, path: str) -> int:
+        """How often the crawler fetched a page."""
+        return self.fetches[path, "GatewayFilter"]

@@ -1,0 +1,207 @@
+"""What happens when things break: killed processes, damaged files, ports in use; the last good state serves."""
+
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e_gateway import COMMAND, GatewayProcess, Origin, until
+
+
+def learn(gateway: GatewayProcess, url: str) -> None:
+    assert gateway.get(url).status == 200
+    until("block", lambda: gateway.get(url).reason == "learned", 5.0)
+
+
+def test_restart_keeps_what_was_learned(state: Path, http_site: Origin) -> None:
+    url, allowed = f"{http_site.base}/casino/10", f"{http_site.base}/casino/11"
+    with GatewayProcess(state) as gateway:
+        learn(gateway, url)
+        learn(gateway, allowed)
+        assert gateway.cli("list", "add", "--allow", allowed).returncode == 0
+        assert gateway.stop() == 0
+        gateway.start()
+        page = gateway.get(url)
+        assert page.reason == "learned"
+        assert "score" in page.text
+        assert gateway.get(allowed).status == 200
+        assert gateway.cli("publish").returncode == 0
+        assert gateway.stop() == 0
+        gateway.start()
+        page = gateway.get(url)
+        assert page.reason == "learned"
+        assert "score" in page.text
+        assert gateway.get(allowed).status == 200
+
+
+def test_a_killed_learner_disturbs_nothing_and_comes_back(state: Path, http_site: Origin) -> None:
+    with GatewayProcess(state) as gateway:
+        first = gateway.child("learner")
+        first.send_signal(signal.SIGKILL)
+        for number in range(10):
+            assert gateway.get(f"{http_site.base}/garden/{number}").status == 200
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+        until("new learner", lambda: gateway.status("learner").get("pid", first.pid) != first.pid, 15.0)
+        learn(gateway, f"{http_site.base}/casino/12")
+
+
+def test_a_killed_worker_comes_back(state: Path, http_site: Origin) -> None:
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        first = gateway.child("proxy-0")
+        first.send_signal(signal.SIGKILL)
+        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 15.0)
+        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
+        for _ in range(10):
+            assert gateway.get(f"{http_site.base}/garden/1").status == 200
+
+
+def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:
+    with GatewayProcess(state) as gateway:
+        children = [gateway.child("proxy-0"), gateway.child("learner")]
+        assert gateway.process is not None
+        gateway.process.send_signal(signal.SIGKILL)
+        gateway.process.wait(5)
+        until("end of the children", lambda: not any(child.is_running() for child in children), 15.0)
+
+
+def test_a_damaged_snapshot_is_passed_over_while_serving(state: Path, http_site: Origin) -> None:
+    with GatewayProcess(state) as gateway:
+        good = (state / "snapshots" / "current").resolve()
+        damaged = good.with_name("snapshot-99999999.gfs")
+        damaged.write_bytes(good.read_bytes()[:-100])
+        pointer = state / "snapshots" / "next"
+        pointer.symlink_to(damaged.name)
+        pointer.rename(state / "snapshots" / "current")
+        until("refusal", lambda: gateway.status("proxy-0").get("counters", {}).get("snapshot_refused"), 10.0)
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+        assert gateway.get(f"{http_site.base}/garden/1").status == 200
+        assert gateway.stop() == 0
+        gateway.start()
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+
+
+def test_all_snapshots_damaged_are_made_anew(state: Path) -> None:
+    with GatewayProcess(state) as gateway:
+        gateway.stop()
+        for path in (state / "snapshots").glob("*.gfs"):
+            path.write_bytes(b"not a snapshot")
+        gateway.start()
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+
+
+def test_a_damaged_database_does_not_stop_the_filter(state: Path, http_site: Origin) -> None:
+    with GatewayProcess(state) as gateway:
+        gateway.stop()
+        for path in state.glob("gatewayfilter.sqlite3*"):
+            path.unlink()
+        (state / "gatewayfilter.sqlite3").write_bytes(b"this is no database" * 1000)
+        gateway.start()
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+        assert gateway.get(f"{http_site.base}/garden/1").status == 200
+        assert "goes on with the last snapshot" in gateway.log.read_text()
+        shown = gateway.cli("list", "show")
+        assert shown.returncode == 2
+        assert "Traceback" not in shown.stderr
+        (state / "gatewayfilter.sqlite3").unlink()
+        until("log again", lambda: gateway.get(f"{http_site.base}/garden/2") and gateway.json("log", "stats")["decisions"], 20.0)
+
+
+def refused(gateway: GatewayProcess, *arguments: str) -> str:
+    """Starts the filter where it must not start; returns what it says."""
+    done = subprocess.run(
+        [COMMAND, "run", *arguments], env=gateway.environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_port_in_use(state: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = refused(GatewayProcess(state), "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert "cannot listen" in said
+    assert "in use" in said
+
+
+def test_an_address_of_another_machine(state: Path) -> None:
+    assert "cannot listen" in refused(GatewayProcess(state), "--listen", "192.0.2.1:8080")
+
+
+def test_two_filters_on_one_state_folder(state: Path) -> None:
+    with GatewayProcess(state) as gateway:
+        assert "another GatewayFilter" in refused(gateway)
+        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+
+
+def test_no_database_and_no_snapshot(state: Path) -> None:
+    state.mkdir(mode=0o700)
+    (state / "gatewayfilter.sqlite3").write_bytes(b"this is no database" * 1000)
+    assert "gatewayfilter.sqlite3" in refused(GatewayProcess(state))
+
+
+def test_a_missing_authority_key(state: Path) -> None:
+    with GatewayProcess(state) as gateway:
+        gateway.stop()
+        (state / "ca" / "mitmproxy-ca.pem").write_text("not a key")
+        assert "mitmproxy-ca.pem" in refused(gateway)
+
+
+def test_an_unknown_setting(state: Path) -> None:
+    assert "did you mean 'proxy.listen'" in refused(GatewayProcess(state, proxy__listn="x"))
+
+
+def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    assert "state folder" in refused(GatewayProcess(tmp_path / "state"))
+
+
+def test_stock_mitmdump_with_the_addon(state: Path, http_site: Origin) -> None:
+    addon = Path(__file__).parents[2] / "addons" / "gatewayfilter_addon.py"
+    gateway = GatewayProcess(state)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    mitmdump = str(Path(sys.executable).with_name("mitmdump"))
+    with gateway.log.open("w") as log:
+        process = subprocess.Popen(
+            [mitmdump, "-q", "-s", str(addon), "--listen-host", "127.0.0.1", "-p", str(port), "--set", f"confdir={state / 'ca'}"],
+            env=gateway.environment,
+            stdout=log,
+            stderr=log,
+        )
+    gateway.address = f"127.0.0.1:{port}"
+    try:
+
+        def answers() -> bool:
+            try:
+                return gateway.get("http://blocked.gatewayfilter.test/").reason != ""
+            except OSError:
+                return False
+
+        until("mitmdump", answers, 30.0)
+        learn(gateway, f"{http_site.base}/casino/13")
+    finally:
+        process.terminate()
+        process.wait(15)
+    until("end of the learner", lambda: not (state / "run" / "learner.json").exists(), 10.0)
+
+
+def test_the_database_is_whole_after_a_kill(state: Path, http_site: Origin) -> None:
+    with GatewayProcess(state) as gateway:
+        for number in range(5):
+            gateway.get(f"{http_site.base}/casino/{number}")
+        for child in [gateway.child("learner"), gateway.child("proxy-0")]:
+            child.kill()
+        assert gateway.process is not None
+        gateway.process.kill()
+        gateway.process.wait(5)
+    copy = state.with_name("copy.sqlite3")
+    shutil.copy(state / "gatewayfilter.sqlite3", copy)
+    for suffix in ("-wal", "-shm"):
+        if (state / f"gatewayfilter.sqlite3{suffix}").exists():
+            shutil.copy(state / f"gatewayfilter.sqlite3{suffix}", f"{copy}{suffix}")
+    with sqlite3.connect(copy) as connection:
+        assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
