@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.faults import DATABASE_FAULTS, sentence_of
 
 BUSY_TIMEOUT_S = 5.0
+_DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
+_FORMS = "sqlite:///FILE or postgresql+psycopg://…"
 _WAL_LIMIT_BYTES = 64_000_000
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",  # readers and the one writer do not wait for each other; stays with the file
@@ -65,14 +67,13 @@ class Database:
         """
         try:
             url = make_url(text)
-            backend = url.get_backend_name()
-            if backend not in {"sqlite", "postgresql"}:
-                raise StoreError(f"{backend} is not supported: use sqlite:///FILE or postgresql+psycopg://…")
-            if backend == "sqlite" and url.database in {None, "", ":memory:"}:
-                raise StoreError("a database in memory cannot be shared by processes: use sqlite:///FILE")
+            if url.drivername not in _DRIVERS:
+                raise StoreError(f"{url.drivername} is not supported: use {_FORMS}")
+            if url.get_backend_name() == "sqlite" and (url.query or url.database in {None, "", ":memory:"}):
+                raise StoreError("a SQLite database is a file that processes share, without options: use sqlite:///FILE")
             return cls(url, busy_timeout_s=busy_timeout_s)
-        except (ArgumentError, NoSuchModuleError) as error:
-            raise StoreError("store.url is not the URL of a database: use sqlite:///FILE or postgresql+psycopg://…") from error
+        except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
+            raise StoreError(f"store.url is not the URL of a database: use {_FORMS}") from error
         except ModuleNotFoundError as error:
             raise StoreError(f"store.url needs the Python package {error.name}, which is not installed") from error
 
@@ -114,8 +115,8 @@ class Database:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return  # another process was faster
-        except OSError as error:
-            raise StoreError(f"the database {self.name} cannot be made: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise StoreError(f"the database {self.name} cannot be made: {getattr(error, 'strerror', None) or error}") from error
 
     def close(self) -> None:
         """Closes all connections."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 DATABASE_FAULTS = (SQLAlchemyError, sqlite3.Error, UnicodeEncodeError)
@@ -33,8 +33,6 @@ def sentence_of(fault: BaseException, name: str) -> str:
         return "text with a broken character (half of a surrogate pair) cannot be stored"
     if isinstance(cause, PoolTimeoutError):
         return f"the database {name} has no free connection: too much is asked of it at once"
-    if isinstance(cause, ArgumentError):
-        return f"not the URL of a database: {name}"
     return f"the database {name} refuses: {_first_line(cause)}"
 
 

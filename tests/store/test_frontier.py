@@ -110,7 +110,7 @@ def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer
                 known_priority, known_due = model.get(url, (priority, 1e9))
                 model[url] = (min(known_priority, priority), min(known_due, max(not_before, float(now))))
             store.frontier.add(batch, float(now))
-        due = [url for url, (_, due) in model.items() if due <= 10.0]
-        expected = sorted(due, key=lambda url: model[url])
+        urls_due = [url for url, (_, due_at) in model.items() if due_at <= 10.0]
+        expected = sorted(urls_due, key=lambda url: model[url])
         assert [lease.url for lease in store.frontier.lease(100, 60.0, 10.0)] == expected
         store.frontier.clear()

@@ -115,12 +115,19 @@ def test_a_database_at_the_head_opens_without_alembic(sqlite_url: str) -> None:
 
 def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'new.sqlite3'}"
-    code = "import sys; from gatewayfilter.store import Store; sys.stdin.read(); Store.open(sys.argv[1]).close()"
-    processes = [subprocess.Popen([sys.executable, "-c", code, url], stdin=subprocess.PIPE) for _ in range(3)]
+    code = "import sys; from gatewayfilter.store import Store; print(flush=True); input(); Store.open(sys.argv[1]).close()"
+    command = [sys.executable, "-c", code, url]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "\n"
     for process in processes:
         assert process.stdin
-        process.stdin.close()
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
     assert schema_status(url).current == HEAD
 
 
@@ -136,10 +143,13 @@ def test_threads_share_one_store(sqlite_url: str) -> None:
         ("", "store.url is not the URL of a database"),
         ("nonsense", "store.url is not the URL of a database"),
         ("/var/lib/x.sqlite3", "store.url is not the URL of a database"),
-        ("sqlite://", "in memory"),
-        ("sqlite:///:memory:", "in memory"),
-        ("mysql://user:secret@db.example/x", "mysql is not supported"),
-        ("postgresql+nosuchdriver://db.example/x", "store.url is not the URL of a database"),
+        ("sqlite://", "a file that processes share"),
+        ("sqlite:///:memory:", "a file that processes share"),
+        ("sqlite:///x.sqlite3?mode=ro&uri=true", "without options"),
+        ("sqlite://host/x.sqlite3", "store.url is not the URL of a database"),
+        ("mysql://user:secret@db.example/x", "mysql is not supported: use sqlite:///FILE or postgresql"),
+        ("postgresql+asyncpg://user:secret@db.example/x", r"postgresql\+asyncpg is not supported"),
+        ("postgresql+psycopg://db.example:port/x", "store.url is not the URL of a database"),
     ],
 )
 def test_a_url_that_cannot_be_used_gives_one_sentence(url: str, sentence: str) -> None:
@@ -221,6 +231,11 @@ def test_a_file_that_cannot_be_used_gives_one_sentence_that_names_it(
         Store.open(sqlite_url)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_path_that_no_system_knows_gives_one_sentence() -> None:
+    with pytest.raises(StoreError, match="null"):
+        Store.open("sqlite:////tmp/a\0b")
 
 
 def test_a_missing_folder_gives_one_sentence(tmp_path: Path) -> None:
