@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterCommand
-from gatewayfilter.cli.output import print_json
+from gatewayfilter.cli.output import counted, print_json, say
 from gatewayfilter.cli.progress import showing
 
 if TYPE_CHECKING:
@@ -29,7 +29,17 @@ def publish(invocation: Invocation) -> None:
     if invocation.json:
         print_json(report)
     else:
-        show_published(report)
+        say(published_sentence(report))
+
+
+def published_sentence(report: PublishReport) -> str:
+    """Returns what was published, in one line."""
+    entries = sum(item.report.accepted for item in report.sources if item.report is not None)
+    sources = counted(len(report.sources) - len(report.skipped), "source")
+    return (
+        f"Published {counted(entries, 'entry', 'entries')} of {sources}, {report.person_rules:,} of your own and "
+        f"{report.learned:,} learned: {report.size_bytes / 1e6:.1f} MB in {report.elapsed_s:.1f} s."
+    )
 
 
 def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
@@ -44,6 +54,9 @@ def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
     store = open_store(settings)
     try:
         with showing(quiet=quiet) as progress:
-            return publish_now(settings, store, progress)
+            report = publish_now(settings, store, progress)
     finally:
         store.close()
+    for item in report.skipped:
+        say(f"gatewayfilter: {item.source.name} was left out: {item.error}", err=True)
+    return report

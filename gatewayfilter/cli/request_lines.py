@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gatewayfilter.interfaces import Decide
 
 _CHUNK = 1 << 16
+_read_json = json.JSONDecoder().decode
 _RESULT_FIELDS = frozenset({"action", "reason", "rule", "source_list", "category", "error"})
 
 
@@ -56,8 +57,8 @@ class RequestLines:
 
     def _line(self, line: bytes) -> str:
         try:
-            text = line.decode("utf-8-sig")
-            record = json.loads(text)
+            text = line.decode().removeprefix("\ufeff")
+            record = _read_json(text)
         except (ValueError, RecursionError):
             return self._without_verdict({"input": line.decode(errors="replace")}, "not JSON")
         if not isinstance(record, dict):
