@@ -93,7 +93,7 @@ class Person:
         if verdict is None:
             return DeciderAnswer(self.name, "miss", "no rule of a person covers this URL")
         rules = question.state.overlay.rules
-        others = sum(1 for _ in rules.matching(question.url, question.facts.person, question.now)) - 1
+        others = len(rules.matching(question.url, question.facts.person, question.now)) - 1
         more = f"; {others} more of people's rules cover it" if others else ""
         return DeciderAnswer(self.name, verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict)
 
@@ -201,10 +201,15 @@ class Adblock:
 
 
 def _adblock_verdict(state: "EngineState", match: AdblockMatch) -> Verdict:
-    source = state.sources[match.source]
-    if match.exception:
-        return Verdict(Action.ALLOW, Reason.ADBLOCK_EXCEPTION, source.name, match.rule, match.line, source.category, unknown=True)
-    return Verdict(Action.BLOCK, Reason.ADBLOCK, source.name, match.rule, match.line, source.category)
+    where = (match.source, match.line)
+    verdict = state.adblock_verdicts.get(where)
+    if verdict is None:
+        source = state.sources[match.source]
+        action = Action.ALLOW if match.exception else Action.BLOCK
+        reason = Reason.ADBLOCK_EXCEPTION if match.exception else Reason.ADBLOCK
+        verdict = Verdict(action, reason, source.name, match.rule, match.line, source.category, unknown=match.exception)
+        state.adblock_verdicts.put(where, verdict)
+    return verdict
 
 
 class Unknown:

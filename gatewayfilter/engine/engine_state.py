@@ -2,27 +2,29 @@
 
 from copy import copy
 
-from gatewayfilter.engine.host_cache import HostCache
 from gatewayfilter.engine.host_facts import HostFacts
 from gatewayfilter.engine.overlay import Overlay
+from gatewayfilter.engine.recent_cache import RecentCache
 from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.model import ListAction
+from gatewayfilter.model import ListAction, Verdict
 
 
 class EngineState:
     """A snapshot, the changes since, and what was worked out for the hosts seen lately.
 
-    Only `hosts` changes, and it only ever gains what any reader of this state would work out anew.
+    Only the two caches change, and they only ever gain what any reader of this state would work out anew.
 
     Attributes:
         off_categories: categories whose lists do not block.
         off_sources: indices of the snapshot's sources that are off for that reason.
         on_sets: number of a source set → its sources that are on, ascending.
         hosts: facts by host and port.
+        adblock_verdicts: verdicts by source and line of the rule.
     """
 
     __slots__ = (
         "adblock",
+        "adblock_verdicts",
         "bloom",
         "hosts",
         "off_categories",
@@ -51,7 +53,8 @@ class EngineState:
         self.on_sets = tuple(
             tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
         )
-        self.hosts: HostCache[HostFacts] = HostCache()
+        self.hosts: RecentCache[str, HostFacts] = RecentCache()
+        self.adblock_verdicts: RecentCache[tuple[int, int], Verdict] = RecentCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
         """Returns the state with another overlay.
@@ -63,5 +66,5 @@ class EngineState:
         state = copy(self)
         state.overlay = overlay
         if not hosts_hold:
-            state.hosts = HostCache()
+            state.hosts = RecentCache()
         return state

@@ -6,7 +6,7 @@ accepted (adblock/regex_guard.py) and searched in the part of the URL for which 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -35,7 +35,30 @@ _PROBES = ("http://192.0.2.7/x?y=1", "https://www.example.org/", "https://news.t
 
 _HOST_AND_PORT = re.compile(r"[^:/]*:\d+|\[[^\]]*\]:\d+", re.ASCII)
 
-type Matches = Callable[[Url], bool]
+
+class SearchedUrl:
+    """The texts of a URL that wildcards and regular expressions are held against, in lower case; made once for all of them.
+
+    Attributes:
+        text: the whole URL.
+        pages: the URL without its scheme, and without its port where it has one.
+        hosts: the host, and the host with the port where it has one.
+    """
+
+    __slots__ = ("hosts", "pages", "scheme", "text")
+
+    def __init__(self, url: Url) -> None:
+        page = url.key.lower()
+        self.scheme = url.scheme
+        self.text = url.text.lower()
+        self.pages: tuple[str, ...] = (page,)
+        self.hosts: tuple[str, ...] = (url.host,)
+        if url.port:
+            self.pages = (page, url.host + page[len(url.netloc) :])
+            self.hosts = (url.host, url.netloc)
+
+
+type Matches = Callable[[SearchedUrl], bool]
 """Tells whether a wildcard or regular expression fits a URL."""
 
 
@@ -138,29 +161,29 @@ def _regex(pattern: str) -> Matches:
     guarded = guard_regex(pattern)
     search = guarded.compile().search
     length = guarded.max_length
-    return lambda url: search(url.text[:length].lower()) is not None
+    return lambda url: search(url.text, 0, length) is not None
 
 
 def _wildcard(pattern: str) -> Matches:
-    scheme, mark, rest = pattern.lower().partition("://")
-    fits = [_glob(rest if mark else scheme)]
-    if scheme.startswith("*.") and not mark:
-        fits.append(_glob(scheme[2:]))
-    elif rest.startswith("*."):
+    head, mark, tail = pattern.lower().partition("://")
+    fits_scheme, rest = (_glob(head), tail) if mark else (None, head)
+    fits = [_glob(rest)]
+    if rest.startswith("*."):
         fits.append(_glob(rest[2:]))
-    fits_scheme = _glob(scheme) if mark else None
-    host_alone = "/" not in (rest if mark else scheme)
+    host_alone = "/" not in rest
 
-    def matches(url: Url) -> bool:
+    def matches(url: SearchedUrl) -> bool:
         if fits_scheme is not None and not fits_scheme(url.scheme):
             return False
-        rest = url.key[len(url.netloc) :].lower()
-        texts = [url.netloc + rest]
-        if url.port:
-            texts.append(url.host + rest)
-        if host_alone:
-            texts += (url.host, url.netloc)
-        return any(fit(text) for fit in fits for text in texts)
+        for fit in fits:
+            for text in url.pages:
+                if fit(text):
+                    return True
+            if host_alone:
+                for text in url.hosts:
+                    if fit(text):
+                        return True
+        return False
 
     return matches
 
@@ -274,21 +297,16 @@ class PersonRules:
         hosts = tuple(host for host in hosts_of_prefixes(url) if netloc_of(host, url) in self._prefix_netlocs)
         return HostRules(tuple(found), hosts)
 
-    def matching(self, url: Url, host_rules: HostRules, now: float) -> Iterator[PersonRule]:
-        """Yields the rules that cover the URL and have not expired at `now` (Unix seconds)."""
-        for rule in self._candidates(url, host_rules):
-            if rule.expires_at is None or now < rule.expires_at:
-                yield rule
-
-    def _candidates(self, url: Url, host_rules: HostRules) -> Iterator[PersonRule]:
-        yield from self._by_key.get(url.key, ())
+    def matching(self, url: Url, host_rules: HostRules, now: float) -> list[PersonRule]:
+        """Returns the rules that cover the URL and have not expired at `now` (Unix seconds)."""
+        found = [*self._by_key.get(url.key, ()), *host_rules.rules]
         for host in host_rules.prefix_hosts:
             for key in url.prefix_keys(host):
-                yield from self._by_key.get(key, ())
-        yield from host_rules.rules
-        for rule, matches in self._tried:
-            if matches(url):
-                yield rule
+                found += self._by_key.get(key, ())
+        if self._tried:
+            searched = SearchedUrl(url)
+            found += [rule for rule, matches in self._tried if matches(searched)]
+        return [rule for rule in found if rule.expires_at is None or now < rule.expires_at] if found else found
 
     def find(self, url: Url, host_rules: HostRules, now: float) -> PersonRule | None:
         """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""

@@ -1,10 +1,10 @@
-"""A bounded cache whose keys clients choose."""
+"""A bounded cache, for keys that clients choose."""
 
 GENERATION = 4096
-"""Entries of a generation: about 3 MB for each of the two when all hosts are different."""
+"""Entries of a generation: about 3 MB for each of the two when they are facts about hosts."""
 
 
-class HostCache[T]:
+class RecentCache[K, V]:
     """Keeps what was asked for lately, in two generations: when the young one is full it becomes the old one.
 
     An entry that is asked for at least once in every `GENERATION` new ones stays. A hit in the young generation is one
@@ -14,10 +14,10 @@ class HostCache[T]:
     __slots__ = ("_old", "_young")
 
     def __init__(self) -> None:
-        self._young: dict[str, T] = {}
-        self._old: dict[str, T] = {}
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
 
-    def get(self, key: str) -> T | None:
+    def get(self, key: K) -> V | None:
         """Returns what is kept, `None` for nothing."""
         found = self._young.get(key)
         if found is None:
@@ -26,7 +26,7 @@ class HostCache[T]:
                 self.put(key, found)
         return found
 
-    def put(self, key: str, value: T) -> None:
+    def put(self, key: K, value: V) -> None:
         """Keeps a value."""
         if len(self._young) >= GENERATION:
             self._old = self._young
