@@ -1,0 +1,33 @@
+"""Lists from outside: read in any format, subscribed to, kept on disk, and compiled into snapshots."""
+
+from gatewayfilter.sources.catalog import CatalogEntry
+from gatewayfilter.sources.categories import Categories, Category
+from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.parse import count_list, parse_list
+from gatewayfilter.sources.publish import PublishReport, SourceReport, build_snapshot, load_lists, publish
+from gatewayfilter.sources.sniff import sniff
+from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription
+from gatewayfilter.sources.subscriptions import Subscriptions, UpdateResult, UpdateStatus
+
+__all__ = [
+    "CatalogEntry",
+    "Categories",
+    "Category",
+    "Definition",
+    "ListFormat",
+    "ParseReport",
+    "PublishReport",
+    "SourceFile",
+    "SourceReport",
+    "SourceState",
+    "Subscription",
+    "Subscriptions",
+    "UpdateResult",
+    "UpdateStatus",
+    "build_snapshot",
+    "count_list",
+    "load_lists",
+    "parse_list",
+    "publish",
+    "sniff",
+]

@@ -1,0 +1,96 @@
+"""Gets a list into a work folder: downloaded or copied, unpacked, recognised, counted. Nothing else is touched."""
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+
+from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.sources.download import Validators, download, is_web_address
+from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.parse import count_list
+from gatewayfilter.sources.sniff import HEAD_SIZE, refuse_non_lists, sniff
+from gatewayfilter.sources.unpack import unpack
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to get.
+
+    Attributes:
+        list_format: `None` to find it out.
+        folders: which category to take of an archive with several, by any of these names.
+        validators, sha256: of the copy at hand, `""` for none.
+        max_bytes: of the download and of the plain list.
+        timeout_s: for one try of a download.
+    """
+
+    address: str
+    list_format: ListFormat | None
+    folders: Collection[str]
+    validators: Validators
+    sha256: str
+    max_bytes: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """A list that was got and can be used: `path` is a plain file, synced, in the work folder."""
+
+    path: Path
+    sha256: str
+    validators: Validators
+    report: ParseReport
+
+
+def acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acquired | Validators:
+    """Gets a list.
+
+    Returns:
+        The list, or the newest validators when it is the copy at hand.
+
+    Raises:
+        SourceError, ListError: it could not be got, or is no list; says why.
+    """
+    try:
+        return _acquire(wanted, work, sleep)
+    except OSError as error:
+        raise SourceError(f"cannot read or write the list: {error.strerror or error}") from error
+
+
+def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acquired | Validators:
+    origin, validators = Path(wanted.address), Validators()
+    if is_web_address(wanted.address):
+        origin = work / "body"
+        answer = download(
+            wanted.address, origin, wanted.validators, max_bytes=wanted.max_bytes, timeout_s=wanted.timeout_s, sleep=sleep
+        )
+        if answer is None:
+            return wanted.validators
+        validators = answer
+    elif not origin.exists():
+        raise SourceError(f"there is no {wanted.address}")
+    path = work / "list"
+    is_ut1 = unpack(origin, path, wanted.folders, wanted.max_bytes)
+    with path.open("rb+") as file:
+        sha256 = file_digest(file, "sha256").hexdigest()
+        if sha256 == wanted.sha256:
+            return validators
+        file.seek(0)
+        list_format = _recognise(file.read(HEAD_SIZE), ListFormat.UT1 if is_ut1 else wanted.list_format)
+        file.seek(0)
+        report = count_list(file, list_format)
+        os.fsync(file.fileno())
+    if not (report.accepted or report.cosmetic):
+        line, text, why = report.samples[0] if report.samples else (1, "", "nothing but comments")
+        raise ListError(f"it holds no usable entry; line {line}, {text!r}: {why}")
+    return Acquired(path, sha256, validators, report)
+
+
+def _recognise(head: bytes, told: ListFormat | None) -> ListFormat:
+    if told is None:
+        return sniff(head)
+    refuse_non_lists(head)
+    return told

@@ -1,0 +1,42 @@
+"""The lists that come with the program: where they lie, and the starter lists as read-only sources."""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from gatewayfilter.sources.categories import OTHER, Categories
+from gatewayfilter.sources.list_format import ListFormat
+from gatewayfilter.sources.subscription import Definition
+
+PREFIX = "starter-"
+"""How the names of the starter lists begin; no other source may be called so."""
+
+_CATEGORY_LINE = re.compile(r"[!#]\s*Category:\s*([a-z0-9-]+)\s*$", re.ASCII | re.IGNORECASE | re.MULTILINE)
+_HEADER_SIZE = 2048
+
+
+@lru_cache(maxsize=1)
+def bundled_folder() -> Path:
+    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
+    package = Path(__file__).parent.parent
+    installed = package / "bundled"
+    return installed if installed.is_dir() else package.parent / "lists"
+
+
+def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Definition, Path]]:
+    """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category.
+
+    Args:
+        folder: holds `*.txt` in Adblock syntax. A missing folder holds none.
+        categories: says what being in a category means.
+    """
+    found: dict[str, tuple[Definition, Path]] = {}
+    for path in sorted(folder.glob("*.txt")):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            header = _CATEGORY_LINE.search(file.read(_HEADER_SIZE))
+        category = header[1].lower() if header else OTHER
+        name = f"{PREFIX}{path.stem}"
+        action = categories.get(category).action
+        definition = Definition(name, str(path), ListFormat.ADBLOCK, category, action, interval_h=0, bundled=True)
+        found[name] = (definition, path)
+    return found

@@ -1,0 +1,46 @@
+"""The formats of lists, and what became of the lines of one."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SAMPLE_LIMIT = 10
+"""Rejected lines that a report quotes."""
+
+SAMPLE_LENGTH = 200
+
+
+class ListFormat(StrEnum):
+    """How a list is written. docs/sources.md describes each with an example."""
+
+    HOSTS = "hosts"
+    DOMAINS = "domains"
+    ADBLOCK = "adblock"
+    DNSMASQ = "dnsmasq"
+    URLS = "urls"
+    UT1 = "ut1"
+    DIGESTS = "digests"
+
+
+@dataclass(frozen=True, slots=True)
+class ParseReport:
+    """What became of the lines of a list.
+
+    Attributes:
+        list_format: as which format it was read.
+        accepted: entries or rules in force, repeated ones left out.
+        duplicates: entries that stood in the list already (Adblock lists are not searched for them).
+        comments: comments, blank lines, and names that hosts files hold for the machine itself.
+        cosmetic: Adblock rules that make no request and stop none.
+        unsupported: Adblock rules that were understood but cannot be honoured, by modifier.
+        rejected: lines, or names on a line, that are no valid entry.
+        samples: (line number, text, why) of the first of them, at most `SAMPLE_LIMIT`.
+    """
+
+    list_format: ListFormat
+    accepted: int = 0
+    duplicates: int = 0
+    comments: int = 0
+    cosmetic: int = 0
+    unsupported: dict[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    samples: tuple[tuple[int, str, str], ...] = ()

@@ -1,0 +1,180 @@
+"""Reads a list of any format into a sink, which is the snapshot's builder or only counts."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
+from gatewayfilter.errors import RuleError
+from gatewayfilter.sources.host_names import all_ordinary
+from gatewayfilter.sources.line_formats import LINE_FORMATS, LineFormat, read_line
+from gatewayfilter.sources.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT, ListFormat, ParseReport
+from gatewayfilter.sources.text_blocks import text_blocks, text_lines
+
+_DIGEST_LINE = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
+
+
+class ListSink(Protocol):
+    """Takes what lists hold; `SnapshotBuilder` is one."""
+
+    def add_keys(self, source: int, keys: Iterable[str]) -> int:
+        """Takes list keys. Returns how many."""
+        ...
+
+    def add_digests(self, source: int, digests: NDArray[np.uint8]) -> int:
+        """Takes MD5 digests of list keys, shape (n, 16). Returns how many."""
+        ...
+
+    def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
+        """Takes the lines of an Adblock list."""
+        ...
+
+
+class CountingSink:
+    """Takes everything and keeps nothing: for reports before anything is published."""
+
+    def add_keys(self, source: int, keys: Iterable[str]) -> int:
+        """Returns how many there are."""
+        del source
+        return sum(1 for _ in keys)
+
+    def add_digests(self, source: int, digests: NDArray[np.uint8]) -> int:
+        """Returns how many there are."""
+        del source
+        return len(digests)
+
+    def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
+        """Reads the rules and says what became of them."""
+        return AdblockBuilder().add_list(source, lines)
+
+
+def parse_list(file: BinaryIO, list_format: ListFormat, sink: ListSink, source: int = 0) -> ParseReport:
+    """Reads a whole list into a sink; no content raises. About 1 µs a plain line; no line over 64 KiB is ever held.
+
+    Args:
+        file: the list, binary.
+        list_format: how to read it.
+        sink: where its entries go.
+        source: the sink's number for this list.
+    """
+    if list_format is ListFormat.ADBLOCK:
+        return _from_adblock(sink.add_adblock_list(source, text_lines(file)))
+    tally = _Tally()
+    if list_format is ListFormat.DIGESTS:
+        for digests in _read_digests(file, tally):
+            sink.add_digests(source, digests)
+    else:
+        batches = _read_keys(file, LINE_FORMATS[list_format], tally)
+        sink.add_keys(source, chain.from_iterable(batches))
+    return tally.report(list_format)
+
+
+def count_list(file: BinaryIO, list_format: ListFormat) -> ParseReport:
+    """Returns what `parse_list` would, and keeps nothing."""
+    return parse_list(file, list_format, CountingSink())
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.line = 0
+        self.comments = 0
+        self.rejected = 0
+        self._samples: list[tuple[int, str, str]] = []
+        self._hashes: list[NDArray[np.int64]] = []
+
+    def reject(self, text: str, why: str) -> None:
+        self.rejected += 1
+        if len(self._samples) < SAMPLE_LIMIT:
+            self._samples.append((self.line, text.strip()[:SAMPLE_LENGTH], why))
+
+    def took(self, entries: Sequence[str] | Sequence[bytes]) -> None:
+        self._hashes.append(np.fromiter(map(hash, entries), np.int64, len(entries)))
+
+    def report(self, list_format: ListFormat) -> ParseReport:
+        hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.int64)
+        hashes.sort()
+        duplicates = int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+        return ParseReport(
+            list_format,
+            accepted=len(hashes) - duplicates,
+            duplicates=duplicates,
+            comments=self.comments,
+            rejected=self.rejected,
+            samples=tuple(self._samples),
+        )
+
+
+def _read_keys(file: BinaryIO, line_format: LineFormat, tally: _Tally) -> Iterator[list[str]]:
+    for block in text_blocks(file):
+        text = block.removesuffix("\n")
+        keys = _all_at_once(text, line_format)
+        if keys is None:
+            keys = _one_by_one(text, line_format, tally)
+        else:
+            tally.line += len(keys)
+        tally.took(keys)
+        yield keys
+
+
+def _all_at_once(text: str, line_format: LineFormat) -> list[str] | None:
+    """Returns the keys of a block in which every line is ordinary, `None` for any other block."""
+    if line_format.ordinary is None:
+        return None
+    hosts: list[str] = line_format.ordinary.findall(text)
+    if len(hosts) != text.count("\n") + 1 or not all_ordinary(hosts):
+        return None
+    return [line_format.prefix + host for host in hosts] if line_format.prefix else hosts
+
+
+def _one_by_one(text: str, line_format: LineFormat, tally: _Tally) -> list[str]:
+    keys: list[str] = []
+    ordinary = line_format.ordinary.fullmatch if line_format.ordinary else None
+    for line in text.split("\n"):
+        tally.line += 1
+        if ordinary and (match := ordinary(line)) and all_ordinary([match[1]]):
+            keys.append(line_format.prefix + match[1])
+            continue
+        rejected_before = tally.rejected
+        try:
+            found = read_line(line_format, line, partial(tally.reject, line))
+        except RuleError as error:
+            tally.reject(line, str(error))
+            continue
+        if found:
+            keys += found
+        elif tally.rejected == rejected_before:
+            tally.comments += 1
+    return keys
+
+
+def _read_digests(file: BinaryIO, tally: _Tally) -> Iterator[NDArray[np.uint8]]:
+    for block in text_blocks(file):
+        digests: list[bytes] = []
+        for line in block.removesuffix("\n").split("\n"):
+            tally.line += 1
+            text = line.strip()
+            if _DIGEST_LINE.fullmatch(text):
+                digests.append(bytes.fromhex(text))
+            elif not text or text.startswith("#"):
+                tally.comments += 1
+            else:
+                tally.reject(text, "not an MD5 in 32 hexadecimal digits")
+        tally.took(digests)
+        yield np.frombuffer(b"".join(digests), np.uint8).reshape(-1, 16)
+
+
+def _from_adblock(report: AdblockReport) -> ParseReport:
+    return ParseReport(
+        ListFormat.ADBLOCK,
+        accepted=report.accepted,
+        comments=report.comments,
+        cosmetic=report.cosmetic,
+        unsupported=dict(report.unsupported),
+        rejected=report.rejected,
+        samples=report.samples[:SAMPLE_LIMIT],
+    )

@@ -1,0 +1,133 @@
+"""What is known of a subscription: its definition, its state, its last report; each a small JSON file in its folder."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gatewayfilter.errors import SourceError
+from gatewayfilter.model import ListAction, Source
+from gatewayfilter.sources.list_format import ListFormat, ParseReport
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a person asked for (`source.json`).
+
+    Attributes:
+        name: unique; lower-case letters, digits and hyphens.
+        address: an http(s) address, or a path to a file or UT1 folder.
+        list_format: how it is read, `None` until the first download finds out.
+        interval_h: how often it is asked for news, in hours; 0 as often as `sources.interval_h` says.
+        added_at: Unix seconds.
+        bundled: comes with the program; can be disabled, not changed or removed.
+    """
+
+    name: str
+    address: str
+    list_format: ListFormat | None
+    category: str
+    action: ListAction
+    interval_h: float
+    enabled: bool = True
+    added_at: float = 0.0
+    bundled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """How the last downloads went (`state.json`). Times are Unix seconds, 0 for never.
+
+    Attributes:
+        sha256: of the copy in use, unpacked, in hexadecimal.
+        checked_at: when it was last asked for, whatever came of it.
+        changed_at: when the copy in use was taken.
+        failed_at: when it last failed; `failures` counts those since the last success.
+        error: why it last failed, `""` when the last attempt went well.
+    """
+
+    etag: str = ""
+    last_modified: str = ""
+    sha256: str = ""
+    checked_at: float = 0.0
+    changed_at: float = 0.0
+    failed_at: float = 0.0
+    failures: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription as `source status` shows it.
+
+    Attributes:
+        list_path: the last good copy; it may be missing.
+        report: what became of its lines, `None` when it was never read.
+        next_due_at: Unix seconds from which it is asked for news.
+    """
+
+    definition: Definition
+    list_path: Path
+    state: SourceState = field(default_factory=SourceState)
+    report: ParseReport | None = None
+    next_due_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A list on disk that takes part in the next snapshot."""
+
+    source: Source
+    path: Path
+    list_format: ListFormat
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a dataclass as JSON: aside, synced, renamed.
+
+    Raises:
+        OSError: it cannot be written; the last one stays.
+    """
+    aside = path.with_name(f".{path.name}.new")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(asdict(value), file, ensure_ascii=False, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def read_definition(path: Path) -> Definition:
+    """Reads `source.json`.
+
+    Raises:
+        SourceError: it is missing or damaged.
+    """
+    try:
+        table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        table["list_format"] = ListFormat(table["list_format"]) if table["list_format"] else None
+        table["action"] = ListAction(table["action"])
+        return Definition(**table)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"{path} is damaged; remove the source and add it again") from error
+
+
+def read_state(path: Path) -> SourceState:
+    """Reads `state.json`; a missing or damaged one only means that the list is asked for anew."""
+    try:
+        return SourceState(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return SourceState()
+
+
+def read_report(path: Path) -> ParseReport | None:
+    """Reads `report.json`; `None` for a missing or damaged one."""
+    try:
+        table: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        table["list_format"] = ListFormat(table["list_format"])
+        table["samples"] = tuple((int(line), str(text), str(why)) for line, text, why in table["samples"])
+        return ParseReport(**table)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,433 @@
+"""The subscriptions of a state folder: one folder each, changed under a lock, the last good copy kept whatever happens."""
+
+import difflib
+import fcntl
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from zlib import crc32
+
+from gatewayfilter.config import SourceSettings
+from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.model import ListAction, Source
+from gatewayfilter.sources.acquire import Acquired, Wanted, acquire
+from gatewayfilter.sources.bundled import PREFIX, starter_lists
+from gatewayfilter.sources.catalog import CatalogEntry, load_catalog
+from gatewayfilter.sources.categories import Categories
+from gatewayfilter.sources.download import Validators, is_web_address
+from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.subscription import (
+    Definition,
+    SourceFile,
+    SourceState,
+    Subscription,
+    read_definition,
+    read_report,
+    read_state,
+    write_json,
+)
+
+_log = logging.getLogger(__name__)
+
+type Progress = Callable[[str, int, int], None]
+
+_NAME = re.compile(r"[a-z0-9-]{1,40}", re.ASCII)
+_PARTS = frozenset({"domains", "urls"})
+_FIRST_RETRY_S = 300.0
+_JITTER = 0.1
+"""Share of the interval by which sources are spread, so that they are not all asked at once."""
+
+_LEAST_SHARE = 0.1
+"""A list that shrinks below this share of its last entries is taken for an accident of its publisher."""
+
+
+class UpdateStatus(StrEnum):
+    """What came of an update."""
+
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    KEPT_BACK = "kept-back"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResult:
+    """What came of the update of one source.
+
+    Attributes:
+        report: of the copy that was fetched, or of the one in use when nothing was.
+        error: one sentence when it failed or was kept back, else `""`.
+    """
+
+    name: str
+    status: UpdateStatus
+    report: ParseReport | None = None
+    error: str = ""
+
+
+class Subscriptions:
+    """The subscriptions, bundled starter lists included. Any number of processes may use the folder at once.
+
+    Args:
+        folder: `sources/` of the state folder; made when something is added.
+        settings: limits, and whether the starter lists are active.
+        bundled: the folder with `starter/`, `catalog.toml` and `categories.toml`.
+        clock: Unix seconds.
+        sleep: waits between two tries of a download.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: SourceSettings,
+        bundled: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._bundled = bundled
+        self._clock = clock
+        self._sleep = sleep
+
+    @cached_property
+    def categories(self) -> Categories:
+        """The registry of categories."""
+        return Categories.load(self._bundled / "categories.toml")
+
+    @cached_property
+    def catalog(self) -> dict[str, CatalogEntry]:
+        """The lists that `add` knows by name."""
+        return load_catalog(self._bundled / "catalog.toml")
+
+    @cached_property
+    def _starters(self) -> dict[str, tuple[Definition, Path]]:
+        return starter_lists(self._bundled / "starter", self.categories) if self._settings.bundled else {}
+
+    def names(self) -> list[str]:
+        """Returns the names of all sources: the starter lists, then the others in alphabetical order."""
+        own = (path.parent.name for path in self._folder.glob("*/source.json"))
+        return [*self._starters, *sorted(name for name in own if _NAME.fullmatch(name) and not name.startswith(PREFIX))]
+
+    def all(self) -> list[Subscription]:
+        """Returns all sources, in the order of `names`; one whose definition is damaged is logged and left out."""
+        found: list[Subscription] = []
+        for name in self.names():
+            try:
+                found.append(self.get(name))
+            except SourceError as error:
+                _log.warning("%s", error)
+        return found
+
+    def get(self, name: str) -> Subscription:
+        """Returns a source.
+
+        Raises:
+            SourceError: there is none of this name, or its definition is damaged.
+        """
+        home = self._folder / name
+        saved = home / "source.json"
+        if starter := self._starters.get(name):
+            definition, path = starter
+            if saved.exists():
+                definition = replace(definition, enabled=read_definition(saved).enabled)
+            return Subscription(definition, path)
+        if not _NAME.fullmatch(name) or name.startswith(PREFIX) or not saved.exists():
+            raise SourceError(f"there is no source {name!r}{_suggestion(name, self.names())}")
+        definition, state = read_definition(saved), read_state(home / "state.json")
+        report = read_report(home / "report.json")
+        return Subscription(definition, home / "list", state, report, self._next_due_at(definition, state))
+
+    def _next_due_at(self, definition: Definition, state: SourceState) -> float:
+        if not state.checked_at:
+            return 0.0
+        interval_s = (definition.interval_h or self._settings.interval_h) * 3600
+        if state.failures:
+            return state.checked_at + min(interval_s, _FIRST_RETRY_S * 2.0 ** min(state.failures - 1, 20))
+        return state.checked_at + interval_s * (1 + _JITTER * crc32(definition.name.encode()) / 2**32)
+
+    def due(self, now: float) -> list[str]:
+        """Returns the enabled sources that should be asked for news."""
+        return [
+            subscription.definition.name
+            for subscription in self.all()
+            if subscription.definition.enabled and not subscription.definition.bundled and subscription.next_due_at <= now
+        ]
+
+    def files(self) -> list[SourceFile]:
+        """Returns the lists of the enabled sources, for the next snapshot; those without a copy are left out."""
+        return [
+            SourceFile(Source(definition.name, definition.action, definition.category), subscription.list_path, list_format)
+            for subscription in self.all()
+            if (definition := subscription.definition).enabled
+            and (list_format := definition.list_format)
+            and subscription.list_path.exists()
+        ]
+
+    def add(
+        self,
+        address: str,
+        *,
+        name: str = "",
+        list_format: ListFormat | None = None,
+        category: str = "",
+        action: ListAction | None = None,
+        interval_h: float = 0.0,
+        fetch: bool = True,
+        preview: bool = False,
+    ) -> UpdateResult:
+        """Subscribes to a list, and fetches it at once. On failure nothing is kept.
+
+        Args:
+            address: a name of the catalogue, an http(s) address, or a path to a file, UT1 folder or archive.
+            name: by default from the catalogue or the address.
+            list_format: by default from the catalogue, or found out.
+            category: by default from the catalogue, or guessed from the address.
+            action: by default what the category means.
+            interval_h: how often to ask for news, in hours; 0 as often as the catalogue or the settings say.
+            fetch: False leaves the first download to the next update.
+            preview: only report what the list holds; nothing is kept.
+
+        Raises:
+            SourceError, ListError: it cannot be added; says why.
+        """
+        definition = self._define(address, name, list_format, category, interval_h)
+        definition = replace(definition, action=action or self.categories.get(definition.category).action)
+        name = definition.name
+        with self._lock(name) as work:
+            if not preview and (self._folder / name).exists():
+                raise SourceError(f"there is a source {name!r} already")
+            result = UpdateResult(name, UpdateStatus.UNCHANGED)
+            if fetch or preview:
+                definition, state, report = self._first_copy(definition, work)
+                result = UpdateResult(name, UpdateStatus.UPDATED, report)
+            if preview:
+                return result
+            try:
+                if fetch:
+                    write_json(work / "state.json", state)
+                    write_json(work / "report.json", report)
+                (work / "body").unlink(missing_ok=True)
+                write_json(work / "source.json", definition)
+                work.rename(self._folder / name)
+                _sync_folder(self._folder)
+            except OSError as error:
+                raise SourceError(f"cannot keep the source {name!r}: {error.strerror}") from error
+        return result
+
+    def _define(self, address: str, name: str, list_format: ListFormat | None, category: str, interval_h: float) -> Definition:
+        known = self.catalog.get(address)
+        if known:
+            name, address = name or known.name, known.address
+            list_format, category = list_format or known.list_format, category or known.category
+            interval_h = interval_h or known.interval_h
+        elif not is_web_address(address):
+            if "://" in address:
+                raise SourceError(f"{address} is no http(s) address")
+            if not Path(address).exists():
+                raise SourceError(f"{address!r} is no file and no list of the catalogue{_suggestion(address, self.catalog)}")
+            address = str(Path(address).resolve())
+        name = name or _name_for(address)
+        if not _NAME.fullmatch(name):
+            raise SourceError(f"{name!r} is no name for a source: up to 40 lower-case letters, digits and hyphens")
+        if name.startswith(PREFIX):
+            raise SourceError(f"names that begin with {PREFIX!r} belong to the lists that come with the program")
+        category = category or self.categories.guess(address)
+        return Definition(name, address, list_format, category, ListAction.BLOCK, interval_h, added_at=self._clock())
+
+    def _first_copy(self, definition: Definition, work: Path) -> tuple[Definition, SourceState, ParseReport]:
+        try:
+            got = acquire(self._wanted(definition, SourceState()), work, self._sleep)
+        except (SourceError, ListError) as error:
+            raise type(error)(f"cannot use {definition.address}: {error}") from error
+        if not isinstance(got, Acquired):
+            raise SourceError(f"{definition.address} answers 304 to a first request")
+        definition = replace(definition, list_format=got.report.list_format)
+        if definition.action is ListAction.ALLOW and definition.list_format is ListFormat.ADBLOCK:
+            raise SourceError("an Adblock list says itself what it allows: add it as one that blocks")
+        now = self._clock()
+        return definition, _fresh_state(got, now), got.report
+
+    def _wanted(self, definition: Definition, state: SourceState) -> Wanted:
+        return Wanted(
+            address=definition.address,
+            list_format=definition.list_format,
+            folders={definition.category, *self.categories.get(definition.category).aliases},
+            validators=Validators(state.etag, state.last_modified),
+            sha256=state.sha256,
+            max_bytes=self._settings.max_bytes,
+            timeout_s=self._settings.timeout_s,
+        )
+
+    def remove(self, name: str) -> None:
+        """Forgets a source and its copy.
+
+        Raises:
+            SourceError: there is none, or it comes with the program.
+        """
+        if name in self._starters:
+            raise SourceError(f"{name} comes with the program: disable it instead")
+        with self._lock(name) as work:
+            if not (self._folder / name / "source.json").exists():
+                raise SourceError(f"there is no source {name!r}{_suggestion(name, self.names())}")
+            work.rmdir()
+            (self._folder / name).rename(work)  # gone at once; the lock's end deletes it
+
+    def enable(self, name: str) -> None:
+        """Lets a source take part in the next snapshot. Raises SourceError when there is none."""
+        self._switch(name, enabled=True)
+
+    def disable(self, name: str) -> None:
+        """Keeps a source out of the next snapshot, and its copy on disk. Raises SourceError when there is none."""
+        self._switch(name, enabled=False)
+
+    def _switch(self, name: str, *, enabled: bool) -> None:
+        self.get(name)
+        with self._lock(name):
+            definition = self.get(name).definition
+            home = self._folder / name
+            try:
+                home.mkdir(exist_ok=True)
+                write_json(home / "source.json", replace(definition, enabled=enabled))
+            except OSError as error:
+                raise SourceError(f"cannot change the source {name!r}: {error.strerror}") from error
+
+    def update(
+        self, names: Sequence[str] | None = None, *, force: bool = False, progress: Progress | None = None
+    ) -> list[UpdateResult]:
+        """Asks sources for news, one after the other; the failure of one is its result and disturbs no other.
+
+        Args:
+            names: which; `None` for those that are due now. Starter lists never change.
+            force: fetch anew whatever the server says of our copy, and take a list that shrank, too.
+            progress: called before each source and at the end.
+
+        Raises:
+            SourceError: there is no source of one of these names.
+        """
+        chosen = self.due(self._clock()) if names is None else [self.get(name).definition.name for name in names]
+        results: list[UpdateResult] = []
+        for number, name in enumerate(chosen):
+            if progress:
+                progress(f"updating {name}", number, len(chosen))
+            results.append(self._update(name, force=force, only_due=names is None))
+        if progress:
+            progress("updated", len(chosen), len(chosen))
+        return results
+
+    def _update(self, name: str, *, force: bool, only_due: bool) -> UpdateResult:
+        if name in self._starters:
+            return UpdateResult(name, UpdateStatus.UNCHANGED)
+        try:
+            with self._lock(name) as work:
+                subscription = self.get(name)
+                if only_due and subscription.next_due_at > self._clock():
+                    return UpdateResult(name, UpdateStatus.UNCHANGED, subscription.report)
+                return self._update_locked(subscription, work, force=force)
+        except SourceError as error:
+            return UpdateResult(name, UpdateStatus.FAILED, error=str(error))
+
+    def _update_locked(self, subscription: Subscription, work: Path, *, force: bool) -> UpdateResult:
+        definition, state, old = subscription.definition, subscription.state, subscription.report
+        name, now = definition.name, self._clock()
+        has_copy = old is not None and subscription.list_path.exists()
+        try:
+            got = acquire(self._wanted(definition, state if has_copy and not force else SourceState()), work, self._sleep)
+            if not isinstance(got, Acquired):
+                calm = replace(state, checked_at=now, failures=0, error="")
+                self._keep_state(name, replace(calm, etag=got.etag, last_modified=got.last_modified))
+                return UpdateResult(name, UpdateStatus.UNCHANGED, old)
+            if old and has_copy and not force and _entries(got.report) < _entries(old) * _LEAST_SHARE:
+                why = f"it shrank from {_entries(old):,} to {_entries(got.report):,} entries; `source update --force` takes it"
+                self._keep_state(name, _failed_state(state, now, why))
+                return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
+            self._take(definition, got, now)
+        except (SourceError, ListError) as error:
+            self._keep_state(name, _failed_state(state, now, str(error)))
+            return UpdateResult(name, UpdateStatus.FAILED, old, str(error))
+        return UpdateResult(name, UpdateStatus.UPDATED, got.report)
+
+    def _take(self, definition: Definition, got: Acquired, now: float) -> None:
+        """Puts a fetched copy in the place of the last one. Cut off anywhere, the next update makes it good."""
+        home = self._folder / definition.name
+        try:
+            if definition.list_format is not got.report.list_format:
+                write_json(home / "source.json", replace(definition, list_format=got.report.list_format))
+            got.path.replace(home / "list")
+            _sync_folder(home)
+            write_json(home / "report.json", got.report)
+            write_json(home / "state.json", _fresh_state(got, now))
+        except OSError as error:
+            raise SourceError(f"cannot keep the new copy: {error.strerror}") from error
+
+    def _keep_state(self, name: str, state: SourceState) -> None:
+        try:
+            write_json(self._folder / name / "state.json", state)
+        except OSError as error:
+            _log.warning("cannot write the state of source %s: %s", name, error.strerror)
+
+    @contextmanager
+    def _lock(self, name: str) -> Iterator[Path]:
+        """Holds the source's lock, and an empty work folder that is gone afterwards unless it was renamed."""
+        work = self._folder / f".{name}.part"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._folder / f".{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SourceError(f"cannot write to {self._folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            shutil.rmtree(work, ignore_errors=True)
+            try:
+                work.mkdir(mode=0o700)
+            except OSError as error:
+                raise SourceError(f"cannot write to {self._folder}: {error.strerror}") from error
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _entries(report: ParseReport) -> int:
+    return report.accepted + report.cosmetic
+
+
+def _fresh_state(got: Acquired, now: float) -> SourceState:
+    validators = got.validators
+    return SourceState(validators.etag, validators.last_modified, got.sha256, checked_at=now, changed_at=now)
+
+
+def _failed_state(state: SourceState, now: float, why: str) -> SourceState:
+    return replace(state, checked_at=now, failed_at=now, failures=state.failures + 1, error=why)
+
+
+def _name_for(address: str) -> str:
+    parts = [part for part in re.split(r"[/\\?#]", address) if part]
+    if len(parts) > 1 and parts[-1] in _PARTS:
+        parts.pop()
+    stem = parts[-1].lower().partition(".")[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:40] or "list"
+
+
+def _suggestion(name: str, known: Sequence[str] | dict[str, CatalogEntry]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
