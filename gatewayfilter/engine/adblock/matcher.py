@@ -8,6 +8,7 @@ from gatewayfilter.engine.adblock.rule import DOCUMENT, PARTY_SHIFT, TYPE_BITS, 
 from gatewayfilter.engine.adblock.rule_index import RuleIndex
 from gatewayfilter.engine.adblock.rule_table import IMPORTANT, RuleTable
 from gatewayfilter.engine.adblock.sections import SectionReader
+from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
 from gatewayfilter.urls import registrable_domain
 
@@ -38,10 +39,13 @@ class AdblockMatcher:
 
     def __init__(self, blob: bytes | memoryview | mmap) -> None:
         sections = SectionReader(memoryview(blob).toreadonly())
-        self._table = RuleTable(sections)
-        self._blocks: FindsRules = RuleIndex(sections, self._table)
-        self._exceptions: FindsRules = RuleIndex(sections, self._table)
-        self._important: FindsRules = RuleIndex(sections, self._table)
+        try:
+            self._table = RuleTable(sections)
+            self._blocks: FindsRules = RuleIndex(sections, self._table)
+            self._exceptions: FindsRules = RuleIndex(sections, self._table)
+            self._important: FindsRules = RuleIndex(sections, self._table)
+        except (IndexError, ValueError) as error:
+            raise SnapshotError("the compiled Adblock rules are damaged") from error
 
     @property
     def rule_count(self) -> int:
@@ -78,7 +82,12 @@ class AdblockMatcher:
         ]
         masks = self._table.masks
         found.sort(key=lambda number: not masks[number] & IMPORTANT)
-        return [self._table.describe(number) for number in found]
+        matches = [self._table.describe(number) for number in found]
+        winner = self.match(request)
+        if winner is not None:
+            matches.remove(winner)
+            matches.insert(0, winner)
+        return matches
 
     def _match_partly(
         self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]

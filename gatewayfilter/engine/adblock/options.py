@@ -94,7 +94,7 @@ def _table() -> dict[str, _Option]:
 OPTIONS: Mapping[str, _Option] = MappingProxyType(_table())
 """Every option that is known, by each of its spellings. A name of underscores alone is a place holder (AdGuard, uBO)."""
 
-_NAME = re.compile(r"~?([a-z0-9][a-z0-9_-]*|_+)(?=[=,]|$)", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"~?([a-z0-9][a-z0-9_-]*|_+)(?=\s*(?:[=,]|$))", re.ASCII | re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 

@@ -1,0 +1,362 @@
+"""What each kind of line becomes; that no text raises."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock.directives import evaluate
+from gatewayfilter.engine.adblock.parser import LineKind, parse_line, split_options
+from gatewayfilter.engine.adblock.rule import SAMPLE_LIMIT
+from gatewayfilter.errors import RuleError
+from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.urls import parse_url
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("", LineKind.COMMENT),
+        ("   ", LineKind.COMMENT),
+        ("! a comment", LineKind.COMMENT),
+        ("!||example.com^", LineKind.COMMENT),
+        ("# a hosts comment", LineKind.COMMENT),
+        ("#", LineKind.COMMENT),
+        ("########", LineKind.COMMENT),
+        ("#comment", LineKind.COMMENT),
+        ("[Adblock Plus 2.0]", LineKind.COMMENT),
+        ("\ufeff[Adblock Plus 2.0]", LineKind.COMMENT),
+        ("127.0.0.1 localhost", LineKind.COMMENT),
+        ("::1 ip6-localhost ip6-loopback", LineKind.COMMENT),
+        ("##.ad", LineKind.COSMETIC),
+        ("###ad", LineKind.COSMETIC),
+        ("example.com##.ad", LineKind.COSMETIC),
+        ("example.com,~a.example.com##div > .ad", LineKind.COSMETIC),
+        ("example.com#@#.ad", LineKind.COSMETIC),
+        ("#@#.ad", LineKind.COSMETIC),
+        ("example.com#?#div:has(.ad)", LineKind.COSMETIC),
+        ("example.com#@?#div:has(.ad)", LineKind.COSMETIC),
+        ("example.com#$#body { color: red }", LineKind.COSMETIC),
+        ("example.com#$?#body:has(.x) { color: red }", LineKind.COSMETIC),
+        ("example.com#@$#body { color: red }", LineKind.COSMETIC),
+        ("example.com#%#window.x = 1;", LineKind.COSMETIC),
+        ("example.com#@%#window.x = 1;", LineKind.COSMETIC),
+        ("example.com##+js(set, a.b, true)", LineKind.COSMETIC),
+        ("##+js(aopr, x)", LineKind.COSMETIC),
+        ("example.com##^script:has-text(ad)", LineKind.COSMETIC),
+        ("example.com$$script[data-src]", LineKind.COSMETIC),
+        ("$$div[id]", LineKind.COSMETIC),
+        ("example.com$@$script[data-src]", LineKind.COSMETIC),
+        ("[$path=/page]example.com##.ad", LineKind.COSMETIC),
+        ("example.*##.ad", LineKind.COSMETIC),
+        (r"/^ads\d+\.com$/##.ad", LineKind.COSMETIC),
+        ('example.com##a[href^="https://x.com/$script"]', LineKind.COSMETIC),
+        ("||example.com^", LineKind.NETWORK),
+        ("||example.com/path#fragment", LineKind.NETWORK),
+        ("@@||example.com^$script", LineKind.NETWORK),
+        ("/banner/ads.", LineKind.NETWORK),
+        ("-ad-banner.", LineKind.NETWORK),
+        ("example.com", LineKind.NETWORK),
+        ("|https://ads.", LineKind.NETWORK),
+        ("swf|", LineKind.NETWORK),
+        ("&ad_$image", LineKind.NETWORK),
+        ("*$ping", LineKind.NETWORK),
+        ("$ping,third-party", LineKind.NETWORK),
+        ("0.0.0.0 ads.example.com", LineKind.NETWORK),
+        ("127.0.0.1\tads.example.com # why", LineKind.NETWORK),
+        (":: ads.example.com", LineKind.NETWORK),
+        ("0.0.0.0 a.example.com b.example.com", LineKind.NETWORK),
+        (r"/ads\d+/", LineKind.NETWORK),
+        (r"/ads(\d+|x$)/$script", LineKind.NETWORK),
+        (r"/^https?:\/\/[a-z]{3,}\.com\/\$?ad/$script,domain=a.com", LineKind.NETWORK),
+        ("/path/$script", LineKind.NETWORK),
+        ("||example.com^$redirect=noop.js", LineKind.NETWORK),
+        ("||example.com^$script,redirect=noop.js:5", LineKind.NETWORK),
+        ("||example.com/jquery$1.js", LineKind.NETWORK),
+        ("||example.com^$popup", LineKind.UNSUPPORTED),
+        ("||example.com^$popunder", LineKind.UNSUPPORTED),
+        ("@@||example.com^$generichide", LineKind.UNSUPPORTED),
+        ("@@||example.com^$ghide", LineKind.UNSUPPORTED),
+        ("@@||example.com^$elemhide", LineKind.UNSUPPORTED),
+        ("@@||example.com^$specifichide", LineKind.UNSUPPORTED),
+        ("@@||example.com^$genericblock", LineKind.UNSUPPORTED),
+        ("||example.com^$inline-script", LineKind.UNSUPPORTED),
+        ("||example.com^$csp=script-src 'none'; frame-src *, x", LineKind.UNSUPPORTED),
+        ("@@||example.com^$csp", LineKind.UNSUPPORTED),
+        ("||example.com^$permissions=geolocation=()", LineKind.UNSUPPORTED),
+        ("||example.com^$redirect-rule=noop.js", LineKind.UNSUPPORTED),
+        ("@@||example.com^$redirect=noop.js", LineKind.UNSUPPORTED),
+        ("||example.com^$removeparam=utm_source", LineKind.UNSUPPORTED),
+        ("||example.com^$removeparam=/^utm_[a-z]{1,5}$/,script", LineKind.UNSUPPORTED),
+        ("$removeparam=gclid", LineKind.UNSUPPORTED),
+        ("||example.com^$queryprune=x", LineKind.UNSUPPORTED),
+        ("||example.com^$replace=/a$script/b,c$/gi", LineKind.UNSUPPORTED),
+        ('||example.com^$xhr,replace=/"ad":\\{.*\\},//', LineKind.UNSUPPORTED),
+        ("||example.com^$uritransform=/a/b/", LineKind.UNSUPPORTED),
+        ("||example.com^$urlskip=?url", LineKind.UNSUPPORTED),
+        ("||example.com^$script,header=via:1.1 google", LineKind.UNSUPPORTED),
+        ("*$cname", LineKind.UNSUPPORTED),
+        ("*$script,ipaddress=192.0.2.1", LineKind.UNSUPPORTED),
+        ("||example.com^$app=org.example", LineKind.UNSUPPORTED),
+        ("||example.com^$dnstype=A", LineKind.UNSUPPORTED),
+        ("||example.com^$removeheader=location", LineKind.UNSUPPORTED),
+        ("||example.com^$cookie=x", LineKind.UNSUPPORTED),
+        ("@@||example.com^$sitekey=abc", LineKind.UNSUPPORTED),
+        ("||example.com^$nonsense", LineKind.REJECTED),
+        ("||example.com^$script,nonsense", LineKind.REJECTED),
+        ("||example.com^$script=x", LineKind.REJECTED),
+        ("||example.com^$nonsense=1", LineKind.REJECTED),
+        ("||example.com^$domain=", LineKind.REJECTED),
+        ("||example.com^$domain", LineKind.REJECTED),
+        ("||example.com^$domain=a b", LineKind.REJECTED),
+        ("||example.com^$domain=a.com,b.com", LineKind.REJECTED),
+        ("||example.com^$method=fetch", LineKind.REJECTED),
+        ("||example.com^$method=get|~post", LineKind.REJECTED),
+        ("||example.com^$denyallow=~a.com", LineKind.REJECTED),
+        ("||example.com^$~important", LineKind.REJECTED),
+        ("||example.com^$~domain=a.com", LineKind.REJECTED),
+        ("||example.com^$third-party,first-party", LineKind.REJECTED),
+        ("||example.com^$script,~script", LineKind.REJECTED),
+        ("||example.com^$domain=/(a+)+$/", LineKind.REJECTED),
+        ("*", LineKind.REJECTED),
+        ("**", LineKind.REJECTED),
+        ("||", LineKind.REJECTED),
+        ("|", LineKind.REJECTED),
+        ("^", LineKind.REJECTED),
+        ("@@", LineKind.REJECTED),
+        ("@@*", LineKind.REJECTED),
+        ("|||example.com", LineKind.REJECTED),
+        ("some words of prose", LineKind.REJECTED),
+        ("/(a+)+$/", LineKind.REJECTED),
+        ("/(ads/", LineKind.REJECTED),
+        (r"/(a)\1/", LineKind.REJECTED),
+        ("0.0.0.0 not_a host!", LineKind.REJECTED),
+        ("||exa\x01mple.com^", LineKind.REJECTED),
+        ("x" * 70_000, LineKind.REJECTED),
+    ],
+)
+def test_kinds_of_lines(line: str, kind: LineKind) -> None:
+    assert parse_line(line).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern", "options"),
+    [
+        ("||a.com^$script", "||a.com^", "script"),
+        ("||a.com^", "||a.com^", ""),
+        ("$script", "", "script"),
+        ("||a.com/$1.js$script", "||a.com/$1.js", "script"),
+        ("||a.com/?x=$y$~script,3p", "||a.com/?x=$y", "~script,3p"),
+        ("||a.com^$replace=/x$/y$/,script", "||a.com^", "replace=/x$/y$/,script"),
+        ("||a.com^$domain=/x$/|b.com", "||a.com^", "domain=/x$/|b.com"),
+        (r"/a$script/", r"/a$script/", ""),
+        (r"/a$/$script", "/a$/", "script"),
+        (r"/(a|b$)\.js/$domain=x.com", r"/(a|b$)\.js/", "domain=x.com"),
+        ("/a/b/$image", "/a/b/", "image"),
+        ("/path/x$image", "/path/x", "image"),
+        (r"||a.com/\$script", r"||a.com/\$script", ""),
+        ("||a.com^$unheard", "||a.com^", "unheard"),
+    ],
+)
+def test_where_options_begin(line: str, pattern: str, options: str) -> None:
+    assert split_options(line) == (pattern, options)
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern"),
+    [
+        ("||EXAMPLE.com/Ad", "||example.com/ad"),
+        ("*/ad*", "*/ad"),
+        ("*-ad*", "-ad"),
+        ("a***b", "a*b"),
+        ("||münchen.example^", "||xn--mnchen-3ya.example^"),
+        ("/wërbung/", "/w%C3%ABrbung/"),
+        ("/pfad/ä$image", "/pfad/%c3%a4"),
+        ("$image", "*"),
+    ],
+)
+def test_canonical_patterns(line: str, pattern: str) -> None:
+    parsed = parse_line(line)
+    if line == "/wërbung/":  # between slashes it is a regular expression, which is kept as it is
+        assert parsed.rules[0].pattern == line
+    else:
+        assert parsed.rules[0].pattern == pattern
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("ext_ublock", True),
+        ("!ext_ublock", False),
+        ("env_firefox", False),
+        ("!env_firefox", True),
+        ("env_firefox || ext_ublock", True),
+        ("env_firefox && ext_ublock", False),
+        ("ext_ublock && !env_mobile", True),
+        ("(env_firefox || ext_ublock) && !(env_mobile)", True),
+        ("env_firefox || ext_ublock && env_mobile", False),
+        ("!(env_firefox || ext_ublock)", False),
+        ("!!ext_ublock", True),
+        ("cap_html_filtering", False),
+        ("unheard_of", False),
+        ("adguard_app_windows", False),
+    ],
+)
+def test_conditions(condition: str, *, expected: bool) -> None:
+    assert evaluate(condition) is expected
+
+
+@pytest.mark.parametrize("condition", ["", "&&", "a &&", "(a", "a)", "a b", "!", "a | b", "a & b", "1x", "x " * 300])
+def test_conditions_that_cannot_be_read(condition: str) -> None:
+    with pytest.raises(RuleError):
+        evaluate(condition)
+
+
+def test_report_counts_every_line() -> None:
+    builder = AdblockBuilder()
+    report = builder.add_list(
+        3,
+        [
+            "[Adblock Plus 2.0]",
+            "! comment",
+            "||a.com^",
+            "@@||b.com^$script",
+            "||c.com^$badfilter",
+            "0.0.0.0 d.com e.com",
+            "##.ad",
+            "||f.com^$popup",
+            "||g.com^$popup,third-party",
+            "||h.com^$csp=x",
+            "||i.com^$wrong",
+            "!#include other.txt",
+            "!#if env_firefox",
+            "||never.com^",
+            "!#include never.txt",
+            "!#else",
+            "||always.com^",
+            "!#endif",
+            "!#endif",
+            "!#if (",
+            "||unknown-condition.com^",
+            "!#endif",
+        ],
+    )
+    assert report.accepted == 6
+    assert report.cosmetic == 1
+    assert report.comments == 9
+    assert report.unsupported == {"popup": 2, "csp": 1, "!#include": 1}
+    assert report.rejected == 3
+    assert [(line, text) for line, text, _ in report.samples] == [
+        (8, "||f.com^$popup"),
+        (9, "||g.com^$popup,third-party"),
+        (10, "||h.com^$csp=x"),
+        (11, "||i.com^$wrong"),
+        (12, "!#include other.txt"),
+        (19, "!#endif"),
+        (20, "!#if ("),
+    ]
+    assert AdblockMatcher(builder.build()).rule_count == 5
+
+
+def test_samples_are_bounded() -> None:
+    report = AdblockBuilder().add_list(0, [f"||a{number}.com^$wrong" + "x" * 1000 for number in range(100)])
+    assert report.rejected == 100
+    assert len(report.samples) == SAMPLE_LIMIT
+    assert max(len(text) for _, text, _ in report.samples) <= 200
+
+
+def test_nested_conditions() -> None:
+    builder = AdblockBuilder()
+    builder.add_list(
+        0,
+        [
+            "!#if ext_ublock",
+            "!#if env_mobile",
+            "||no.com^",
+            "!#else",
+            "||yes.com^",
+            "!#endif",
+            "||yes2.com^",
+            "!#else",
+            "||no2.com^",
+            "!#endif",
+            "||yes3.com^",
+        ],
+    )
+    matcher = AdblockMatcher(builder.build())
+    blocked = [
+        host
+        for host in ("no.com", "yes.com", "yes2.com", "no2.com", "yes3.com")
+        if matcher.match(Request(parse_url(f"https://{host}/"), None, ResourceType.SCRIPT))
+    ]
+    assert blocked == ["yes.com", "yes2.com", "yes3.com"]
+
+
+def test_a_source_is_a_small_number() -> None:
+    with pytest.raises(ValueError, match="from 0 to 65535"):
+        AdblockBuilder().add_list(65_536, [])
+
+
+PIECES = st.sampled_from(
+    [
+        "||",
+        "|",
+        "@@",
+        "^",
+        "*",
+        "$",
+        ",",
+        "=",
+        "~",
+        "/",
+        "\\",
+        "example.com",
+        "ads",
+        "domain=",
+        "script",
+        "third-party",
+        "important",
+        "badfilter",
+        "##",
+        "#@#",
+        "#?#",
+        "0.0.0.0 ",
+        "!#if ",
+        "!#else",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{2,}",
+        "+",
+        "?",
+        "|b.org",
+        "to=",
+        "ä",
+        "\x00",
+        "replace=",
+        "removeparam=",
+        "csp=",
+        "/a+/",
+        "denyallow=",
+        "method=get",
+        "match-case",
+        " ",
+        ".*",
+        "google.*",
+        "%41",
+        "\ud800",
+    ]
+)
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=9).map("".join)))
+def test_no_text_raises(line: str) -> None:
+    builder = AdblockBuilder()
+    report = builder.add_list(0, [line, "||always.com^", line])
+    total = report.accepted + report.cosmetic + report.comments + report.rejected + sum(report.unsupported.values())
+    assert total >= 3
+    matcher = AdblockMatcher(builder.build())
+    for kind in (ResourceType.SCRIPT, ResourceType.DOCUMENT):
+        matcher.match(Request(parse_url("https://ads.example.com/ads/b.js?x=1"), parse_url("https://b.org/"), kind))
+        matcher.match_all(Request(parse_url("https://ads.example.com/ads/b.js?x=1"), None, kind))
