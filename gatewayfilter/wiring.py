@@ -17,14 +17,17 @@ from gatewayfilter.errors import SnapshotError, StartupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gatewayfilter.classify import Lexicon, PageClassifier
+    from gatewayfilter.classify import Lexicon, OwnWords, PageClassifier
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+    from gatewayfilter.interfaces import Page
+    from gatewayfilter.model import Classification
     from gatewayfilter.sources import Categories, PublishReport, Subscriptions
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
+    from gatewayfilter.urls import Url
 
 type Progress = Callable[[str, int, int], None]
 """Called with what is being worked on, how much is done and how much there is (0: unknown)."""
@@ -88,9 +91,22 @@ def categories() -> Categories:
     return Categories.load(bundled_folder() / "categories.toml")
 
 
+def category_title(registry: Categories, category: str, language: str) -> str:
+    """Returns a category's name for people in a language (`en`, `zh-Hans`)."""
+    found = registry.get(category)
+    return found.title_zh if language.startswith("zh") else found.title
+
+
 def words_folder(settings: Settings) -> Path:
     """Returns the folder of the operator's own words, which add to the bundled lexicon."""
     return settings.data_dir / "words"
+
+
+def own_words(settings: Settings) -> OwnWords:
+    """Returns the operator's own words, to change them."""
+    from gatewayfilter.classify import OwnWords
+
+    return OwnWords(words_folder(settings))
 
 
 def load_lexicon(settings: Settings) -> Lexicon:
@@ -192,3 +208,34 @@ def crawl_now(
         return outcomes
 
     return asyncio.run(crawl())
+
+
+def judge_now(settings: Settings, url: Url) -> tuple[Page, Classification | None]:
+    """Fetches and judges a page; nothing is learned, kept or queued.
+
+    Returns:
+        The page, and its classification: `None` for one of a kind that is not classified.
+
+    Raises:
+        FetchError: it was refused or could not be fetched.
+    """
+    import asyncio
+
+    from gatewayfilter.crawl.fetcher import Fetcher
+    from gatewayfilter.crawl.politeness import Politeness
+    from gatewayfilter.crawl.robots import Robots
+    from gatewayfilter.interfaces import Priority
+    from gatewayfilter.learn import is_readable
+
+    robots = Robots(settings.crawl)
+
+    async def fetch() -> Page:
+        async with Fetcher(settings.crawl, Politeness(settings.crawl)) as fetcher:
+
+            async def permit(hop: Url) -> None:
+                await robots.check(hop, fetcher, priority=Priority.MANUAL, patience_s=0.0)
+
+            return await fetcher.fetch(url, urgent=True, permit=permit)
+
+    page = asyncio.run(fetch())
+    return page, classifier(settings).classify_page(page) if is_readable(page) else None

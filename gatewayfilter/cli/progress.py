@@ -35,8 +35,7 @@ def _lines() -> Progress:
 
     def report(step: str, done: int, total: int) -> None:
         nonlocal last
-        del done, total
-        if step != last:
+        if step != last and not 0 < total <= done:
             last = step
             say(step, err=True)
 

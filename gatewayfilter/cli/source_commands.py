@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.sources import Subscriptions, UpdateResult
+    from gatewayfilter.wiring import Progress
 
 _FORMATS = ("hosts", "domains", "adblock", "dnsmasq", "urls", "ut1", "digests")
 _no_publish = click.option(
@@ -113,7 +114,8 @@ def add(  # noqa: PLR0913  one parameter an option
             preview=preview,
         )
 
-    results, failed = _each(invocation, addresses, "fetching", add_one)
+    with showing(quiet=invocation.json) as progress:
+        results, failed = _each(addresses, add_one, progress)
     if not invocation.json:
         for result in results:
             say(f"{result.name}: {entries_sentence(result.report)}")
@@ -122,20 +124,20 @@ def add(  # noqa: PLR0913  one parameter an option
     return 1 if failed else 0
 
 
-def _each[T](invocation: Invocation, names: Sequence[str], doing: str, work: Callable[[str], T]) -> tuple[list[T], int]:
+def _each[T](names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None) -> tuple[list[T], int]:
     """Does the work for each name; one that fails is said and counted, unless it is the only one."""
     results: list[T] = []
     failed = 0
-    with showing(quiet=invocation.json) as progress:
-        for number, name in enumerate(names):
-            progress(f"{doing} {name}", number, len(names))
-            try:
-                results.append(work(name))
-            except (SourceError, ListError) as error:
-                if len(names) == 1:
-                    raise
-                failed += 1
-                say(f"gatewayfilter: {error}", err=True)
+    for number, name in enumerate(names):
+        if progress is not None:
+            progress(f"fetching {name}", number, len(names))
+        try:
+            results.append(work(name))
+        except (SourceError, ListError) as error:
+            if len(names) == 1:
+                raise
+            failed += 1
+            say(f"gatewayfilter: {error}", err=True)
     return results, failed
 
 
@@ -171,7 +173,7 @@ def _change(invocation: Invocation, names: Sequence[str], work: Callable[[str], 
         work(name)
         return {"name": name, "status": done}
 
-    results, failed = _each(invocation, names, "changing", change)
+    results, failed = _each(names, change)
     if not invocation.json:
         for result in results:
             say(f"{result['name']} {done}.")
@@ -237,7 +239,7 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
                     item.definition.category,
                     item.definition.list_format,
                     f"{item.report.accepted:,}" if item.report else "",
-                    show_day(item.state.changed_at or None),
+                    "bundled" if item.definition.bundled else show_day(item.state.changed_at or None),
                     show_day(item.next_due_at or None) if not item.definition.bundled else "",
                     item.state.error,
                 )
