@@ -18,11 +18,15 @@ class FakeFrontier:
         self.retried: list[tuple[str, float, str]] = []
         self.buried: dict[str, str] = {}
         self.added: list[Offer] = []
+        self.failing_adds = 0
         self.failing_leases = 0
         self.polls = 0
         self.threads: set[str] = set()
 
     def add(self, offers: Iterable[Offer], now: float) -> int:
+        if self.failing_adds:
+            self.failing_adds -= 1
+            raise StoreError("the database is gone")
         new = list(offers)
         self.added += new
         return len(new)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable
@@ -10,10 +11,12 @@ import brotli
 import pytest
 import trustme
 import zstandard
+from aiohttp.abc import ResolveResult
 
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.resolver import PooledResolver
 from gatewayfilter.errors import FetchError, ForbiddenAddressError
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
@@ -170,6 +173,27 @@ async def test_names_are_refused_at_the_socket(origin: Origin) -> None:
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         assert isinstance(await refusal(fetcher, origin.url(host="localhost")), ForbiddenAddressError)
     assert origin.requests == []
+
+
+def resolved(*addresses: str) -> Callable[..., Awaitable[list[ResolveResult]]]:
+    async def resolve(self: object, host: str, port: int, family: int) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=6, flags=socket.AI_NUMERICHOST)
+            for address in addresses
+        ]
+
+    return resolve
+
+
+async def test_names_that_move_to_an_internal_address(origin: Origin, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin.answers["/"] = reply(b"hello", "Connection: close")
+    url = origin.url(host="rebinding.test")
+    monkeypatch.setattr(PooledResolver, "resolve", resolved("10.0.0.1", "127.0.0.1"))
+    assert (await fetcher.fetch(parse_url(url))).body == b"hello"  # the internal one is passed over
+    monkeypatch.setattr(PooledResolver, "resolve", resolved("10.0.0.1", "169.254.169.254"))
+    settings = loopback_settings()
+    async with Fetcher(settings, Politeness(settings)) as later:
+        assert isinstance(await refusal(later, url), ForbiddenAddressError)
 
 
 async def test_self_signed_certificates_are_not_trusted() -> None:

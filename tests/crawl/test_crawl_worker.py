@@ -67,6 +67,15 @@ async def test_links_of_a_harmful_page_are_offered_once_and_spread(origin: Origi
     assert parse_url(origin.url("/x")).digest in crawl.seen
 
 
+async def test_links_that_could_not_be_queued_are_not_taken_for_seen(origin: Origin) -> None:
+    origin.answers["/a"] = reply(b'casino <a href="/x">')
+    crawl = Crawl(origin.url("/a"))
+    crawl.frontier.failing_adds = 1
+    await crawl.until(lambda: not crawl.frontier.failing_adds)
+    assert parse_url(origin.url("/x")).digest not in crawl.seen
+    assert crawl.frontier.settled == 0  # the lease runs out, and the page is looked at again
+
+
 @pytest.mark.parametrize("answer", [reply(status="404 Gone"), reply(content_type="image/png")])
 async def test_what_is_not_judged_rests_a_day(origin: Origin, answer: bytes) -> None:
     origin.answers["/a"] = answer
