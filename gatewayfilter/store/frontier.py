@@ -20,7 +20,7 @@ DEAD_REST_S: Final = _DAY_S
 """A dead letter ignores offers for this long; after that a new visit gives the URL another chance. Otherwise a site could stay
 unjudged for good by failing while the crawler looks."""
 DEAD_KEEP_S: Final = 7 * _DAY_S
-"""A dead letter is forgotten after this long, so that a client cannot fill the disk with URLs that do not answer."""
+"""A dead letter is forgotten after this long."""
 
 _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
@@ -41,6 +41,13 @@ _HURRY = (
     update(FRONTIER)
     .where(_COLUMNS.id == bindparam("row_id"))
     .values(priority=bindparam("new_priority"), not_before=bindparam("new_not_before"), due_at=bindparam("new_due_at"))
+)
+# Not "in these two states": that would sort what an index finds, while the oldest rows are nearly all settled ones.
+_OLDEST_SETTLED = (
+    select(_COLUMNS.id)
+    .where(_COLUMNS.state != QueueState.WAITING.value, _COLUMNS.state != QueueState.LEASED.value)
+    .order_by(_COLUMNS.id)
+    .limit(bindparam("most"))
 )
 _DELETE = delete(FRONTIER).where(_COLUMNS.id.in_(bindparam("ids", expanding=True)))
 
@@ -100,7 +107,8 @@ class SqlFrontier:
     overtakes any number of queued links at no cost.
 
     Attributes:
-        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is.
+        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is. Of resting
+            URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
         refused: how many this object refused so far.
     """
 
@@ -194,13 +202,13 @@ class SqlFrontier:
             return connection.execute(delete(FRONTIER)).rowcount
 
     def _add(self, connection: Connection, wanted: Mapping[bytes, Offer], now: float) -> int:
-        if now >= self._next_sweep:
+        if now >= self._next_sweep or self._recount_in <= 0:
             self._next_sweep = now + _SWEEP_EVERY_S
-            _sweep(connection, now)
+            self._sweep(connection, now)
         known = {row.digest: row for row in connection.execute(_KNOWN, {"digests": list(wanted)})}
         over = [row.id for row in known.values() if _is_over(row, now)]
         if over:
-            connection.execute(_DELETE, {"ids": over})
+            _delete(connection, over)
             known = {digest: row for digest, row in known.items() if not _is_over(row, now)}
         hurried = [values for digest, row in known.items() if (values := _hurried(row, wanted[digest], now))]
         if hurried:
@@ -214,7 +222,7 @@ class SqlFrontier:
     def _admit(self, connection: Connection, new: Sequence[tuple[bytes, Offer]]) -> Sequence[tuple[bytes, Offer]]:
         """Returns those for which there is room. Counts only near the limit, and now and then for what others add."""
         if self._recount_in <= 0 or self._waiting + len(new) > self.max_waiting:
-            self._waiting = connection.scalar(_COUNT, {"in_state": QueueState.WAITING.value}) or 0
+            self._waiting = _count(connection, QueueState.WAITING)
             self._recount_in = _RECOUNT_AFTER
         admitted: list[tuple[bytes, Offer]] = []
         for digest, offer in new:
@@ -226,10 +234,29 @@ class SqlFrontier:
         self._recount_in -= len(admitted)
         return admitted
 
+    def _sweep(self, connection: Connection, now: float) -> None:
+        """Forgets what rested long enough, dead letters of old, and what is too much; a bounded number at a time."""
+        leaving = [row.id for row in _due(connection, QueueState.RESTING, now, _SWEEP_MOST)]
+        leaving += [row.id for row in _due(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
+        _delete(connection, leaving)
+        settled = _count(connection, QueueState.RESTING) + _count(connection, QueueState.DEAD)
+        surplus = settled - 2 * self.max_waiting
+        if surplus > 0:
+            _delete(connection, connection.scalars(_OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
+
     def _give_back(self, statement: Any, lease: Lease, **values: object) -> bool:
         with self._database.write(Area.FRONTIER) as connection:
             held = {"of": digest_of(lease.url), "held_token": lease.token}
             return bool(connection.execute(statement, {**held, **values}).rowcount)
+
+
+def _count(connection: Connection, state: QueueState) -> int:
+    return connection.scalar(_COUNT, {"in_state": state.value}) or 0
+
+
+def _delete(connection: Connection, ids: Sequence[int]) -> None:
+    for chunk in batched(ids, _CHUNK):
+        connection.execute(_DELETE, {"ids": chunk})
 
 
 def _merged(offers: Iterable[Offer]) -> dict[bytes, Offer]:
@@ -296,10 +323,3 @@ def _due(connection: Connection, state: QueueState, now: float, limit: int) -> l
         values = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
         found += connection.execute(DUE_IN_LEVEL, values)
     return found
-
-
-def _sweep(connection: Connection, now: float) -> None:
-    """Forgets what rested long enough and dead letters of old, a bounded number at a time."""
-    for state, until in ((QueueState.RESTING, now), (QueueState.DEAD, now - DEAD_KEEP_S)):
-        for chunk in batched(_due(connection, state, until, _SWEEP_MOST), _CHUNK):
-            connection.execute(_DELETE, {"ids": [row.id for row in chunk]})

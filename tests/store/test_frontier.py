@@ -90,6 +90,20 @@ def test_what_rested_and_what_died_is_forgotten_in_the_end(store: Store) -> None
     assert {row.url for row in frontier.show(10)} == {waits.url, *(f"http://{name}.example/" for name in "abc")}
 
 
+def test_what_is_settled_is_bounded_and_the_oldest_goes_first(store: Store) -> None:
+    frontier = store.frontier
+    frontier.max_waiting = 5
+    frontier.add(offers(10, VISIT), 100.0)
+    for number, lease in enumerate(frontier.lease(10, 60.0, 100.0)):
+        assert frontier.bury(lease, "gave up") if number % 2 else frontier.done(lease, rest_until=9000.0)
+    frontier.add(offers(6, VISIT, start=10), 101.0)
+    for lease in frontier.lease(6, 60.0, 101.0):
+        frontier.done(lease, rest_until=5000.0)
+    frontier.add(offers(1, VISIT, start=50), 500.0)
+    kept = [offer.url for offer in offers(10, VISIT, start=6)]
+    assert sorted(row.url for row in frontier.show(50) if row.state is not QueueState.WAITING) == sorted(kept)
+
+
 _URLS = st.integers(0, 8).map(lambda number: f"http://{number}.example/")
 _OFFERS = st.builds(Offer, url=_URLS, priority=st.sampled_from([*Priority]), not_before=st.sampled_from([0.0, 3.0, 7.0, 30.0]))
 
