@@ -26,12 +26,22 @@ from pathlib import Path
 import psutil
 import trustme
 
+from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot import SnapshotBuilder
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.model import Source
+from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
+from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.store import Store
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA", ROOT.parent / "shared" / "data"))
 BODY = b"x" * 1024
 PATHS = [f"/page/{number}/article.html" for number in range(50)]
 CONNECTIONS = 16
 BLACKLIST_HOSTS = 1_000_000
+SPAWN = multiprocessing.get_context("spawn")
 
 
 class Origin(asyncio.Protocol):
@@ -108,38 +118,21 @@ async def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | Non
     return time.perf_counter() - started
 
 
-def run_worker_process(folder: str, port: int, lists: Sequence[str]) -> None:
-    """Runs one worker with all filters."""
-    from gatewayfilter.engine.filter_engine import FilterEngine  # noqa: PLC0415
-    from gatewayfilter.engine.snapshot import SnapshotBuilder  # noqa: PLC0415
-    from gatewayfilter.engine.snapshot_folder import SnapshotFolder  # noqa: PLC0415
+def publish_lists(folder: str, lists: Sequence[str]) -> None:
+    """Builds the snapshot, in a process of its own as the learner does, so that its memory is not the worker's."""
+    builder = SnapshotBuilder()
+    builder.add_keys(builder.add_source(Source("hosts")), (f".host{number}.example" for number in range(BLACKLIST_HOSTS)))
+    for name in lists:
+        with Path(name).open(encoding="utf-8") as lines:
+            builder.add_adblock_list(builder.add_source(Source(Path(name).stem)), lines)
+    SnapshotFolder(Path(folder) / "snapshots").publish(builder.build())
 
-    from gatewayfilter.config import CrawlSettings, ProxySettings, Settings  # noqa: PLC0415  only this process needs them
-    from gatewayfilter.model import Source  # noqa: PLC0415
-    from gatewayfilter.proxy.parts import WorkerParts, assemble_parts  # noqa: PLC0415
-    from gatewayfilter.proxy.worker import run_worker  # noqa: PLC0415
-    from gatewayfilter.store import Store  # noqa: PLC0415
 
-    data_dir = Path(folder)
-    settings = Settings(
-        data_dir=data_dir,
-        proxy=ProxySettings(listen=f"127.0.0.1:{port}", upstream_ca=data_dir / "origin-ca.pem"),
-        crawl=CrawlSettings(),
-    )
-
-    def build(settings: Settings) -> WorkerParts:
-        builder = SnapshotBuilder()
-        hosts = builder.add_source(Source("hosts", category="test"))
-        builder.add_keys(hosts, (f".host{number}.example" for number in range(BLACKLIST_HOSTS)))
-        for name in lists:
-            with Path(name).open(encoding="utf-8") as lines:
-                builder.add_adblock_list(builder.add_source(Source(Path(name).stem, category="ads")), lines)
-        snapshots = SnapshotFolder(data_dir / "snapshots")
-        snapshots.publish(builder.build())
-        snapshot, _ = snapshots.open_newest()
-        return assemble_parts(settings, FilterEngine(snapshot), snapshots, Store.open(settings.store_url))
-
-    run_worker(0, settings, build)
+def worker_parts(settings: Settings) -> WorkerParts:
+    """Returns what the worker runs: all filters, the log and the frontier."""
+    snapshots = SnapshotFolder(settings.data_dir / "snapshots")
+    engine = FilterEngine(snapshots.open_newest()[0])
+    return assemble_parts(settings, engine, snapshots, Store.open(settings.store_url))
 
 
 @dataclass
@@ -181,8 +174,12 @@ def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]
     stock_dir = folder / "stock"
     command = [str(Path(sys.executable).parent / "mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", str(stock_port)]
     command += ["--set", f"confdir={stock_dir}", "--set", f"ssl_verify_upstream_trusted_ca={folder / 'origin-ca.pem'}"]
+    publisher = SPAWN.Process(target=publish_lists, args=(str(folder), lists))
+    publisher.start()
+    publisher.join()
     stock = subprocess.Popen(command)
-    worker = multiprocessing.get_context("spawn").Process(target=run_worker_process, args=(str(folder), worker_port, lists))
+    proxy = ProxySettings(listen=f"127.0.0.1:{worker_port}", upstream_ca=folder / "origin-ca.pem")
+    worker = SPAWN.Process(target=run_worker, args=(0, Settings(data_dir=folder, proxy=proxy), worker_parts))
     worker.start()
     assert worker.pid is not None
     try:
@@ -205,9 +202,7 @@ def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> N
     authority.cert_pem.write_to_path(str(folder / "origin-ca.pem"))
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "origin.pem"))
     ports = [free_port(), free_port()]
-    origin = multiprocessing.get_context("spawn").Process(
-        target=run_origin, args=(ports, str(folder / "origin.pem")), daemon=True
-    )
+    origin = SPAWN.Process(target=run_origin, args=(ports, str(folder / "origin.pem")), daemon=True)
     origin.start()
     wait_for(ports[0])
     figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
