@@ -106,3 +106,4 @@ def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
     plain = sys.stderr.isatty() if json_lines is None else not json_lines
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells each of its plugins at INFO

@@ -11,6 +11,7 @@ FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
 HEALTHY_AFTER_S = 30.0
 """A child that lived this long starts again without delay the next time."""
+HOPELESS_AFTER = 3
 
 
 class Child:
@@ -36,8 +37,9 @@ class Child:
 
     def start(self) -> None:
         """Starts the process."""
-        self._process = self._context.Process(target=self._target, args=self._args, name=self.name)
-        self._process.start()
+        process = self._context.Process(target=self._target, args=self._args, name=self.name)
+        process.start()
+        self._process = process
         self._started_at = time.monotonic()
 
     @property
@@ -49,6 +51,11 @@ class Child:
     def pid(self) -> int | None:
         """The process id while it runs."""
         return self._process.pid if self._process is not None else None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it ended saying that it cannot start (2), or fell over again and again."""
+        return self.exit_code == 2 or self.restarts >= HOPELESS_AFTER
 
     def reap(self) -> bool:
         """Takes note of an end and plans the restart. Returns whether it had ended."""

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from functools import partial
 from pathlib import Path
 
 from gatewayfilter.config import Settings
@@ -10,7 +11,7 @@ from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
 from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
-from gatewayfilter.wiring import categories, newest_engine, snapshot_folder
+from gatewayfilter.wiring import categories, category_title, newest_engine, snapshot_folder
 
 _KEY_BYTES = 32
 
@@ -34,7 +35,7 @@ def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts
         snapshot_folder(settings),
         store,
         client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",
-        title_of=categories().title,
+        title_of=partial(category_title, categories()),
         standalone=standalone,
     )
 

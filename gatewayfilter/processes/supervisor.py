@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from gatewayfilter.config import Settings
@@ -46,15 +47,24 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
     set_up_logging(settings.log.level)
     prepare_data_dir(settings)
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
-        # The fork server imports mitmproxy and the rest while this process prepares the state: both take about a second.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(entries.PRELOAD))
-        forkserver.ensure_running()
+        context = _start_fork_server()
         _prepare(bound)
         count = entries.worker_count(bound)
         proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context) for index in range(count)]
         learners = [Child("learner", entries.learner, (bound,), context)] if bound.learn.enabled else []
         return _Supervisor(bound, proxies, learners, say).supervise()
+
+
+def _start_fork_server() -> ForkServerContext:
+    """Has the fork server import mitmproxy and the rest while this process prepares the state: both take about a second."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(entries.PRELOAD))
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is this process's alone to answer
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+    return context
 
 
 def _prepare(settings: Settings) -> None:
@@ -118,7 +128,7 @@ class _Supervisor:
                 return
             changed |= child.reap()
             child.restart_if_due()
-        if not self._ready and all(child.exit_code == 2 for child in self._proxies):
+        if not self._ready and all(child.hopeless for child in self._proxies):
             raise StartupError("no proxy worker could start; the log says why")
         if changed or not self._ready:
             self._write_status()

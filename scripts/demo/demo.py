@@ -144,7 +144,7 @@ class Story:
         else:
             raise DemoError(f"nothing was learned of {url} within {LEARN_S} s")
         judged = answer["classification"]["classification"]
-        words = ", ".join(dict.fromkeys(hit["word"] for hit in judged["evidence"])) or "none"
+        words = ", ".join(list(dict.fromkeys(hit["word"] for hit in judged["evidence"]))[:8]) or "none"
         fetches = self._site.fetches["/" + url.rpartition("/")[2], "GatewayFilter"]
         self.say("crawler", f"fetched it {fetches} time{'s' if fetches != 1 else ''}, on its own, without the client's cookies")
         self.say(

@@ -14,28 +14,28 @@ from mitmproxy.certs import CertStore
 
 _SPACE = "<p>" + "The wind turned in the evening and the path along the hedge dried slowly. " * 3 + "</p>"
 
+_GARDEN = (
+    "<h1>A garden in May</h1><p>Sow beans when the soil is warm. Water tomatoes in the morning, tie them to a stake, and take "
+    "away the lowest leaves.</p>" + _SPACE
+)
+_CASINO = (
+    "<h1>Lucky Palace online casino</h1><p>Claim your 200% welcome bonus and 50 free spins. Play online slots, roulette, "
+    "blackjack and baccarat for real money. Place your bets in our sportsbook, win the jackpot and withdraw your winnings at once. No "
+    "deposit bonus for new players: register and start betting today.</p>" + _SPACE
+)
+_CASINO_ZH = (
+    "<h1>皇冠娱乐城官方网站</h1><p>在线赌场,真人百家乐、老虎机、轮盘赌、体育投注,首存送彩金,注册即送,提款秒到账。"
+    "澳门赌场真人荷官在线发牌,时时彩、六合彩高赔率投注平台。</p>"
+)
+_NEWS = (
+    '<h1>Local news</h1><p>The library opens on Sundays from next month on.</p><script src="/ads/banner.js"></script>' + _SPACE
+)
+
 PAGES = {
-    "/garden": (
-        "A garden in May",
-        "<h1>A garden in May</h1><p>Sow beans when the soil is warm. Water tomatoes in the morning, tie them to a stake, and "
-        "take away the lowest leaves.</p>" + _SPACE,
-    ),
-    "/lucky-palace": (
-        "Lucky Palace - online casino with 200% welcome bonus",
-        "<h1>Lucky Palace online casino</h1><p>Claim your 200% welcome bonus and 50 free spins. Play online slots, roulette, "
-        "blackjack and baccarat for real money. Place your bets in our sportsbook, win the jackpot and withdraw your "
-        "winnings at once. No deposit bonus for new players: register and start betting today.</p>" + _SPACE,
-    ),
-    "/zh-casino": (
-        "皇冠娱乐城 - 在线赌场 真人百家乐",
-        "<h1>皇冠娱乐城官方网站</h1><p>在线赌场,真人百家乐、老虎机、轮盘赌、体育投注,首存送彩金,注册即送,提款秒到账。"
-        "澳门赌场真人荷官在线发牌,时时彩、六合彩高赔率投注平台。</p>",
-    ),
-    "/news": (
-        "Local news",
-        '<h1>Local news</h1><p>The library opens on Sundays from next month on.</p><script src="/ads/banner.js"></script>'
-        + _SPACE,
-    ),
+    "/garden": ("A garden in May", _GARDEN),
+    "/lucky-palace": ("Lucky Palace - online casino with 200% welcome bonus", _CASINO),
+    "/zh-casino": ("皇冠娱乐城 - 在线赌场 真人百家乐", _CASINO_ZH),
+    "/news": ("Local news", _NEWS),
 }
 """Path → title and body. The harmful ones read as such pages do; nobody runs them."""
 

@@ -133,10 +133,18 @@ class GatewayProcess:
         opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
         try:
             with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=15) as response:
-                return Answer(response.status, response.headers, response.read().decode(errors="replace"))
+                return Answer(
+                    response.status,
+                    {name.lower(): value for name, value in response.headers.items()},
+                    response.read().decode(errors="replace"),
+                )
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.headers, error.read().decode(errors="replace"))
+                return Answer(
+                    error.code,
+                    {name.lower(): value for name, value in error.headers.items()},
+                    error.read().decode(errors="replace"),
+                )
 
 
 class Origin:

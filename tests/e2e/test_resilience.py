@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
 
