@@ -109,7 +109,7 @@ class CrawlWorker:
         """Longer than waits, robots.txt, page and judgement can take, so that no other crawler takes a URL in work."""
 
     async def crawl_once(self, url: str) -> CrawlOutcome:
-        """Looks at one URL now; its links are not followed. A scheme may be left away. Nothing that goes wrong is raised.
+        """Looks at one URL now; its links are not followed. A scheme may be left away. What is wrong with it is in the outcome.
 
         Raises:
             StoreError: the verdict could not be kept.
