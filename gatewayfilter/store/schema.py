@@ -95,4 +95,5 @@ PAGE_VERDICTS = Table(
     Column("category", Text, nullable=False),
     Column("judged_at", Double, nullable=False),
     Column("classification", JSON, nullable=False),
+    Index("ix_page_verdicts_judged_at", "judged_at"),
 )

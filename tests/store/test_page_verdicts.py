@@ -1,8 +1,12 @@
+from collections.abc import Callable
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.interfaces import VerdictStore
 from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.store import Store
+from gatewayfilter.store.page_verdicts import KEEP_S
 
 URL = "http://a.example/x?y=1"
 HARMFUL = Classification(
@@ -33,6 +37,15 @@ def test_the_newest_judgement_is_kept(verdicts: VerdictStore) -> None:
     assert verdicts.find(URL) == (HARMLESS, 101.0)
     verdicts.record(URL, HARMFUL, 101.0)
     assert verdicts.find(URL) == (HARMFUL, 101.0)
+
+
+def test_old_judgements_are_forgotten_now_and_then(open_store: Callable[[], Store]) -> None:
+    first = open_store()
+    first.verdicts.record(URL, HARMFUL, 100.0)
+    first.verdicts.record("http://b.example/", HARMFUL, 200.0)
+    open_store().verdicts.record("http://c.example/", HARMLESS, 150.0 + KEEP_S)
+    assert first.verdicts.find(URL) is None
+    assert first.verdicts.find("http://b.example/") == (HARMFUL, 200.0)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -91,6 +91,7 @@ def upgrade() -> None:
         sa.Column("classification", sa.JSON, nullable=False),
         sa.PrimaryKeyConstraint("digest", name="pk_page_verdicts"),
     )
+    op.create_index("ix_page_verdicts_judged_at", "page_verdicts", ["judged_at"])
 
 
 def downgrade() -> None:
