@@ -161,11 +161,10 @@ class GatewayAddon:
             self._carry_out(flow, asked, verdict, started)
             return None
         self._counters.add("unknown")
-        if self._offering is not None:
-            self._offering.offer_page(asked)
+        expected = self._offering is not None and self._offering.offer_page(asked)
         if self._settings.unknown is UnknownRule.BLOCK:
             verdict = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
-        elif self._settings.unknown is UnknownRule.HOLD and self._held < _MOST_HELD:
+        elif self._settings.unknown is UnknownRule.HOLD and expected and self._held < _MOST_HELD:
             return self._hold(flow, asked, started)
         self._carry_out(flow, asked, verdict, started)
         return None
@@ -233,10 +232,13 @@ class GatewayAddon:
         self._complain()
         if flow.response is not None:
             return
-        if self._settings.on_error is OnError.BLOCK:
-            flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
-        else:
+        if self._settings.on_error is OnError.ALLOW:
             flow.request.stream = True
+            return
+        try:
+            flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
+        except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
+            flow.kill()  # type: ignore[no-untyped-call]
 
     def _complain(self) -> None:
         self._counters.add("hook_errors")

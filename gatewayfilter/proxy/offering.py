@@ -28,10 +28,13 @@ class Offering:
         self._clock = clock
         self._offered: dict[str, float] = {}
 
-    def offer_page(self, asked: FlowRequest) -> None:
-        """Offers the URL of a page at once; anything else waits for its response to tell what it is."""
-        if asked.request.resource_type in _PAGES:
-            self._offer(asked)
+    def offer_page(self, asked: FlowRequest) -> bool:
+        """Offers the URL of a page at once; anything else waits for its response to tell what it is.
+
+        Returns:
+            Whether a verdict is to be expected: it was offered, now or in the last minute.
+        """
+        return asked.request.resource_type in _PAGES and self._offer(asked)
 
     def offer_html(self, asked: FlowRequest, content_type: str) -> None:
         """Offers a URL whose type was a guess, now that its response turns out to be a page."""
@@ -42,16 +45,18 @@ class Offering:
         ):
             self._offer(asked)
 
-    def _offer(self, asked: FlowRequest) -> None:
+    def _offer(self, asked: FlowRequest) -> bool:
         request = asked.request
         text = request.url.text
         if request.method != "GET" or asked.private or not text.startswith("http") or len(text) > _LONGEST_URL:
-            return
+            return False
         now = self._clock()
         if now - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S:
-            return
-        if self._sink.offer(Offer(text)):
-            if len(self._offered) >= _MOST_REMEMBERED:
-                del self._offered[next(iter(self._offered))]
-            self._offered.pop(text, None)
-            self._offered[text] = now
+            return True
+        if not self._sink.offer(Offer(text)):
+            return False
+        self._offered.pop(text, None)
+        if len(self._offered) >= _MOST_REMEMBERED:
+            del self._offered[next(iter(self._offered))]
+        self._offered[text] = now
+        return True

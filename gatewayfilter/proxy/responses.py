@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
@@ -84,7 +83,7 @@ def _cut(text: str) -> str:
 def _render(texts: PageTexts, reason: Reason, host: str, facts: list[tuple[str, str, bool]], command: str) -> bytes:
     return _TEMPLATE.render(
         text={"language": texts.language, "title": texts.title(reason), "why": texts.why.get(reason, ""), "how": texts.how},
-        style=Markup(_STYLE),  # noqa: S704  our own file
+        style=_STYLE,
         host=host,
         facts=facts,
         command=command,

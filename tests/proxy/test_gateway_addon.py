@@ -133,11 +133,12 @@ def test_a_url_is_offered_once_a_minute_unless_the_queue_was_full(gateway: Gatew
     assert gateway.counters["unknown"] == 4
 
 
-def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon) -> None:
-    for number in range(9000):
+def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.offering._MOST_REMEMBERED", 50)
+    for number in range(60):
         addon.requestheaders(flow_for(f"http://unknown{number}.example/"))
     assert addon._offering is not None
-    assert len(addon._offering._offered) == 8192
+    assert len(addon._offering._offered) == 50
     addon.requestheaders(flow_for("http://unknown0.example/"))  # forgotten, so offered again
     assert gateway.offers.urls.count("http://unknown0.example/") == 2
 
@@ -184,6 +185,27 @@ async def test_hold_takes_the_verdict_that_comes(gateway: Gateway) -> None:
     assert flow.response is None
     assert flow.request.stream is True
     assert [record.reason for record in gateway.records] == ["whitelist"]
+
+
+@pytest.mark.parametrize("headers", [{"sec_fetch_dest": "image"}, {"authorization": "Basic x"}])
+def test_what_nobody_will_look_at_is_not_held(headers: dict[str, str], gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": "hold"}))
+    assert addon.requestheaders(flow_for("http://unknown.example/", **headers)) is None
+
+
+def test_nothing_is_held_when_the_queue_is_full(gateway: Gateway) -> None:
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": "hold"}))
+    gateway.offers.full = True
+    assert addon.requestheaders(flow_for("http://unknown.example/")) is None
+
+
+def test_a_failure_page_that_fails_kills_the_request(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.addon.failure_response", None)
+    addon = gateway.addon(ProxySettings.model_validate({"on_error": "block"}))
+    flow = flow_for("http://raise.example/")
+    addon.requestheaders(flow)
+    assert flow.error is not None
+    assert flow.error.msg == flow.error.KILLED_MESSAGE
 
 
 async def test_the_number_of_held_requests_is_bounded(gateway: Gateway) -> None:
