@@ -79,7 +79,7 @@ def take(store: Store, step: str, value: object) -> None:
 
 
 @given(steps=st.lists(_STEPS, max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_folding_the_feed_gives_the_lists(scratch_url: str, steps: list[tuple[str, object]]) -> None:
     with closing(Store.open(scratch_url)) as store:
         overlay, seq = Overlay(), store.feed.last_seq()

@@ -109,7 +109,7 @@ _OFFERS = st.builds(Offer, url=_URLS, priority=st.sampled_from([*Priority]), not
 
 
 @given(batches=st.lists(st.lists(_OFFERS, max_size=6), max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer]]) -> None:
     """Against a model: a dictionary in order of arrival, sorted by priority and the time from which each URL is due."""
     with closing(Store.open(scratch_url)) as store:

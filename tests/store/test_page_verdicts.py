@@ -64,7 +64,7 @@ _CLASSIFICATIONS = st.builds(
 
 
 @given(classification=_CLASSIFICATIONS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_judgement_survives_the_database(verdicts: VerdictStore, classification: Classification) -> None:
     verdicts.record(URL, classification, 1.0)
     assert verdicts.find(URL) == (classification, 1.0)
