@@ -5,6 +5,8 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Self
 
 import aiohttp
@@ -59,7 +61,7 @@ class Fetcher:
         self._settings = settings
         self._politeness = politeness
         self._guard = AddressGuard(settings)
-        self._tls = _tls_context(settings)
+        self._tls = _tls_context(settings.upstream_ca)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -173,13 +175,15 @@ class Fetcher:
             raise UnreachableError(f"no answer began within {first_byte_s:g} s") from error
 
 
-def _tls_context(settings: CrawlSettings) -> ssl.SSLContext:
+@lru_cache(maxsize=4)
+def _tls_context(upstream_ca: Path | None) -> ssl.SSLContext:
+    """Returns the context; reading the system's authorities takes some 30 ms, so it is made once."""
     context = ssl.create_default_context()
-    if settings.upstream_ca is not None:
+    if upstream_ca is not None:
         try:
-            context.load_verify_locations(settings.upstream_ca)
+            context.load_verify_locations(upstream_ca)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"crawl.upstream_ca: cannot read authorities from {settings.upstream_ca}") from error
+            raise ConfigError(f"crawl.upstream_ca: cannot read authorities from {upstream_ca}") from error
     return context
 
 
