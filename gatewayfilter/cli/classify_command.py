@@ -67,6 +67,8 @@ def _of_url(invocation: Invocation, text: str) -> Classification:
 
 
 def _read_url(text: str) -> Url:
+    if text.startswith(("/", ".", "~")):
+        raise ClassifyError(f"there is no file {text}")
     try:
         return parse_loose_url(text)
     except UrlError as error:

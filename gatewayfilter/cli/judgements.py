@@ -14,8 +14,10 @@ _SHOWN_EVIDENCE = 12
 
 def show_judgement(classification: Classification) -> None:
     """Prints category, score and limit, the other scores, and the heaviest words with their places."""
-    said = classification.category or "harmless"
-    say(f"{said.upper()}: {classification.summary()}")
+    if classification.harmful:
+        say(f"{classification.category.upper()}: {classification.summary()}")
+    else:
+        say(f"HARMLESS: highest score {classification.score:.1f} (limit {classification.limit:.1f})")
     if classification.title:
         say(f"title: {classification.title}")
     if classification.charset:

@@ -131,6 +131,7 @@ def _drop_output() -> None:
 
 
 @click.group(
+    "gatewayfilter",
     cls=_Root,
     late=COMMANDS,
     examples=(

@@ -1,0 +1,159 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+type Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    file = tmp_path / "gambling-hosts.txt"
+    file.write_text("# a list\n0.0.0.0 casino.example\n0.0.0.0 poker.example\n0.0.0.0 nodot\n")
+    return file
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    file = tmp_path / "ads.txt"
+    file.write_text("[Adblock Plus 2.0]\n||ads.example^$third-party\n@@||ads.example/fine^\n##.banner\n||pop.example^$popup\n")
+    return file
+
+
+def test_a_new_user_subscribes_checks_allows_and_takes_it_back(cli: Cli, hosts: Path) -> None:
+    added = cli("source", "add", hosts)
+    assert added.code == 0, added.err
+    assert "gambling-hosts: 2 entries (hosts), 1 bad line" in added.out
+    assert "Published" in added.out
+    assert "gambling-hosts:4: '0.0.0.0 nodot'" in added.err
+
+    blocked = cli("check", "http://casino.example/", "--json")
+    assert (blocked.code, blocked.json["verdict"]["source_list"], blocked.json["verdict"]["category"]) == (
+        1,
+        "gambling-hosts",
+        "gambling",
+    )
+    cli("list", "add", "--allow", "http://casino.example/")
+    assert cli("check", "http://casino.example/").code == 0
+    assert cli("check", "http://casino.example/other").code == 1
+    cli("list", "remove", "http://casino.example/")
+    assert cli("check", "http://casino.example/").code == 1
+
+    assert cli("source", "disable", "gambling-hosts").code == 0
+    assert cli("check", "http://casino.example/").code == 0
+    cli("source", "enable", "gambling-hosts", "--no-publish")
+    assert cli("check", "http://casino.example/").code == 0
+    assert cli("publish").code == 0
+    assert cli("check", "http://casino.example/").code == 1
+    cli("source", "remove", "gambling-hosts")
+    assert cli("check", "http://casino.example/").code == 0
+
+
+def test_several_sources_at_once_and_their_status(cli: Cli, hosts: Path, rules: Path) -> None:
+    answer = cli("source", "add", hosts, rules, "--json")
+    assert [result["name"] for result in answer.json["results"]] == ["gambling-hosts", "ads"]
+    assert answer.json["published"]["size_bytes"] > 0
+    status = {item["definition"]["name"]: item for item in cli("source", "status", "--json").json}
+    assert status["ads"]["definition"]["list_format"] == "adblock"
+    assert status["ads"]["report"]["unsupported"] == {"popup": 1}
+    assert status["gambling-hosts"]["report"]["accepted"] == 2
+    table = cli("source", "status").out
+    assert "gambling-hosts" in table
+    assert "bundled" in table
+    details = cli("source", "status", "gambling-hosts").out
+    assert str(hosts) in details
+    assert "block, category gambling" in details
+
+
+def test_options_of_add(cli: Cli, hosts: Path) -> None:
+    cli(
+        "source", "add", hosts, "--name", "mine", "--category", "ads", "--action", "allow", "--interval", "6", "--format", "hosts"
+    )
+    definition = cli("source", "status", "mine", "--json").json[0]["definition"]
+    assert (definition["category"], definition["action"], definition["interval_h"]) == ("ads", "allow", 6)
+    assert cli("check", "casino.example", "--json").json["verdict"]["reason"] == "whitelist"
+
+
+def test_a_preview_keeps_nothing(cli: Cli, hosts: Path) -> None:
+    answer = cli("source", "add", hosts, "--preview")
+    assert "2 entries (hosts)" in answer.out
+    assert "Published" not in answer.out
+    cli("source", "status", "gambling-hosts").complains()
+
+
+def test_one_of_several_may_fail(cli: Cli, hosts: Path, tmp_path: Path) -> None:
+    answer = cli("source", "add", tmp_path / "not-there.txt", hosts, "--json")
+    assert (answer.code, len(answer.json["results"])) == (1, 1)
+    assert "is no file and no list of the catalogue" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["add", "easylst"], "did you mean 'easylist'?"),
+        (["add", "ftp://lists.example/x"], "is no http(s) address"),
+        (["add", "a", "b", "--name", "x"], "--name can only be given with one address"),
+        (["add", "{hosts}", "--name", "Not A Name"], "is no name for a source"),
+        (["add", "{hosts}", "--interval", "0"], "invalid value for '--interval'"),
+        (["add", "{hosts}", "--format", "odd"], "invalid value for '--format'"),
+        (["remove", "nobody"], "there is no source 'nobody'"),
+        (["remove", "starter-ads"], "comes with the program: disable it instead"),
+        (["enable", "starter-adds"], "did you mean 'starter-ads'?"),
+        (["update", "nobody"], "there is no source 'nobody'"),
+        (["status", "nobody"], "there is no source 'nobody'"),
+    ],
+)
+def test_bad_input_gets_one_sentence(arguments: list[str], sentence: str, cli: Cli, hosts: Path) -> None:
+    answer = cli("source", *(argument.format(hosts=hosts) for argument in arguments))
+    assert answer.code == 2
+    assert sentence in answer.err.splitlines()[-1]
+    assert answer.err.splitlines()[-1].startswith("gatewayfilter: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"<html><body>Not found</body></html>", b"\x00\x01\x02\x03" * 100])
+def test_what_is_no_list_is_refused(content: bytes, cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_bytes(content)
+    answer = cli("source", "add", file)
+    assert answer.code == 2
+    assert "cannot use" in answer.err
+
+
+def test_updates(cli: Cli, hosts: Path, state: Path) -> None:
+    cli("source", "add", hosts)
+    assert cli("source", "update").out == "No source is due for an update.\n"
+    assert "unchanged" in cli("source", "update", "--all").out
+    hosts.write_text("0.0.0.0 casino.example\n0.0.0.0 bingo.example\n")
+    answer = cli("source", "update", "gambling-hosts", "--json")
+    assert (answer.code, answer.json["results"][0]["status"], answer.json["published"] is not None) == (0, "updated", True)
+    assert cli("check", "bingo.example").code == 1
+    hosts.unlink()
+    failed = cli("source", "update", "--all")
+    assert failed.code == 1
+    assert "gambling-hosts: " in failed.err
+    assert cli("check", "bingo.example").code == 1
+    assert "Published" not in failed.out
+    assert state.exists()
+
+
+def test_the_catalogue(cli: Cli) -> None:
+    assert "easylist" in cli("source", "catalog").out
+    entry = cli("source", "catalog", "--json").json[0]
+    assert {"name", "title", "address", "licence", "category"} <= set(entry)
+
+
+def test_a_damaged_snapshot_is_replaced(cli: Cli, hosts: Path, state: Path) -> None:
+    cli("source", "add", hosts)
+    for file in (state / "snapshots").glob("*.gfs"):
+        file.write_bytes(file.read_bytes()[:-100])
+    assert cli("check", "casino.example").code == 1
+
+
+def test_publish_reports(cli: Cli, hosts: Path) -> None:
+    cli("source", "add", hosts, "--no-publish")
+    cli("list", "add", "a.example")
+    report = cli("publish", "--json").json
+    assert report["person_rules"] == 1
+    assert {item["source"]["name"] for item in report["sources"]} >= {"gambling-hosts"}
+    assert "1 of your own" in cli("publish").out
