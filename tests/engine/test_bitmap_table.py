@@ -1,0 +1,113 @@
+"""The bitmap hash table equals a dict, whatever the digests."""
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
+from gatewayfilter.errors import SnapshotError
+
+type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+
+entries = st.dictionaries(st.binary(min_size=16, max_size=16), st.integers(0, 2**32 - 1), max_size=200)
+# Few buckets and homes, and digests that contain one another at odd offsets.
+crowded = st.dictionaries(
+    st.builds(lambda a, b: bytes([a]) * 8 + bytes([b]) * 8, st.integers(0, 3), st.integers(0, 255)),
+    st.integers(0, 2**32 - 1),
+    max_size=400,
+)
+
+
+def rows(items: list[bytes]) -> Rows:
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, 16)
+
+
+def built(held: dict[bytes, int]) -> bytes:
+    return build_table(rows(list(held)), np.array(list(held.values()), dtype=np.uint32))
+
+
+def opened(section: bytes) -> BitmapTable:
+    return BitmapTable(section, 0, len(section))
+
+
+@given(st.one_of(entries, crowded), st.lists(st.binary(min_size=16, max_size=16), max_size=50))
+def test_equals_a_dict(held: dict[bytes, int], strangers: list[bytes]) -> None:
+    table = opened(built(held))
+    asked = list(held) + strangers
+    assert table.count == len(held)
+    assert [table.find(digest) for digest in asked] == [held.get(digest) for digest in asked]
+    assert table.find_many(rows(asked)).tolist() == [held.get(digest, -1) for digest in asked]
+
+
+def in_one_bucket(homes: list[int]) -> dict[bytes, int]:
+    """Digests of bucket 0 (first half 0) with these homes."""
+    return {bytes(8) + home.to_bytes(1) + (number + 1).to_bytes(7): number for number, home in enumerate(homes)}
+
+
+@pytest.mark.parametrize(
+    "homes",
+    [
+        pytest.param([0, 0, 0, 1], id="a walk over another's home"),
+        pytest.param([63, 63, 63], id="past the last slot that the bitmap knows"),
+        pytest.param([62, 62, 62, 63, 5], id="a walk that crosses the end of the bitmap"),
+        pytest.param([60] * 40, id="far past the end"),
+        pytest.param(list(range(60)), id="no collision at all"),
+        pytest.param([63], id="the last slot alone"),
+    ],
+)
+def test_collisions_in_one_bucket(homes: list[int]) -> None:
+    held = in_one_bucket(homes)
+    table = opened(built(held))
+    assert all(table.find(digest) == number for digest, number in held.items())
+    strangers = [bytes(8) + bytes([home]) + b"\xff" * 7 for home in range(64)]
+    assert all(table.find(digest) is None for digest in strangers)
+    assert (table.find_many(rows(strangers)) == -1).all()
+
+
+def test_a_digest_is_not_found_across_two_slots() -> None:
+    """The search in C runs over bytes; what straddles two slots is no entry."""
+    left, right = bytes(8) + b"\x05" + b"L" * 7, bytes(8) + b"\x05" + b"R" * 7
+    table = opened(built({left: 1, right: 2}))
+    joined = left + right
+    for shift in range(1, 16):
+        assert table.find(joined[shift : shift + 16]) is None
+
+
+def test_the_zero_digest_is_no_free_slot() -> None:
+    assert opened(built({b"\0" * 8 + b"\x3f" + bytes(7): 7})).find(bytes(16)) is None
+    assert opened(built({bytes(16): 9})).find(bytes(16)) == 9
+
+
+@pytest.mark.parametrize("count", [1, 59, 60, 61, 5_000])
+def test_many_random_digests(count: int) -> None:
+    random = np.random.default_rng(count)
+    digests = random.integers(0, 256, (count, 16), dtype=np.uint8)
+    values = random.integers(0, 2**32, count, dtype=np.uint32)
+    table = opened(build_table(digests, values))
+    assert (table.find_many(digests) == values).all()
+    assert (table.find_many(random.integers(0, 256, (1_000, 16), dtype=np.uint8)) == -1).all()
+
+
+def test_bytes_an_entry_stay_below_the_budget() -> None:
+    digests = np.random.default_rng(3).integers(0, 256, (200_000, 16), dtype=np.uint8)
+    assert len(build_table(digests, np.zeros(len(digests), dtype=np.uint32))) / len(digests) < 24
+
+
+def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
+    section = built({b"a" * 16: 5})
+    path = tmp_path / "table"
+    path.write_bytes(bytes(64) + section)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        table = BitmapTable(data, 64, len(section))
+        assert table.find(b"a" * 16) == 5
+        assert table.find(b"b" * 16) is None
+
+
+@pytest.mark.parametrize("cut", [0, 8, 23, 24, 50, -1])
+def test_a_section_cut_short_is_refused(cut: int) -> None:
+    with pytest.raises(SnapshotError):
+        opened(built({b"a" * 16: 5})[:cut])

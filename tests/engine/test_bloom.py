@@ -1,0 +1,91 @@
+"""The Bloom gate: no false negatives, the promised error rate, single and bulk queries alike."""
+
+import math
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
+from gatewayfilter.errors import SnapshotError
+
+digests = st.lists(st.binary(min_size=16, max_size=16), max_size=60)
+
+
+def rows(items: list[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, 16)
+
+
+def opened(section: bytes) -> BloomFilter:
+    return BloomFilter(section, 0, len(section))
+
+
+@pytest.mark.parametrize(
+    ("count", "error_rate", "bits_per_entry", "positions"),
+    [(1_000_000, 0.01, 9.6, 7), (1_000_000, 0.001, 14.4, 10), (1_000_000, 0.5, 1.44, 1)],
+)
+def test_size_follows_the_formulas(count: int, error_rate: float, bits_per_entry: float, positions: int) -> None:
+    bits, k = optimal_size(count, error_rate)
+    assert bits / count == pytest.approx(bits_per_entry, rel=0.01)
+    assert bits >= count * math.log2(1 / error_rate) / math.log(2)
+    assert bits % 8 == 0
+    assert k == positions
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 1.0, -1.0, 2.0])
+def test_a_rate_that_is_none_is_refused(error_rate: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        optimal_size(10, error_rate)
+
+
+@given(digests)
+def test_no_false_negatives(items: list[bytes]) -> None:
+    bloom = opened(build_bloom(rows(items), 0.01))
+    assert all(bloom.ask(item) is BloomAnswer.MAYBE for item in items)
+    assert bloom.ask_many(rows(items)).all()
+
+
+@given(digests, digests)
+def test_single_and_bulk_queries_agree(held: list[bytes], asked: list[bytes]) -> None:
+    bloom = opened(build_bloom(rows(held), 0.3))
+    single = [bloom.ask(item) is BloomAnswer.MAYBE for item in asked]
+    assert bloom.ask_many(rows(asked)).tolist() == single
+
+
+@pytest.mark.parametrize("error_rate", [0.1, 0.01, 0.001])
+def test_false_positives_stay_near_the_wanted_rate(error_rate: float) -> None:
+    random = np.random.default_rng(7)
+    bloom = opened(build_bloom(random.integers(0, 256, (20_000, 16), dtype=np.uint8), error_rate))
+    strangers = random.integers(0, 256, (200_000, 16), dtype=np.uint8)
+    assert 0.5 * error_rate < bloom.ask_many(strangers).mean() < 1.5 * error_rate
+
+
+def test_an_empty_filter_says_no() -> None:
+    bloom = opened(build_bloom(rows([]), 0.001))
+    assert bloom.count == 0
+    assert bloom.ask(bytes(16)) is BloomAnswer.NO
+
+
+def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
+    path = tmp_path / "bits"
+    section = build_bloom(rows([b"a" * 16]), 0.001)
+    path.write_bytes(b"before--" + section)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        bloom = BloomFilter(data, 8, len(section))
+        assert bloom.ask(b"a" * 16) is BloomAnswer.MAYBE
+        assert bloom.ask(b"b" * 16) is BloomAnswer.NO
+
+
+@pytest.mark.parametrize("cut", [0, 10, 23, 24, -1])
+def test_a_section_cut_short_is_refused(cut: int) -> None:
+    section = build_bloom(rows([b"a" * 16]), 0.001)
+    with pytest.raises(SnapshotError):
+        opened(section[:cut])
+
+
+def test_a_maybe_is_no_yes() -> None:
+    assert {answer.name for answer in BloomAnswer} == {"NO", "MAYBE"}
+    assert all(not isinstance(answer, (bool, int)) for answer in BloomAnswer)

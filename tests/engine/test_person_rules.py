@@ -1,0 +1,210 @@
+"""People's rules: how they are written, what they cover, and that none can hang the filter."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.person_rules import PersonRules, SearchedUrl, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.errors import RuleError
+from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.urls import parse_url
+
+URL, PREFIX, HOST, DOMAIN = EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN
+WILDCARD, REGEX = EntryKind.WILDCARD, EntryKind.REGEX
+
+
+def rule(pattern: str, kind: EntryKind | None = None, **facts: object) -> PersonRule:
+    found, text = (kind, pattern) if kind else classify_pattern(pattern, force=True)
+    action = ListAction(str(facts.get("action", "block")))
+    expires_at = facts.get("expires_at")
+    assert expires_at is None or isinstance(expires_at, float)
+    return PersonRule(1, action, found, text, group=str(facts.get("group", "")), expires_at=expires_at)
+
+
+def covers(pattern: str, url: str) -> bool:
+    rules, parsed = PersonRules([rule(pattern)]), parse_url(url)
+    return rules.find(parsed, rules.for_host(parsed), 0.0) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "pattern"),
+    [
+        ("example.com", DOMAIN, ".example.com"),
+        (" Example.COM. ", DOMAIN, ".example.com"),
+        (".example.com", DOMAIN, ".example.com"),
+        ("*.example.com", DOMAIN, ".example.com"),
+        ("||example.com^", DOMAIN, ".example.com"),
+        ("bücher.example", DOMAIN, ".xn--bcher-kva.example"),
+        ("|example.com", HOST, "example.com"),
+        ("192.0.2.7", HOST, "192.0.2.7"),
+        ("[2001:db8::1]", HOST, "[2001:db8::1]"),
+        ("2001:db8::1", HOST, "[2001:db8::1]"),
+        ("https://example.com/a?b", URL, "example.com/a?b"),
+        ("example.com/", URL, "example.com/"),
+        ("http://example.com", URL, "example.com/"),
+        ("example.com/%61", URL, "example.com/a"),
+        ("example.com:8443/a", URL, "example.com:8443/a"),
+        ("example.com/a/*", PREFIX, "example.com/a/*"),
+        ("https://example.com/*", PREFIX, "example.com/*"),
+        ("example.com:8443", PREFIX, "example.com:8443/*"),
+        ("*.example.com/*", WILDCARD, "*.example.com/*"),
+        ("*.example.com:8443", WILDCARD, "*.example.com:8443"),
+        ("*.cdn.*/banner*", WILDCARD, "*.cdn.*/banner*"),
+        ("example.com/*?x=1", WILDCARD, "example.com/*?x=1"),
+        ("/ads?[0-9]+/", REGEX, "ads?[0-9]+"),
+    ],
+)
+def test_what_people_write(text: str, kind: EntryKind, pattern: str) -> None:
+    assert classify_pattern(text) == (kind, pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "printable"),
+        ("a\nb", "printable"),
+        ("x" * 3_000, "may have 2048 characters"),
+        ("/ads", "does not end with a slash"),
+        ("//", "does not end with a slash"),
+        ("/(/", "regular expression"),
+        ("/(a+)+$/", "regular expression"),
+        (r"/(a)\1/", "regular expression"),
+        ("exa mple.com", "no URL, host, wildcard"),
+        ("|", "no URL, host, wildcard"),
+        ("ftp://example.com/x", "no URL, host, wildcard"),
+        ("com", "public suffix"),
+        ("co.uk", "public suffix"),
+        ("*", "nearly every URL"),
+        ("http*://*.c*", "nearly every URL"),
+        ("/.*/", "every URL"),
+        ("/^(http|ws)/", "every URL"),
+    ],
+)
+def test_what_is_no_pattern_is_one_sentence(text: str, why: str) -> None:
+    with pytest.raises(RuleError, match=why) as caught:
+        classify_pattern(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["com", "*", "/.*/"])
+def test_force_takes_what_is_too_broad(text: str) -> None:
+    classify_pattern(text, force=True)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_pattern_or_a_rule_error(text: str) -> None:
+    try:
+        kind, pattern = classify_pattern(text)
+    except RuleError:
+        return
+    compile_pattern(kind, pattern)
+    url = parse_url("https://www.example.com:8080/a/b?c")
+    rules = PersonRules([PersonRule(1, ListAction.BLOCK, kind, pattern)])
+    rules.find(url, rules.for_host(url), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered", "not_covered"),
+    [
+        ("example.com", ["http://example.com/", "wss://a.b.example.com:81/x"], ["http://example.com.evil.test/", "http://anexample.com/"]),
+        ("|example.com", ["https://example.com/x"], ["https://www.example.com/x"]),
+        ("192.0.2.7", ["http://192.0.2.7:81/"], ["http://1.192.0.2.7.test/"]),
+        ("example.com/a?b=1", ["http://example.com/a?b=1", "https://example.com/%61?b=1"], ["http://example.com/a", "http://example.com/a?b=12"]),
+        ("example.com/a/*", ["http://example.com/a", "http://example.com/a/b?c", "http://www.example.com/a/"], ["http://example.com/ab"]),
+        ("example.com:81", ["http://example.com:81/x", "http://www.example.com:81/x"], ["http://example.com/x"]),
+        ("*.example.com/*", ["http://a.example.com/", "http://example.com/x", "http://a.example.com:81/x"], ["http://anexample.com/"]),
+        ("*.example.com/x", ["http://a.example.com/X"], ["http://a.example.com/xy"]),
+        ("ads*.example.com", ["http://ads7.example.com/x", "http://ads.example.com:81/"], ["http://bads.example.com/"]),
+        ("*casino*", ["http://casino.test/", "http://x.test/a/Casino.html", "http://x.test/?q=casino"], ["http://x.test/casin"]),
+        ("https://*/secret*", ["https://x.test/secret?a"], ["http://x.test/secret"]),
+        ("http*://*.x.test/*", ["http://x.test/", "https://a.x.test/"], ["wss://x.test/"]),
+        ("*aa*aa*", ["http://x.test/aaaa"], ["http://x.test/aaa"]),
+        ("x.test/a*a", ["http://x.test/aa"], ["http://x.test/a"]),
+        ("/ads?[0-9]+/", ["http://x.test/AD7", "http://ads12.test/"], ["http://x.test/ads"]),
+        ("/^https:/", ["https://x.test/"], ["http://x.test/https:"]),
+        (r"/\.zip$/", ["http://x.test/a.zip"], ["http://x.test/a.zip?x"]),
+    ],
+)  # fmt: skip
+def test_what_a_pattern_covers(pattern: str, covered: list[str], not_covered: list[str]) -> None:
+    assert [url for url in covered if not covers(pattern, url)] == []
+    assert [url for url in not_covered if covers(pattern, url)] == []
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=8))
+def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
+    def naive(pattern: str, text: str) -> bool:
+        if not pattern:
+            return not text
+        if pattern[0] == "*":
+            return any(naive(pattern[1:], text[start:]) for start in range(len(text) + 1))
+        return bool(text) and text[0] == pattern[0] and naive(pattern[1:], text[1:])
+
+    matches = compile_pattern(WILDCARD, f"x/{pattern}")
+    assert matches is not None
+    assert matches(SearchedUrl(parse_url(f"http://x/{text}"))) == naive(pattern, text)
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r".*.*x"])
+def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
+    with pytest.raises(RuleError):
+        compile_pattern(REGEX, pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"a+b?a+c", r"[a-z]*a[a-z]*!", r"(foo|bar)+z", r"^http://x/(a|b)+!"])
+def test_expressions_that_are_taken_end_soon_on_the_worst_url(pattern: str) -> None:
+    """No stopwatch: a search without a bound would not end within the test's time limit."""
+    matches = compile_pattern(REGEX, pattern)
+    assert matches is not None
+    for text in ("a" * 60_000, "foobar" * 10_000, "ab" * 30_000):
+        matches(SearchedUrl(parse_url(f"http://x/{text}")))
+
+
+def test_wildcards_with_many_stars_end_soon() -> None:
+    matches = compile_pattern(WILDCARD, "*a" * 500 + "!")
+    assert matches is not None
+    assert not matches(SearchedUrl(parse_url("http://x/" + "a" * 60_000)))
+
+
+def find(rules: PersonRules, text: str, now: float = 0.0) -> PersonRule | None:
+    url = parse_url(text)
+    return rules.find(url, rules.for_host(url), now)
+
+
+def test_allow_beats_block_whatever_is_more_specific() -> None:
+    allow, block = rule("example.com", action="allow"), rule("example.com/bad")
+    assert find(PersonRules([block, allow]), "http://example.com/bad") == allow
+    assert find(PersonRules([block]), "http://example.com/bad") == block
+
+
+def test_expiry_is_honoured_when_deciding() -> None:
+    rules = PersonRules([rule("example.com", expires_at=100.0)])
+    assert find(rules, "http://example.com/", 99.9) is not None
+    assert find(rules, "http://example.com/", 100.0) is None
+
+
+def test_a_rule_of_a_group_is_kept_but_not_applied() -> None:
+    rules = PersonRules([rule("example.com", group="kids"), rule("*casino*", group="kids")])
+    assert (len(rules), bool(rules)) == (2, False)
+    assert find(rules, "http://example.com/casino") is None
+
+
+def test_a_rule_that_cannot_be_compiled_is_kept_but_not_applied() -> None:
+    rules = PersonRules([rule("(a+)+$", REGEX), rule("example.com")])
+    assert len(rules) == 2
+    assert find(rules, "http://x.test/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!") is None
+
+
+def test_changes_add_replace_and_remove_without_touching_the_old_rules() -> None:
+    old = PersonRules([rule("example.com"), rule("*casino*")])
+    allow = rule("example.com", action="allow")
+    new = old.changed([allow, rule("/poker/")], [rule("*casino*")])
+    assert find(new, "http://example.com/") == allow
+    assert find(new, "http://x.test/casino") is None
+    assert find(new, "http://x.test/poker") is not None
+    assert len(new) == 2
+    assert find(old, "http://example.com/") == rule("example.com")
+    assert find(old, "http://x.test/casino") is not None
+
+
+def test_verdicts_show_a_regular_expression_between_slashes() -> None:
+    assert [written_pattern(rule(text)) for text in ("/ad[sx]/", "example.com")] == ["/ad[sx]/", ".example.com"]

@@ -1,0 +1,183 @@
+"""Publishing: whatever happens, a reader finds a whole snapshot, the last good one."""
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.engine import snapshot_folder
+from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import Source
+from gatewayfilter.urls import digest_of
+
+
+def snapshot(seq: int) -> bytes:
+    builder = SnapshotBuilder(feed_seq=seq, created_at=float(seq))
+    builder.add_keys(builder.add_source(Source("list")), [f".site{seq}.example"])
+    return builder.build()
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("snapshot-*"))
+
+
+def test_an_empty_folder_has_nothing(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "none")
+    assert folder.current() is None
+    with pytest.raises(SnapshotError, match="there is no snapshot in"):
+        folder.open_newest()
+
+
+def test_publishing_moves_the_pointer_and_keeps_the_last(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots", keep=2)
+    paths = [folder.publish(snapshot(seq)) for seq in (1, 2, 3)]
+    assert folder.current() == paths[-1]
+    assert files(tmp_path / "snapshots") == [path.name for path in paths[1:]]
+    newest, refused = folder.open_newest()
+    assert (newest.info.feed_seq, refused) == (3, [])
+    assert (tmp_path / "snapshots").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_mapping_stays_usable_after_its_file_was_pruned(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path, keep=1)
+    folder.publish(snapshot(1))
+    old, _ = folder.open_newest()
+    folder.publish(snapshot(2))
+    assert len(files(tmp_path)) == 1
+    assert old.blacklist.find(digest_of(".site1.example")) is not None
+
+
+def test_a_damaged_snapshot_is_passed_over_and_named(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first, second, third = (folder.publish(snapshot(seq)) for seq in (1, 2, 3))
+    third.write_bytes(third.read_bytes()[:-100])
+    second.write_bytes(b"")
+    newest, refused = folder.open_newest()
+    assert newest.info.feed_seq == 1
+    assert [name in sentence for name, sentence in zip((third.name, second.name), refused, strict=True)] == [True, True]
+    first.unlink()
+    with pytest.raises(SnapshotError, match="no snapshot in .* can be used"):
+        folder.open_newest()
+
+
+def test_what_was_not_published_whole_is_not_current(tmp_path: Path) -> None:
+    """Killed between renaming the file and moving the pointer: the pointer's file counts."""
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    (tmp_path / "snapshot-00000002.gfs").write_bytes(snapshot(2))
+    assert folder.current() == first
+    assert folder.open_newest()[0].info.feed_seq == 1
+    assert folder.publish(snapshot(3)).name == "snapshot-00000003.gfs"
+
+
+def test_a_pointer_to_nothing_falls_back(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    folder.publish(snapshot(1))
+    folder.publish(snapshot(2)).unlink()
+    assert folder.current() is None
+    assert folder.open_newest()[0].info.feed_seq == 1
+
+
+def test_garbage_is_not_published(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    for data in (b"", b"garbage", snapshot(2)[:-1]):
+        with pytest.raises(SnapshotError):
+            folder.publish(data)
+    assert folder.current() == first
+    assert files(tmp_path) == [first.name]
+    assert not (tmp_path / ".publishing").exists()
+
+
+def test_a_full_disk_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(snapshot_folder.os, "fsync", full)
+    with pytest.raises(SnapshotError, match="No space left on device"):
+        folder.publish(snapshot(2))
+    assert folder.current() == first
+    assert not (tmp_path / ".publishing").exists()
+
+
+def test_a_folder_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SnapshotError, match=r"^cannot write a snapshot to [^\n]+$"):
+        SnapshotFolder(tmp_path / "file").publish(snapshot(1))
+    assert SnapshotFolder(tmp_path / "file").current() is None
+
+
+def in_another_process(work: Callable[[], None]) -> int:
+    """Starts the work in a forked process and returns its id."""
+    process = os.fork()
+    if process == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return process
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def publish_until(step: str, folder: Path, data: bytes) -> None:
+    """Publishes, and is killed at a step on the way."""
+    rename = Path.rename
+    path_of = SnapshotFolder._path
+    with pytest.MonkeyPatch.context() as patch:
+        match step:
+            case "write":
+                (folder / ".publishing").write_bytes(data[: len(data) // 2])
+                die()
+            case "fsync":
+                patch.setattr(snapshot_folder.os, "fsync", die)
+            case "verify":
+                patch.setattr(Snapshot, "open", die)
+            case "rename":
+                patch.setattr(Path, "rename", die)
+            case "symlink":
+                patch.setattr(Path, "symlink_to", die)
+            case "pointer":
+                patch.setattr(Path, "rename", lambda path, to: die() if path.name == ".current-next" else rename(path, to))
+            case "prune":
+                patch.setattr(SnapshotFolder, "_path", lambda self, number: die() if number == 1 else path_of(self, number))
+            case _:
+                raise AssertionError(step)
+        SnapshotFolder(folder, keep=1).publish(data)
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "verify", "rename", "symlink", "pointer", "prune"])
+def test_killed_at_any_step_a_whole_snapshot_stays(tmp_path: Path, step: str) -> None:
+    folder = SnapshotFolder(tmp_path, keep=1)
+    folder.publish(snapshot(1))
+    data = snapshot(2)
+    _, status = os.waitpid(in_another_process(lambda: publish_until(step, tmp_path, data)), 0)
+    assert os.WIFSIGNALED(status)
+    found, refused = folder.open_newest()
+    assert refused == []
+    assert found.info.feed_seq == (2 if step == "prune" else 1)
+    assert folder.publish(snapshot(3)) == folder.current()
+    assert folder.open_newest()[0].info.feed_seq == 3
+
+
+def test_two_publishers_do_not_collide(tmp_path: Path) -> None:
+    def publish_many(first: int) -> Callable[[], None]:
+        data = [snapshot(seq) for seq in range(first, first + 10)]
+        return lambda: [SnapshotFolder(tmp_path, keep=50).publish(item) for item in data].clear()
+
+    publishers = [in_another_process(publish_many(first)) for first in (100, 200)]
+    assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]
+    paths = sorted(tmp_path.glob("snapshot-*"))
+    assert sorted(Snapshot.open(path).info.feed_seq for path in paths) == [*range(100, 110), *range(200, 210)]
+    assert SnapshotFolder(tmp_path).current() == paths[-1]
