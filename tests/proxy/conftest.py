@@ -10,11 +10,11 @@ import aiohttp
 import pytest
 import trustme
 from aiohttp import web
-from proxy_fakes import Gateway, Origin
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.master import LeanMaster
+from tests.proxy.proxy_fakes import Gateway, Origin
 
 type StartGateway = Callable[..., AbstractAsyncContextManager[Gateway]]
 

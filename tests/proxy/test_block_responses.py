@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 from mitmproxy import http
-from proxy_fakes import BLOCK
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.page_texts import CHINESE, ENGLISH, choose_texts
 from gatewayfilter.proxy.responses import bad_request_response, block_response, failure_response
 from gatewayfilter.urls import parse_url
+from tests.proxy.proxy_fakes import BLOCK
 
 NASTY = '"><script>alert(1)</script>&<img src=x onerror=alert(1)>'
 

@@ -6,11 +6,11 @@ import pytest
 from mitmproxy import ctx, http
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 from mitmproxy.test import taddons, tflow, tutils
-from proxy_fakes import ALLOW, FakeDecide, Gateway
 
 from gatewayfilter.config import ProxySettings
 from gatewayfilter.model import Request, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
+from tests.proxy.proxy_fakes import ALLOW, FakeDecide, Gateway
 
 
 def flow_for(url: str, *, method: str = "GET", **headers: str) -> http.HTTPFlow:

@@ -10,7 +10,8 @@ import h2.config
 import h2.connection
 import h2.events
 import pytest
-from proxy_fakes import Gateway, Origin
+
+from tests.proxy.proxy_fakes import Gateway, Origin
 
 
 class Http2Client:

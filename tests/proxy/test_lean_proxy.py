@@ -8,9 +8,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from proxy_fakes import Gateway, Origin
 
 from gatewayfilter.model import Action, Reason, Verdict
+from tests.proxy.proxy_fakes import Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

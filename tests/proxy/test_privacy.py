@@ -1,10 +1,10 @@
 import pytest
-from proxy_fakes import BLOCK
 
 from gatewayfilter.config import LogPrivacy
 from gatewayfilter.model import Action, LogRecord, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.urls import parse_url
+from tests.proxy.proxy_fakes import BLOCK
 
 ASKED = Request(parse_url("http://a.example/p?q=secret"), None, ResourceType.SCRIPT, "POST", "192.0.2.7")
 LEARNED = Verdict(Action.BLOCK, Reason.LEARNED, rule="a.example/p?q=secret")

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from proxy_fakes import Origin
+
+from tests.proxy.proxy_fakes import Origin
 
 SCRIPT = """
 import sys
-sys.path.insert(0, {tests!r})
-from proxy_fakes import Gateway
+sys.path.insert(0, {root!r})
+from tests.proxy.proxy_fakes import Gateway
 from gatewayfilter.config import ProxySettings
 addons = [Gateway().addon(ProxySettings())]
 """
@@ -24,7 +25,7 @@ addons = [Gateway().addon(ProxySettings())]
 @pytest.fixture
 def stock(state: Path, tmp_path: Path, client_tls: ssl.SSLContext) -> Iterator[int]:
     script = tmp_path / "addon.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
+    script.write_text(SCRIPT.format(root=str(Path(__file__).parents[2])))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])

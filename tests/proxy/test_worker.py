@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proxy_fakes import Gateway
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.proxy.parts import WorkerParts
 from gatewayfilter.proxy.worker import run_worker
+from tests.proxy.proxy_fakes import Gateway
 
 
 def build(settings: Settings) -> WorkerParts:
