@@ -52,7 +52,7 @@ def all_ordinary(hosts: list[str]) -> bool:
     return (
         names.isdisjoint(hosts)
         and max(map(len, hosts), default=0) <= MAX_HOST_LENGTH
-        and not any(host.partition(".")[2] in wildcards for host in hosts)
+        and wildcards.isdisjoint([host.partition(".")[2] for host in hosts])
     )
 
 

@@ -1,5 +1,6 @@
 """Compiles sources, people's rules and learned entries into a snapshot, and puts it into use."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from tempfile import TemporaryDirectory
 from gatewayfilter.engine.snapshot import Snapshot
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
 from gatewayfilter.interfaces import ChangeFeed, ListStore
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.sources.bundled import bundled_folder
@@ -20,6 +21,8 @@ from gatewayfilter.sources.sniff import HEAD_SIZE, sniff
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.sources.subscriptions import Progress, Subscriptions
 from gatewayfilter.sources.unpack import unpack
+
+_log = logging.getLogger(__name__)
 
 _LARGEST_LIST = 4_000_000_000
 """Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
@@ -130,15 +133,36 @@ def publish(
     """
     started = time.monotonic()
     feed_seq = feed.last_seq()
+    last_seq = _seq_in_use(folder)
     now = clock()
     rules = [rule for rule in lists.rules() if rule.expires_at is None or rule.expires_at > now]
     learned = [entry for entry in lists.learned() if entry.expires_at > now]
     files = subscriptions.files()
     data, reports = build_snapshot(files, rules, learned, feed_seq=feed_seq, progress=progress)
     path = folder.publish(data)
+    _compact(lists, min(last_seq, feed_seq))
     if progress:
         progress("published", len(files) + 1, len(files) + 1)
     return PublishReport(path, len(data), feed_seq, len(rules), len(learned), reports, time.monotonic() - started)
+
+
+def _seq_in_use(folder: SnapshotFolder) -> int:
+    try:
+        snapshot, _ = folder.open_newest(verify=False)
+    except SnapshotError:
+        return 0
+    try:
+        return snapshot.info.feed_seq
+    finally:
+        snapshot.close()
+
+
+def _compact(lists: ListStore, up_to: int) -> None:
+    """Forgets the steps that the snapshot before this one holds: whoever must fall back to it misses nothing."""
+    try:
+        lists.compact_feed(up_to)
+    except StoreError as error:
+        _log.warning("the change feed was not compacted: %s", error)
 
 
 def load_lists(files: Sequence[Path], *, categories: Categories | None = None) -> Snapshot:

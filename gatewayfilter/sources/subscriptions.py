@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 type Progress = Callable[[str, int, int], None]
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}", re.ASCII)
+_CATEGORY = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 _PARTS = frozenset({"domains", "urls"})
 _FIRST_RETRY_S = 300.0
 _JITTER = 0.1
@@ -242,6 +243,8 @@ class Subscriptions:
         if name.startswith(PREFIX):
             raise SourceError(f"names that begin with {PREFIX!r} belong to the lists that come with the program")
         category = category or self.categories.guess(address)
+        if not _CATEGORY.fullmatch(category):
+            raise SourceError(f"{category!r} is no name for a category: up to 40 lower-case letters, digits, - and _")
         return Definition(name, address, list_format, category, ListAction.BLOCK, interval_h, added_at=self._clock())
 
     def _first_copy(self, definition: Definition, work: Path) -> tuple[Definition, SourceState, ParseReport]:

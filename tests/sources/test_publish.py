@@ -1,0 +1,168 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter.config import SourceSettings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.errors import ListError
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source, Verdict
+from gatewayfilter.sources import Categories, ListFormat, SourceFile, Subscriptions, build_snapshot, load_lists, publish
+from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_url
+from tests.sources.list_server import BUNDLED, Clock
+
+
+def decide(snapshot: Snapshot, url: str) -> Verdict:
+    return FilterEngine(snapshot, clock=Clock()).decide(Request(parse_url(url)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(f"sqlite:///{tmp_path}/store.sqlite3")
+    yield opened
+    opened.close()
+
+
+def learned(url: str, expires_at: float) -> LearnedEntry:
+    return LearnedEntry(url, ListAction.BLOCK, "gambling", f"http://{url}", "score 42.0", 0.0, expires_at)
+
+
+def test_everything_that_is_enabled_is_published(
+    subscriptions: Subscriptions, store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    (tmp_path / "mine.txt").write_text("listed.example.com\n")
+    subscriptions.add(str(tmp_path / "mine.txt"), category="games")
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".expired.example.com", expires_at=clock.now - 1)
+    store.lists.put_learned([learned("a.example/new", clock.now + 10), learned("a.example/old", clock.now - 10)])
+    seen: list[tuple[str, int, int]] = []
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    report = publish(folder, subscriptions, store.lists, store.feed, progress=lambda *step: seen.append(step), clock=clock)
+    assert report.path == folder.current()
+    assert (report.person_rules, report.learned, report.feed_seq) == (1, 1, store.feed.last_seq())
+    assert [item.source.name for item in report.sources] == ["starter-ads", "starter-test", "starter-trackers", "mine"]
+    assert seen[-1] == ("published", 5, 5)
+
+    snapshot, _ = folder.open_newest()
+    cases: dict[str, tuple[Reason, str]] = {
+        "http://sub.listed.example.com/": (Reason.BLACKLIST, "mine"),
+        "http://blocked.gatewayfilter.test/": (Reason.ADBLOCK, "starter-test"),
+        "http://person.example.com/": (Reason.PERSON_BLOCK, ""),
+        "http://a.example/new": (Reason.LEARNED, "learned:gambling"),
+        "http://a.example/old": (Reason.UNKNOWN, ""),
+        "http://expired.example.com/": (Reason.UNKNOWN, ""),
+    }
+    for url, (reason, source) in cases.items():
+        verdict = decide(snapshot, url)
+        assert verdict.reason is reason
+        if source:
+            assert verdict.source_list == source
+
+
+def test_what_changes_while_we_read_is_not_lost(subscriptions: Subscriptions, store: Store, tmp_path: Path) -> None:
+    class Racing:
+        """A list store into which somebody writes after the feed was read."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store.lists, name)
+
+        def rules(self) -> Any:
+            found = store.lists.rules()
+            store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".late.example.com")
+            return found
+
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    report = publish(folder, subscriptions, Racing(), store.feed)
+    engine = FilterEngine(folder.open_newest()[0])
+    engine.apply(store.feed.read(report.feed_seq))
+    assert engine.decide(Request(parse_url("http://late.example.com/"))).reason is Reason.PERSON_BLOCK
+
+
+def test_the_feed_keeps_what_the_snapshot_before_lacks(subscriptions: Subscriptions, store: Store, tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    for number in range(3):
+        store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, f".host{number}.example.com")
+        publish(folder, subscriptions, store.lists, store.feed)
+    assert [change.seq for change in store.feed.read(0)] == [3]
+
+
+def test_an_unreadable_source_is_left_out_and_reported(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text("a.example.com\n")
+    files = [
+        SourceFile(Source("gone"), tmp_path / "gone", ListFormat.DOMAINS),
+        SourceFile(Source("good"), tmp_path / "good", ListFormat.DOMAINS),
+    ]
+    data, reports = build_snapshot(files)
+    assert "No such file" in reports[0].error
+    assert reports[0].report is None
+    assert decide(Snapshot.from_bytes(data), "http://a.example.com/").source_list == "good"
+
+
+def test_list_files_alone_need_no_state(tmp_path: Path) -> None:
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "domains").write_text("bank.example.com\n")
+    (tmp_path / "ads.txt").write_text("! x\n||ads.example.com^\n")
+    (tmp_path / "hosts.txt").write_text("0.0.0.0 tracker.example.com\n")
+    snapshot = load_lists([tmp_path / "bank" / "domains", tmp_path / "ads.txt", tmp_path / "hosts.txt"])
+    assert decide(snapshot, "http://bank.example.com/").reason is Reason.WHITELIST
+    assert decide(snapshot, "http://ads.example.com/").source_list == "ads.txt"
+    assert decide(snapshot, "http://tracker.example.com/").rule == "tracker.example.com"
+    assert decide(snapshot, "http://x.tracker.example.com/").reason is Reason.UNKNOWN
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), (b"<html>", "web page"), (b"", "empty")])
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:
+    if content is not None:
+        (tmp_path / "list").write_bytes(content)
+    with pytest.raises(ListError, match=why):
+        load_lists([tmp_path / "list"])
+
+
+@pytest.mark.parametrize(
+    ("address", "category"),
+    [
+        ("lists/gambling/domains", "gambling"),
+        ("https://lists.example/drogue.tar.gz", "drugs"),
+        ("easyprivacy.txt", "trackers"),
+        ("annoyances-cookies.txt", "annoyances"),
+        ("press/urls", "press"),
+        ("bank-phishing.txt", "phishing"),
+        ("unheard-of.txt", "other"),
+    ],
+)
+def test_categories_are_guessed_from_names(address: str, category: str) -> None:
+    assert Categories.load(BUNDLED / "categories.toml").guess(address) == category
+
+
+def test_the_registry_is_complete_and_a_bad_one_refused(tmp_path: Path) -> None:
+    categories = Categories.load(BUNDLED / "categories.toml")
+    assert {category.category_id for category in categories} >= {"adult", "gambling", "bank", "press", "doh", "other"}
+    for category in categories:
+        assert category.title
+        assert category.description
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in category.title_zh)
+    assert categories.get("homework").title == "homework"
+    (tmp_path / "bad.toml").write_text("[a]\ntitle = 1\n")
+    for name in ("bad.toml", "missing.toml"):
+        with pytest.raises(ListError):
+            Categories.load(tmp_path / name)
+
+
+def test_real_lists_are_read_sanely(real_data: Path, tmp_path: Path) -> None:
+
+    subscriptions = Subscriptions(tmp_path / "sources", SourceSettings(), BUNDLED)
+    files = [real_data / "lists" / "hosts.txt", real_data / "lists" / "easylist.txt", *(real_data / "categories").iterdir()]
+    for file in files:
+        report = subscriptions.add(str(file)).report
+        assert report is not None
+        assert report.accepted > 3_000
+        assert report.rejected <= report.accepted / 1_000
+        assert subscriptions.get(subscriptions.names()[-1]).definition.category in subscriptions.categories
+    assert {item.definition.name for item in subscriptions.all() if item.definition.action is ListAction.ALLOW} == {
+        "bank",
+        "press",
+    }

@@ -1,0 +1,58 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.errors import ListError
+from gatewayfilter.sources import ListFormat, sniff
+
+
+@pytest.mark.parametrize(
+    ("text", "list_format"),
+    [
+        ("[Adblock Plus 2.0]\n! x\n-ad-\n", ListFormat.ADBLOCK),
+        ("! Title: x\n||a.example^\n", ListFormat.ADBLOCK),
+        ("||a.example^$third-party\n@@||b.example^\n", ListFormat.ADBLOCK),
+        ("! only this\n-ad-banner-\n", ListFormat.ADBLOCK),
+        ("! x\nexample.com##.ad\n", ListFormat.ADBLOCK),
+        ("# c\n127.0.0.1 localhost\n0.0.0.0 a.example\n", ListFormat.HOSTS),
+        ("::1 localhost\n:: a.example\n", ListFormat.HOSTS),
+        ("# c\na.example\nb.example # why\n*.c.example\n", ListFormat.DOMAINS),
+        ("1.0.0.1\na.example\n例子.example\n", ListFormat.DOMAINS),
+        ("address=/a.example/0.0.0.0\nserver=/b.example/\n", ListFormat.DNSMASQ),
+        ("http://a.example/x\nhttps://b.example/$y=1\n", ListFormat.URLS),
+        ("a.example/x\nb.example/y/\n", ListFormat.UT1),
+        ("a.example\nb.example\nc.example\nd.example/y/\n", ListFormat.UT1),
+        ("d41d8cd98f00b204e9800998ecf8427e\n", ListFormat.DIGESTS),
+        ("\ufeffa.example\r\nb.example\r\n", ListFormat.DOMAINS),
+    ],
+)
+def test_formats_are_recognised(text: str, list_format: ListFormat) -> None:
+    assert sniff(text.encode()) is list_format
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (b"", "empty"),
+        (b"\xef\xbb\xbf \r\n\n", "empty"),
+        (b"# nothing\n", "no entry"),
+        (b"\n  <!DOCTYPE html><html><body>404</body>", "web page"),
+        (b"<HTML>\n0.0.0.0 a.example", "web page"),
+        (b"<Error><Code>AccessDenied</Code></Error>", "web page"),
+        (b'{"error": "no"}', "JSON"),
+        (bytes(range(256)) * 20, "binary"),
+        (b"a.example\n".decode().encode("utf-16"), "UTF-16"),
+        (b"once upon a time\nthere was a list\n", "no known list format"),
+    ],
+)
+def test_what_is_no_list_is_refused(head: bytes, why: str) -> None:
+    with pytest.raises(ListError, match=why):
+        sniff(head)
+
+
+@given(st.binary(max_size=500))
+def test_any_bytes_are_a_format_or_a_list_error(head: bytes) -> None:
+    with suppress(ListError):
+        assert sniff(head) in ListFormat
