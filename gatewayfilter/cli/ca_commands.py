@@ -65,7 +65,11 @@ def show(invocation: Invocation) -> None:
     help="pem for most, der for Windows and Android, p12 for Java.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", help="Where to; standard output."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Where to (default: standard output).",
 )
 @click.pass_obj
 def export(invocation: Invocation, *, form: CaFormat, output: Path | None) -> None:

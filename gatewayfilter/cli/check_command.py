@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     default="document",
     metavar="TYPE",
     callback=type_option,
-    help="document, script, image …; document.",
+    show_default=True,
+    help="What it is for: document, script, image …",
 )
-@click.option("--method", default="GET", metavar="METHOD", help="HTTP method; GET.")
+@click.option("--method", default="GET", metavar="METHOD", show_default=True, help="HTTP method.")
 @click.option("--client", default="", metavar="IP", help="The client's address.")
 @click.option("--at", metavar="TIME", callback=moment_option, help="As if it were then: what has expired by then does not count.")
 @click.pass_obj

@@ -45,10 +45,10 @@ def list_group() -> None:
     prints_data=True,
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--allow/--block", default=False, help="What the entry means; block.")
+@click.option("--allow/--block", default=False, help="What the entry means (default: block).")
 @click.option("--exact", is_flag=True, help="A host without its subdomains.")
 @click.option("--comment", default="", metavar="TEXT", help="Why, for those who come later.")
-@click.option("--expires", metavar="TIME", callback=expiry_option, help="7d, 12h or 2030-01-31: gone after that.")
+@click.option("--expires", metavar="TIME", callback=expiry_option, help="When it ends: 7d, 12h or 2030-01-31 (default: never).")
 @click.option(
     "--group", default="", metavar="NAME", help="Keep it for this group of clients; this version does not apply it yet."
 )

@@ -30,7 +30,7 @@ _SHOWN_REJECTS = 5
     prints_data=True,
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--allow/--block", default=False, help="What lines mean that do not say so themselves; block.")
+@click.option("--allow/--block", default=False, help="What lines mean that do not say so themselves (default: block).")
 @click.option("--comment", default="", metavar="TEXT", help="For entries that bring no comment.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="For entries that bring no expiry.")
 @click.option("--group", default="", metavar="NAME", help="For entries that bring no group.")

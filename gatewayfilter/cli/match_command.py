@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, allow_dash=True),
     default="-",
     metavar="FILE",
-    help="JSON lines; standard input when not given.",
+    help="JSON lines (default: standard input).",
 )
 @click.option(
     "--list",

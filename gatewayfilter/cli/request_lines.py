@@ -74,9 +74,9 @@ class RequestLines:
         self.counts[verdict.action, verdict.reason] += 1
         added = _fragment(verdict.action, verdict.reason, verdict.rule, verdict.source_list, verdict.category)
         if _RESULT_FIELDS.isdisjoint(record):
-            return f"{text[:-1]},{added}"
+            return f"{text[:-1]}, {added}"
         kept = {name: value for name, value in record.items() if name not in _RESULT_FIELDS}
-        return f"{json.dumps(kept)[:-1]},{added}"
+        return f"{json.dumps(kept)[:-1]}, {added}"
 
     def _without_verdict(self, record: dict[str, Any], why: str, sentence: str = "") -> str:
         self.counts["error", why] += 1

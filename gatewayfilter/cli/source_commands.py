@@ -67,15 +67,15 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
     prints_data=True,
 )
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS|NAME...")
-@click.option("--name", default="", metavar="NAME", help="What to call it; found out from the address.")
-@click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written; found out from its content.")
-@click.option("--category", default="", metavar="NAME", help="What its entries are; guessed from the address.")
-@click.option("--action", type=click.Choice(["block", "allow"]), help="What its entries mean; as the category says.")
+@click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
+@click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
+@click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
+@click.option("--action", type=click.Choice(["block", "allow"]), help="What its entries mean (default: as the category says).")
 @click.option(
     "--interval",
     type=click.FloatRange(0, 24 * 365, min_open=True),
     metavar="HOURS",
-    help="How often to ask for news; as the list or sources.interval_h says.",
+    help="How often to ask for news (default: sources.interval_h).",
 )
 @click.option("--preview", is_flag=True, help="Only show what it holds; nothing is kept.")
 @_no_publish

@@ -206,7 +206,7 @@ def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
     metavar="X",
     help="What weights of e2guardian lists are multiplied by.",
 )
-@click.option("--charset", default="", metavar="NAME", help="gb2312, big5 …; found out when not given.")
+@click.option("--charset", default="", metavar="NAME", help="gb2312, big5 … (default: found out).")
 @click.pass_obj
 def import_words(invocation: Invocation, *, file: str, category: str, weight: float, scale: float, charset: str) -> None:
     """Import words from FILE (- for standard input): one a line, e2guardian's phrase lists, or what `words export` writes.

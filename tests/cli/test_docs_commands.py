@@ -38,7 +38,7 @@ def option_row(option: click.Option) -> str:
     names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
     value = "" if option.is_flag else f" `{option.make_metavar(click.Context(main))}`"
     default = f" ({option.default})" if option.show_default else ""
-    return f"| {names}{value} | {option.help}{default} |".replace("|alt|", "\\|")
+    return f"| {names}{value} | {option.help}{default} |"
 
 
 def options_of(command: click.Command) -> list[click.Option]:
