@@ -19,6 +19,8 @@ from gatewayfilter.errors import ConfigError
 
 ENV_PREFIX = "GATEWAYFILTER_"
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
+_NO_SETTINGS = (_FILE_VARIABLE, "GATEWAYFILTER_PYTHON", "GATEWAYFILTER_TEST_")
+"""Variables that speak to the program itself, to scripts/find-python and to the tests."""
 
 
 def split_address(value: str) -> tuple[str, int]:
@@ -358,7 +360,7 @@ def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[tuple[str, obje
 
 def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, object]]]:
     for name, text in environ.items():
-        if not name.startswith(ENV_PREFIX) or name in {_FILE_VARIABLE, "GATEWAYFILTER_PYTHON"}:
+        if not name.startswith(ENV_PREFIX) or name.startswith(_NO_SETTINGS):
             continue
         key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
         _check_known(key, known, f"the environment ({name})")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import trustme
-from e2e_gateway import GatewayProcess, Origin
+
+from tests.e2e.e2e_gateway import GatewayProcess, Origin
 
 FILLER = "<p>" + "The path along the hedge dried slowly after the rain. " * 5 + "</p>"
 CASINO = (

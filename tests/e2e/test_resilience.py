@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from e2e_gateway import COMMAND, GatewayProcess, Origin, until
+from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
 
 def learn(gateway: GatewayProcess, url: str) -> None:

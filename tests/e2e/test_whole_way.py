@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from e2e_gateway import Answer, GatewayProcess, Origin, until
+
+from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
 
 VERDICT_S = 3.0
 
@@ -84,7 +85,12 @@ def test_a_list_takes_effect_while_serving(gateway: GatewayProcess, http_site: O
     assert "advertisement" in gateway.get(script, headers).text
     added = gateway.cli("source", "add", str(rules), "--category", "ads")
     assert added.returncode == 0, added.stderr
-    blocked = until("stub", lambda: (answer := gateway.get(script, headers)).reason and answer, 5.0)
+
+    def stub() -> Answer | None:
+        answer = gateway.get(script, headers)
+        return answer if answer.reason else None
+
+    blocked = until("stub", stub, 5.0)
     assert (blocked.status, blocked.text, blocked.reason) == (200, "", "adblock")
     removed = gateway.cli("source", "remove", "own-ads")
     assert removed.returncode == 0, removed.stderr
