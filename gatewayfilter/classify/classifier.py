@@ -1,0 +1,66 @@
+"""The classifier: a page's bytes in, category, score and evidence out. Implements `interfaces.Classify`."""
+
+from collections.abc import Iterator
+
+from gatewayfilter.classify.charset import decode
+from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.classify.scanner import Hit, Scanner
+from gatewayfilter.classify.score import judge
+from gatewayfilter.classify.text import PageText, page_text, plain_text
+from gatewayfilter.classify.views import squashed_view
+from gatewayfilter.interfaces import Page
+from gatewayfilter.model import Classification
+
+MAX_BODY = 2_000_000
+"""Bytes of a body that are read."""
+_HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+_TEXT_TYPES = frozenset({"application/json", "application/ld+json"})
+
+
+class PageClassifier:
+    """Judges pages by the words of a lexicon. Immutable; safe to share between threads."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self._scanner = Scanner(lexicon)
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The words in use."""
+        return self._lexicon
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a fetched page by its bytes, headers and final URL.
+
+        A body that is neither HTML nor text is judged by its URL alone. Never raises; linear in the body, of which
+        `MAX_BODY` bytes are read.
+        """
+        kind = page.content_type
+        if kind in _HTML_TYPES:
+            decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
+            return self._classify(page_text(decoded.text, page.final_url), decoded.charset)
+        if kind.startswith("text/") or kind in _TEXT_TYPES:
+            decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
+            return self._classify(plain_text(decoded.text, page.final_url), decoded.charset)
+        return self._classify(plain_text("", page.final_url), "")
+
+    def classify_text(self, text: str) -> Classification:
+        """Judges plain text, all of it as main text. Never raises."""
+        return self._classify(plain_text(text), "")
+
+    def _classify(self, page: PageText, charset: str) -> Classification:
+        found = judge(self._lexicon, self._hits(page))
+        return Classification(
+            found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
+        )
+
+    def _hits(self, page: PageText) -> Iterator[tuple[str, bool, Hit]]:
+        for zone, normal in page.zones.items():
+            in_normal = self._scanner.scan(normal)
+            for hit in in_normal.values():
+                yield zone, True, hit
+            squashed = squashed_view(normal)
+            if squashed != normal:
+                for meaning, hit in self._scanner.scan(squashed).items():
+                    if meaning not in in_normal:
+                        yield zone, False, hit

@@ -1,0 +1,235 @@
+"""What a reader sees of an HTML page, in one linear pass over the markup.
+
+Source: [cloud-crawler §parser] for finding the main text by text density, Gaussian smoothing and the maximum-sum
+subsequence; here over block elements instead of raw lines, so that a minified page reads like any other.
+Deviation: markup is cut by one possessive regular expression that follows the WHATWG tokenizer's attribute states,
+not by a DOM. lexbor is quadratic in the attributes of a tag and its main-text heuristics in the depth of nesting: a
+page of 2 MB held the process for minutes (docs/classification.md). This pass cannot backtrack and keeps no tree.
+"""
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+
+MAX_HTML = 2_000_000
+"""Characters of a page that are read."""
+MAX_TAGS = 100_000
+"""Tags that are read; a large real page has 10,000."""
+
+_WS = r"\t\n\f\r "
+_ATTRIBUTES = (
+    rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
+    rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
+)
+# (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
+_TOKEN = re.compile(
+    rf"<(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
+    rf"|(?i:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?i:\1)))*+"
+    rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
+    rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
+)
+_ATTRIBUTE = re.compile(rf"([^{_WS}/>=]++)[{_WS}]*+=[{_WS}]*+(\"[^\"]*+|'[^']*+|[^{_WS}>]++)")
+_HIDDEN = re.compile(
+    r"(?<![\w-])hidden(?![\w-])(?<!: hidden)(?<!:hidden)|display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden"
+    r"|font-size\s{0,9}:\s{0,9}0(?![.\d])"
+)
+_ARIA_HIDDEN = re.compile(r"aria-hidden|type\s{0,9}=\s{0,9}[\"']?hidden")
+_LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
+
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike "
+    "strong sub sup time tt u var wbr blink".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_ENDS_PARAGRAPH = frozenset("p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre".split())
+_TITLES = frozenset({"og:title", "twitter:title"})
+_DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
+_KEYWORDS = frozenset({"keywords", "news_keywords"})
+
+_SMOOTHING = (0.1, 0.2, 0.4, 0.2, 0.1)
+_THRESHOLD = 25.0
+"""Text density that speaks neither for nor against main text: half a line of prose outside links."""
+_LINK_HEAVY = 0.5
+_CJK = re.compile(r"[\u3400-\u9fff\uac00-\ud7a3\u3040-\u30ff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The text of one block element, whitespace folded, and how many of its characters stand in links."""
+
+    text: str
+    link_chars: int
+
+
+@dataclass(slots=True)
+class HtmlText:
+    """The texts of a page by where they stand; `hidden` is what the markup declares invisible."""
+
+    title: str = ""
+    descriptions: list[str] = field(default_factory=list)
+    keywords: list[str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+
+    def split_main(self) -> tuple[list[str], list[str]]:
+        """Returns the texts of the main blocks and of the rest, in order.
+
+        A page without an article (captions, a landing page) has all its blocks that are not mostly links as main text.
+        """
+        start, end = _densest_run([_density(block) for block in self.blocks])
+        if start == end:
+            main = [block.link_chars <= len(block.text) * _LINK_HEAVY for block in self.blocks]
+        else:
+            main = [start <= index < end for index in range(len(self.blocks))]
+        return (
+            [block.text for block, chosen in zip(self.blocks, main, strict=True) if chosen],
+            [block.text for block, chosen in zip(self.blocks, main, strict=True) if not chosen],
+        )
+
+
+def read_html(html: str) -> HtmlText:
+    """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`."""
+    html = html[:MAX_HTML]
+    if html.count("<") > MAX_TAGS:
+        html = "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
+    reader = _Reader()
+    end_of_head = html.find("<")
+    reader.text(html if end_of_head < 0 else html[:end_of_head])
+    for _, name, attributes, text in _TOKEN.findall(html):
+        if name:
+            reader.tag(name.lower(), attributes)
+        if text:
+            reader.text(text)
+    return reader.finish()
+
+
+class _Reader:
+    """Follows the tags: where blocks end, what is link, title or hidden."""
+
+    def __init__(self) -> None:
+        self._page = HtmlText()
+        self._pieces: list[str] = []
+        self._link_chars = 0
+        self._in_link = False
+        self._in_title = False
+        self._hidden_by = ""
+        self._hidden_depth = 0
+
+    def text(self, text: str) -> None:
+        """Takes the text between two tags."""
+        self._pieces.append(text)
+        if self._in_link:
+            self._link_chars += len(text)
+
+    def tag(self, name: str, attributes: str) -> None:
+        """Takes an opening tag, or a closing one with its slash."""
+        bare = name.lstrip("/")
+        if bare not in _INLINE:
+            self._end_block()
+        closing = name != bare
+        if self._hidden_by:
+            self._follow_hidden(bare, closing=closing)
+        elif attributes and not closing and bare not in _VOID:
+            self._begin_hidden(bare, attributes)
+        if bare == "a":
+            self._in_link = not closing
+        elif bare == "title":
+            self._in_title = not closing
+        elif bare == "template" and not closing and not self._hidden_by:
+            self._hide(bare)
+        elif bare == "meta":
+            self._meta(attributes)
+        elif bare in {"img", "area", "input"} and ("alt" in attributes or "value" in attributes):
+            self._label(attributes)
+
+    def finish(self) -> HtmlText:
+        """Ends the last block and returns the page."""
+        self._hidden_by = "" if not self._page.blocks else self._hidden_by
+        self._end_block()
+        return self._page
+
+    def _end_block(self) -> None:
+        if not self._pieces:
+            return
+        text = _clean("".join(self._pieces))
+        if text:
+            if self._in_title and not self._page.title:
+                self._page.title = text
+            elif self._hidden_by:
+                self._page.hidden.append(text)
+            else:
+                self._page.blocks.append(Block(text, min(self._link_chars, len(text))))
+        self._pieces.clear()
+        self._link_chars = 0
+
+    def _begin_hidden(self, name: str, attributes: str) -> None:
+        lower = attributes.lower()
+        if (
+            ("none" in lower or "hidden" in lower or "font-size" in lower)
+            and _HIDDEN.search(_ARIA_HIDDEN.sub("", lower))
+            and name not in {"html", "body"}
+        ):
+            self._hide(name)
+
+    def _hide(self, name: str) -> None:
+        self._end_block()
+        self._hidden_by, self._hidden_depth = name, 1
+
+    def _follow_hidden(self, name: str, *, closing: bool) -> None:
+        if name == self._hidden_by:
+            self._hidden_depth += -1 if closing else 1
+        ended = self._hidden_depth <= 0 or (self._hidden_by == "p" and name in _ENDS_PARAGRAPH)
+        if ended or (closing and name in {"body", "html"}):
+            self._end_block()
+            self._hidden_by = ""
+
+    def _meta(self, attributes: str) -> None:
+        values = _attributes(attributes)
+        name = (values.get("name") or values.get("property") or "").lower()
+        content = _clean(values.get("content", ""))
+        if not content:
+            return
+        if name in _DESCRIPTIONS:
+            self._page.descriptions.append(content)
+        elif name in _KEYWORDS:
+            self._page.keywords.append(content)
+        elif name in _TITLES and not self._page.title:
+            self._page.descriptions.append(content)
+
+    def _label(self, attributes: str) -> None:
+        values = _attributes(attributes)
+        if values.get("type", "").lower() in {"", "button", "submit", "image"}:
+            self._page.labels.extend(text for key in ("alt", "value") if (text := _clean(values.get(key, ""))))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name.lower(): value.lstrip("\"'") for name, value in reversed(_ATTRIBUTE.findall(text[:20_000]))}
+
+
+def _clean(text: str) -> str:
+    if "&" in text:
+        text = unescape(_LONG_NUMBER.sub(" ", text))  # `unescape` raises for numbers of thousands of digits
+    return " ".join(text.split())
+
+
+def _density(block: Block) -> float:
+    """Characters outside links, held against the threshold; an ideograph says as much as two letters and a half."""
+    plain = len(block.text) - block.link_chars
+    weight = 2.5 if _CJK.search(block.text) else 1.0
+    return min(plain * weight, 400.0) - block.link_chars * weight * 0.5
+
+
+def _densest_run(densities: list[float]) -> tuple[int, int]:
+    """Returns the run of blocks (start, end) whose smoothed density, less the threshold, sums highest; (0, 0) for none."""
+    padded = [0.0, 0.0, *densities, 0.0, 0.0]
+    best, best_run = 150.0, (0, 0)  # less than two lines of prose is no article
+    total, start = 0.0, 0
+    for index in range(len(densities)):
+        a, b, c, d, e = padded[index : index + 5]
+        total += _SMOOTHING[0] * (a + e) + _SMOOTHING[1] * (b + d) + _SMOOTHING[2] * c - _THRESHOLD
+        if total <= 0.0:
+            total, start = 0.0, index + 1
+        elif total > best:
+            best, best_run = total, (start, index + 1)
+    return best_run

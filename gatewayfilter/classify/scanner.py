@@ -1,0 +1,121 @@
+"""Finds the lexicon's phrases in a text: one pass of one automaton over each view."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ahocorasick_rs import AhoCorasick, Implementation
+
+from gatewayfilter.classify.lexicon import Combination, Lexicon
+
+
+class Role(IntEnum):
+    """What a phrase does for a category."""
+
+    WORD = 0
+    CONTEXT = 1
+    PART = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One thing that a phrase means: for which category, as what, with which weight (0 for a part of a combination)."""
+
+    phrase: str
+    category: str
+    role: Role
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A phrase in a text, at a character offset."""
+
+    meaning: Meaning
+    start: int
+
+
+@dataclass(slots=True)
+class _Pattern:
+    """What the automaton finds: the bare text, and what it means closed or open at its ends."""
+
+    exception: bool = False
+    meanings: list[tuple[bool, bool, Meaning]] | None = None
+
+
+class Scanner:
+    """The compiled lexicon. Immutable; safe to share between threads."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        patterns: dict[str, _Pattern] = {}
+        for phrase in lexicon.exceptions:
+            patterns.setdefault(_bare(phrase), _Pattern()).exception = True
+        for meaning in _meanings(lexicon):
+            pattern = patterns.setdefault(_bare(meaning.phrase), _Pattern())
+            if pattern.meanings is None:
+                pattern.meanings = []
+            pattern.meanings.append((meaning.phrase.startswith("*"), meaning.phrase.endswith("*"), meaning))
+        self._patterns = list(patterns.values())
+        # Whether an end must not touch a letter: only ends that are letters of an alphabet themselves.
+        self._closed = [(_alphabetic(text[0]), _alphabetic(text[-1])) for text in patterns]
+        self._automaton = AhoCorasick(list(patterns), implementation=Implementation.ContiguousNFA) if patterns else None
+
+    def scan(self, text: str) -> dict[Meaning, Hit]:
+        """Returns the first hit of each meaning that counts.
+
+        Does not count: a hit inside a longer exception; a word inside a longer word of its category (a part of a
+        combination counts there too). Linear in the text and its hits.
+        """
+        if self._automaton is None or not text:
+            return {}
+        found = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        found.sort(key=lambda match: (match[1], -match[2]))
+        hits: dict[Meaning, Hit] = {}
+        covered_to = 0
+        reach: dict[str, int] = {}
+        for index, start, end in found:
+            left_closed, right_closed = self._closed[index]
+            left_touches = left_closed and start > 0 and _alphabetic(text[start - 1])
+            right_touches = right_closed and end < len(text) and _alphabetic(text[end])
+            pattern = self._patterns[index]
+            if pattern.exception and not left_touches and not right_touches:
+                covered_to = max(covered_to, end)
+                continue
+            if end <= covered_to or pattern.meanings is None:
+                continue
+            for left_open, right_open, meaning in pattern.meanings:
+                if (left_touches and not left_open) or (right_touches and not right_open):
+                    continue
+                if meaning.role is Role.WORD:
+                    if end <= reach.get(meaning.category, 0):
+                        continue
+                    reach[meaning.category] = end
+                if meaning not in hits:
+                    hits[meaning] = Hit(meaning, start)
+        return hits
+
+
+def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:
+    for name, category in lexicon.categories.items():
+        for phrase, weight in category.words.items():
+            yield Meaning(phrase, name, Role.WORD, weight)
+        for phrase, weight in category.context.items():
+            yield Meaning(phrase, name, Role.CONTEXT, -weight)
+        for phrase in {part for combination in category.combined() for part in combination.parts}:
+            yield Meaning(phrase, name, Role.PART, 0.0)
+
+
+def part_of(combination: Combination, category: str) -> tuple[Meaning, ...]:
+    """Returns the meanings that must all be hit for a combination to count."""
+    return tuple(Meaning(part, category, Role.PART, 0.0) for part in combination.parts)
+
+
+def _bare(phrase: str) -> str:
+    return phrase.removeprefix("*").removesuffix("*").strip()
+
+
+def _alphabetic(character: str) -> bool:
+    """Tells letters and digits of scripts that put blanks between words; Chinese, Japanese and Thai do not."""
+    if character.isascii():
+        return character.isalnum()
+    return character.isalnum() and not ("\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character > "\uf8ff")

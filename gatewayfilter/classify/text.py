@@ -1,0 +1,85 @@
+"""A page's text by zones, and the zones' weights."""
+
+import re
+from dataclasses import dataclass
+from hashlib import md5
+
+from gatewayfilter.classify.html_text import MAX_HTML, read_html
+from gatewayfilter.classify.views import normal_view
+from gatewayfilter.urls import unescaped
+
+MAX_ZONE = 150_000
+"""Characters of a zone that are scanned; of a longer one, the first two thirds and the last third of so many."""
+MAX_HEAD_ZONE = 2_000
+"""The same for title, description, keywords and URL."""
+MAX_TITLE = 300
+
+ZONE_FACTORS = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
+"""What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
+
+_URL_MARKS = re.compile(r"[^\w%]+|_")
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The zones of a page in their normal view.
+
+    Attributes:
+        title: as the page writes it, bounded, for people.
+        zones: zone → text; only zones that have any, in the order of `ZONE_FACTORS`.
+    """
+
+    title: str
+    zones: dict[str, str]
+
+    def digest(self) -> bytes:
+        """MD5 of the visible text (title, main, rest), 16 bytes."""
+        seen = "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
+        return md5(seen.encode(errors="replace"), usedforsecurity=False).digest()
+
+
+def page_text(html: str, url: str = "") -> PageText:
+    """Reads the zones of an HTML page.
+
+    Comments, scripts and styles do not count. Hidden text does not count, since anybody who can put it on a page would get
+    that page blocked; but when the markup hides more than it shows, a script shows it: then it counts as `rest`.
+    """
+    page = read_html(html)
+    main, rest = page.split_main()
+    shown = sum(map(len, main)) + sum(map(len, rest))
+    if sum(map(len, page.hidden)) > shown:
+        rest = rest + page.hidden
+    zones = {
+        "title": page.title,
+        "description": "\n".join(dict.fromkeys(page.descriptions)),
+        "keywords": "\n".join(page.keywords),
+        "url": url_words(url),
+        "main": "\n".join(main),
+        "rest": "\n".join((*rest, *dict.fromkeys(page.labels))),
+    }
+    return _page_text(page.title, zones)
+
+
+def plain_text(text: str, url: str = "") -> PageText:
+    """Reads plain text: all of it is main text."""
+    return _page_text("", {"url": url_words(url), "main": text[:MAX_HTML]})
+
+
+def url_words(url: str) -> str:
+    """Returns host, path and query of a URL as words: ``best-casino.example/free%20spins`` → ``best casino example free spins``."""
+    rest = url.partition("://")[2] or url
+    return _URL_MARKS.sub(" ", unescaped(rest[:MAX_HEAD_ZONE])).replace("%", " ").strip()
+
+
+def _page_text(title: str, zones: dict[str, str]) -> PageText:
+    normal = {zone: normal_view(_bounded(zone, text)) for zone, text in zones.items() if text}
+    return PageText(title[:MAX_TITLE], {zone: _bounded(zone, text) for zone, text in normal.items() if text})
+
+
+def _bounded(zone: str, text: str) -> str:
+    if zone not in {"main", "rest"}:
+        return text[:MAX_HEAD_ZONE]
+    if len(text) <= MAX_ZONE:
+        return text
+    tail = MAX_ZONE // 3
+    return f"{text[: MAX_ZONE - tail - 1]}\n{text[-tail:]}"

@@ -1,0 +1,67 @@
+"""Two views of a text: the normal one that people read, and the squashed one without the tricks that hide words.
+
+Both are linear in the text; no expression here can backtrack over more than a few characters.
+"""
+
+import re
+import unicodedata
+
+from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, SIMPLIFIED
+
+_FOLD = {ord(mark): " " for mark in "-_\u2010\u2011"} | {ord("\u2019"): "'", ord("\u2018"): "'"}
+_NORMAL = _FOLD | SIMPLIFIED
+_BLANKS = re.compile(r"[^\S\n]++")
+_LINES = re.compile(r" ?\n[ \n]*+")
+
+_CJK = "\u3400-\u4dbf\u4e00-\u9fff"
+_LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
+_MIXED_WORD = re.compile(r"[a-z\u00c0-\u024f\u0370-\u052f]++")
+_LATIN = re.compile(r"[a-z]")
+_LEET_WORD = re.compile(r"(?<![a-z0-9@$])(?:[a-z]++[0-9@$]|[0-9@$]++[a-z])[a-z0-9@$]*+")
+_LEET = str.maketrans("01345789@$", "oieastbgas")
+_SPELLED = re.compile(r"(?<![a-z0-9@$])[a-z0-9@$](?:[ .*|/~+\u00b7\u2022]{1,3}[a-z0-9@$](?![a-z0-9@$])){3,}+")
+_SEPARATORS = re.compile(r"[^a-z0-9@$]+")
+_IN_WORD = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
+_IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
+
+
+def normal_view(text: str) -> str:
+    """Returns the text in NFKC, lower case, simplified characters; blanks folded to one, hyphens too, lines kept.
+
+    The simplified characters are those that the bundled lexicon needs (characters.py), one for one.
+    """
+    if text.isascii():
+        text = text.lower().translate(_FOLD)
+    else:
+        text = unicodedata.normalize("NFKC", text).lower().translate(_NORMAL)
+    text = _BLANKS.sub(" ", text)
+    return _LINES.sub("\n", text).strip() if "\n" in text else text.strip()
+
+
+def squashed_view(normal: str) -> str:
+    """Returns a normal view without inserted symbols, invisible characters, look-alikes, leet and spelled-out words.
+
+    Sentence marks stay: they part words that stand side by side by chance. Equal to its input when there is nothing to undo.
+    """
+    text = normal
+    if not text.isascii():
+        text = text.translate(INVISIBLE)
+        if _LOOKALIKE.search(text):
+            text = _MIXED_WORD.sub(_latinised, text)
+        text = _IN_HAN.sub("", text)
+    text = _IN_WORD.sub("", text)
+    text = _SPELLED.sub(_joined, text)
+    return _LEET_WORD.sub(_unleeted, text)
+
+
+def _latinised(match: re.Match[str]) -> str:
+    word = match[0]
+    return word.translate(HOMOGLYPHS) if _LATIN.search(word) else word
+
+
+def _joined(match: re.Match[str]) -> str:
+    return _SEPARATORS.sub("", match[0])
+
+
+def _unleeted(match: re.Match[str]) -> str:
+    return match[0].translate(_LEET)
