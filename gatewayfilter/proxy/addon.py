@@ -15,9 +15,9 @@ from mitmproxy import addonmanager, ctx, http, tcp, udp
 from gatewayfilter.config import OnError, ProxySettings, UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Decide, OfferSink
-from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy.early_answer import answer_early
-from gatewayfilter.proxy.flow_request import FlowRequest, read_flow
+from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
@@ -129,6 +129,22 @@ class GatewayAddon:
         except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()
 
+    def tcp_start(self, flow: tcp.TCPFlow) -> None:
+        """Refuses a tunnel of something other than HTTP to a blocked site: its URLs will never be seen."""
+        if flow.server_conn.timestamp_start is not None:  # an upgraded connection, whose URL was judged
+            return
+        try:
+            started = time.perf_counter_ns()
+            request = read_tunnel(flow)
+            verdict = self._decide.decide(request)
+            if verdict.blocked:
+                flow.server_conn.error = "blocked by the filter"
+            self._count(request, verdict, started)
+        except Exception:  # noqa: BLE001  a hook that raises fails open
+            self._complain()
+            if self._settings.on_error is OnError.BLOCK:
+                flow.server_conn.error = "the filter failed"
+
     def websocket_message(self, flow: http.HTTPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the socket is open."""
         if flow.websocket is not None:
@@ -194,9 +210,7 @@ class GatewayAddon:
             self._held -= 1
 
     def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
-        self._counters.add("requests")
         if verdict.blocked:
-            self._counters.add("blocked")
             language = flow.request.headers.get("accept-language", "")
             flow.response = block_response(asked.request, verdict, language, self._title_of)
             self._answer_early(flow)
@@ -204,8 +218,14 @@ class GatewayAddon:
             if verdict.unknown:
                 flow.metadata[_ASKED] = asked
             self._let_through(flow, asked.host_header)
+        self._count(asked.request, verdict, started)
+
+    def _count(self, request: Request, verdict: Verdict, started: int) -> None:
+        self._counters.add("requests")
+        if verdict.blocked:
+            self._counters.add("blocked")
         if self._recorder is not None:
-            self._recorder.record(asked.request, verdict, (time.perf_counter_ns() - started) // 1000)
+            self._recorder.record(request, verdict, (time.perf_counter_ns() - started) // 1000)
 
     @staticmethod
     def _let_through(flow: http.HTTPFlow, host_header: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mitmproxy import http
+from mitmproxy import http, tcp
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
@@ -139,6 +139,20 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         plain_client=b"sec-fetch-dest" not in headers,
         host_header=host_header,
     )
+
+
+def read_tunnel(flow: tcp.TCPFlow) -> Request:
+    """Reads a tunnel in which something other than HTTP goes on: all that is known is where it leads.
+
+    Raises:
+        UrlError: its host is none.
+    """
+    address = flow.server_conn.address
+    if address is None:
+        raise UrlError("a tunnel to nowhere")
+    client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
+    host = canonical_host(flow.client_conn.sni or address[0])
+    return Request(_url("https", host, address[1], "/"), None, ResourceType.OTHER, "CONNECT", client)
 
 
 def _read_headers(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, str], list[str]]:

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from gatewayfilter.model import Action, Reason, Verdict
-from tests.proxy.proxy_fakes import Gateway, Origin
+from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -271,6 +271,28 @@ async def test_host_header_follows_the_request_target(gateway: Gateway, origin: 
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"lie.example" not in answer
     assert origin.http.removeprefix("http://").encode() in answer
+
+
+@pytest.mark.parametrize("passes", [True, False])
+async def test_tunnels_of_other_protocols_are_judged_by_host(*, passes: bool, gateway: Gateway) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(100))
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    if not passes:
+        gateway.decide.table[f"https://localhost:{port}/"] = BLOCK
+    async with server, asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % port)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"\x00\x01\x02\x03 no http")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read(100) == (b"\x00\x01\x02\x03 no http" if passes else b"")
+        writer.close()
+    assert [record.url for record in gateway.records] == [f"https://localhost:{port}/"]
+    assert gateway.counters["blocked"] == (0 if passes else 1)
 
 
 async def test_stop_lets_an_open_request_finish(start_gateway: Any, origin: Origin, client: aiohttp.ClientSession) -> None:
