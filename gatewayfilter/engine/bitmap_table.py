@@ -151,21 +151,23 @@ class BitmapTable:
         rows = np.frombuffer(self._data, dtype=_BUCKET_DTYPE, count=self._buckets + 1, offset=self._rows)
         slots = np.frombuffer(self._data, dtype="<u8", count=2 * self._number_of_slots, offset=self._slots).reshape(-1, 2)
         values = np.frombuffer(self._data, dtype="<u4", count=self._number_of_slots, offset=self._values)
-        wanted = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
         bucket, home = _homes(digests, self._buckets)
+        run = rows["taken"][bucket] >> home.astype(np.uint64)
+        asked = np.flatnonzero(run & np.uint64(1))
+        bucket, home, run = bucket[asked], home[asked], run[asked]
+        wanted = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)[asked]
+        # The ones at the low end of the run are the slots that the walk visits; past the bitmap's end, all that are left.
+        first = rows["first"].astype(np.int64)
+        ones = np.bitwise_count(run & ~(run + np.uint64(1))).astype(np.int64)
+        slot = first[bucket] + home
+        end = np.where(home + ones >= _WIDTH, first[bucket + 1], slot + ones)
         found = np.full(len(digests), -1, dtype=np.int64)
-        taken = rows["taken"][bucket]
-        first = rows["first"][bucket].astype(np.int64)
-        length = rows["first"][bucket + 1].astype(np.int64) - first
-        walking = np.flatnonzero(taken >> home.astype(np.uint64) & np.uint64(1))
-        step = home
-        while len(walking):
-            slot = first[walking] + step[walking]
-            equal = (slots[slot] == wanted[walking]).all(axis=1)
-            found[walking[equal]] = values[slot[equal]]
-            walking = walking[~equal]
-            step[walking] += 1
-            walking = walking[step[walking] < length[walking]]
-            place = np.minimum(step[walking], _WIDTH - 1).astype(np.uint64)
-            walking = walking[(step[walking] >= _WIDTH) | (taken[walking] >> place & np.uint64(1)).astype(np.bool_)]
+        while len(asked):
+            equal = slots[slot, 0] == wanted[:, 0]
+            hits = np.flatnonzero(equal)
+            equal[hits] = slots[slot[hits], 1] == wanted[hits, 1]
+            found[asked[equal]] = values[slot[equal]]
+            slot += 1
+            going = np.flatnonzero(~equal & (slot < end))
+            asked, slot, end, wanted = asked[going], slot[going], end[going], wanted[going]
         return found

@@ -28,10 +28,11 @@ from gatewayfilter.urls import Url, digest_of, parse_url
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 NOW = 1_000.0
+SUMMARY = "score 42.0 (limit 20.0): casino"
 
 
 def entry(key: str, action: ListAction = BLOCK, category: str = "gambling", expires_at: float = 2_000.0) -> LearnedEntry:
-    return LearnedEntry(key, action, category, f"http://{key}", "score 42.0 (limit 20.0): casino", 0.0, expires_at)
+    return LearnedEntry(key, action, category, f"http://{key}", SUMMARY, 0.0, expires_at)
 
 
 def person(action: ListAction, kind: EntryKind, pattern: str, expires_at: float | None = None) -> PersonRule:
@@ -146,7 +147,7 @@ def test_verdicts_name_list_rule_and_category() -> None:
         Verdict(Action.BLOCK, Reason.BLACKLIST, "bad", "x.example/a/*", category="phishing"),
         Verdict(Action.ALLOW, Reason.WHITELIST, "good", "good.example", category="news"),
         Verdict(Action.BLOCK, Reason.ADBLOCK, "ads", "||ads.example^$script", 2, "ads"),
-        Verdict(Action.BLOCK, Reason.LEARNED, "learned:gambling", "l.example/x", 0, "gambling", "score 42.0 (limit 20.0): casino"),
+        Verdict(Action.BLOCK, Reason.LEARNED, "learned:gambling", "l.example/x", 0, "gambling", SUMMARY),
         Verdict(Action.BLOCK, Reason.PERSON_BLOCK, rule="/poker/", detail="asked by Kim"),
         Verdict(Action.ALLOW, Reason.PERSON_ALLOW, rule="mine.example", detail="asked by Kim"),
         Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True),
@@ -181,17 +182,16 @@ def test_the_empty_category_cannot_be_switched_off() -> None:
 
 @pytest.mark.parametrize("key", ["x.example/page", ".x.example", "x.example/*"])
 def test_a_learned_entry_that_expired_is_unknown_again(key: str) -> None:
-    now = 0.0
+    now = [0.0]
     for opened, changes in (
         (snapshot(learned=[entry(key, expires_at=50.0)]), []),
         (snapshot(), [Change(1, ChangeKind.LEARNED_ADDED, learned=entry(key, expires_at=50.0))]),
     ):
-        asked = FilterEngine(opened, clock=lambda: now)
+        asked = FilterEngine(opened, clock=lambda: now[0])
         asked.apply(changes)
-        for now, unknown in ((49.9, False), (50.0, True), (60.0, True)):
+        for now[0], unknown in ((49.9, False), (50.0, True), (60.0, True)):
             assert asked.decide(request(PAGE)).unknown is unknown
             assert asked.explain(request(PAGE)).verdict.unknown is unknown
-        now = 0.0
 
 
 def test_a_persons_rule_that_expired_does_not_count() -> None:
@@ -253,13 +253,15 @@ def answer_table(asked: FilterEngine, asks: Request) -> list[tuple[str, str]]:
 def test_explain_answers_for_everybody_even_after_the_decision() -> None:
     asked = engine(snapshot(rules=[person(BLOCK, EntryKind.DOMAIN, ".x.example")], **EVERYTHING))  # type: ignore[arg-type]
     assert answer_table(asked, request(PAGE)) == [
-        ("person", "block"), ("bloom", "maybe"), ("blacklist", "block"), ("adblock", "block"), ("whitelist", "allow"), ("unknown", "allow"),
+        ("person", "block"), ("bloom", "maybe"), ("blacklist", "block"),
+        ("adblock", "block"), ("whitelist", "allow"), ("unknown", "allow"),
     ]  # fmt: skip
 
 
 def test_explain_of_what_nobody_knows() -> None:
     assert answer_table(engine(snapshot()), request(PAGE)) == [
-        ("person", "miss"), ("bloom", "miss"), ("blacklist", "skipped"), ("adblock", "miss"), ("whitelist", "skipped"), ("unknown", "allow"),
+        ("person", "miss"), ("bloom", "miss"), ("blacklist", "skipped"),
+        ("adblock", "miss"), ("whitelist", "skipped"), ("unknown", "allow"),
     ]  # fmt: skip
 
 

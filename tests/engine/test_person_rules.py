@@ -144,7 +144,9 @@ def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
     assert matches(SearchedUrl(parse_url(f"http://x/{text}"))) == naive(pattern, text)
 
 
-@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r".*.*x"])
+@pytest.mark.parametrize(
+    "pattern", [r"(a+)+$", r"(a|aa)+$", r"(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r".*.*x"]
+)
 def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
         compile_pattern(REGEX, pattern)

@@ -18,9 +18,9 @@ from gatewayfilter.urls import digest_of
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
-keys = st.builds(
-    "{}{}".format, st.sampled_from(["", "."]), st.text("abc.", min_size=1, max_size=4)
-) | st.builds("{}/{}".format, st.text("abc", min_size=1, max_size=2), st.sampled_from(["", "*", "x", "x/*", "x?y=1"]))
+keys = st.builds("{}{}".format, st.sampled_from(["", "."]), st.text("abc.", min_size=1, max_size=4)) | st.builds(
+    "{}/{}".format, st.text("abc", min_size=1, max_size=2), st.sampled_from(["", "*", "x", "x/*", "x?y=1"])
+)
 sources = st.builds(Source, texts, st.sampled_from(ListAction), texts)
 learned = st.builds(
     LearnedEntry,
@@ -95,9 +95,9 @@ def test_save_and_open_is_identity(
     for action, table in ((BLOCK, snapshot.blacklist), (ALLOW, snapshot.whitelist)):
         for key, names in expected[action].items():
             assert snapshot.bloom.ask(digest_of(key)) is BloomAnswer.MAYBE
-            number = table.find(digest_of(key))
-            assert number is not None
-            assert {snapshot.sources[index].name for index in snapshot.source_sets[number]} == names
+            found = table.find(digest_of(key))
+            assert found is not None
+            assert {snapshot.sources[index].name for index in snapshot.source_sets[found]} == names
             if marker := prefix_marker(key):
                 assert table.find(digest_of(marker)) is not None
         assert table.find(digest_of("never.listed")) is None

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine import snapshot_folder
 from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
 from gatewayfilter.errors import SnapshotError
@@ -61,7 +60,7 @@ def test_a_damaged_snapshot_is_passed_over_and_named(tmp_path: Path) -> None:
     assert newest.info.feed_seq == 1
     assert [name in sentence for name, sentence in zip((third.name, second.name), refused, strict=True)] == [True, True]
     first.unlink()
-    with pytest.raises(SnapshotError, match="no snapshot in .* can be used"):
+    with pytest.raises(SnapshotError, match=r"no snapshot in .* can be used"):
         folder.open_newest()
 
 
@@ -101,7 +100,7 @@ def test_a_full_disk_leaves_the_last_one(tmp_path: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(snapshot_folder.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SnapshotError, match="No space left on device"):
         folder.publish(snapshot(2))
     assert folder.current() == first
@@ -141,7 +140,7 @@ def publish_until(step: str, folder: Path, data: bytes) -> None:
                 (folder / ".publishing").write_bytes(data[: len(data) // 2])
                 die()
             case "fsync":
-                patch.setattr(snapshot_folder.os, "fsync", die)
+                patch.setattr(os, "fsync", die)
             case "verify":
                 patch.setattr(Snapshot, "open", die)
             case "rename":
@@ -174,7 +173,12 @@ def test_killed_at_any_step_a_whole_snapshot_stays(tmp_path: Path, step: str) ->
 def test_two_publishers_do_not_collide(tmp_path: Path) -> None:
     def publish_many(first: int) -> Callable[[], None]:
         data = [snapshot(seq) for seq in range(first, first + 10)]
-        return lambda: [SnapshotFolder(tmp_path, keep=50).publish(item) for item in data].clear()
+
+        def publish() -> None:
+            for item in data:
+                SnapshotFolder(tmp_path, keep=50).publish(item)
+
+        return publish
 
     publishers = [in_another_process(publish_many(first)) for first in (100, 200)]
     assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]

@@ -1,0 +1,123 @@
+"""Readers during swaps see the old state or the new one, never a mix, and need no lock."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.model import Change, ChangeKind, LearnedEntry, ListAction, Reason, Request, Source
+from gatewayfilter.urls import parse_url
+
+PAGE = Request(parse_url("http://a.x.example/page"))
+
+
+def generation(number: int) -> bytes:
+    """Lists the host, the page and an advertisement rule under names of this generation alone."""
+    builder = SnapshotBuilder(feed_seq=number)
+    builder.add_keys(builder.add_source(Source(f"white{number}", ListAction.ALLOW, str(number))), [".x.example"])
+    builder.add_adblock_list(builder.add_source(Source(f"ads{number}", ListAction.BLOCK, str(number))), ["||a.x.example^"])
+    if number % 2:
+        builder.add_keys(builder.add_source(Source(f"black{number}", ListAction.BLOCK, str(number))), ["a.x.example/page"])
+    return builder.build()
+
+
+@pytest.fixture(autouse=True)
+def _frequent_thread_switches() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_readers_see_old_or_new_never_a_mix(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path, keep=1)
+    blobs = [generation(number) for number in range(2)]
+    folder.publish(blobs[0])
+    engine = FilterEngine(folder.open_newest()[0])
+    stop = Event()
+    mixed: list[object] = []
+    decisions = [0, 0, 0]
+
+    def read(reader: int) -> None:
+        while not stop.is_set():
+            explanation = engine.explain(PAGE)
+            said = {answer.verdict.category for answer in explanation.answers if answer.verdict and answer.verdict.category}
+            verdict = engine.decide(PAGE)
+            if len(said) != 1 or verdict.source_list not in {"ads0", "black1"}:
+                mixed.append((said, verdict))
+            decisions[reader] += 1
+
+    readers = [Thread(target=read, args=(reader,)) for reader in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(60):
+        folder.publish(blobs[number % 2])
+        engine.swap(folder.open_newest()[0])
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert mixed == []
+    assert all(decisions)
+
+
+def test_changes_are_seen_whole_while_they_are_applied() -> None:
+    """One batch blocks one page and frees another: no reader finds both free."""
+    engine = FilterEngine(Snapshot.from_bytes(SnapshotBuilder().build()))
+    pages = ("x.example/1", "x.example/2")
+    stop = Event()
+    wrong: list[object] = []
+
+    def batch(round_: int) -> list[Change]:
+        entries = [LearnedEntry(page, ListAction.BLOCK, "c", page, "", 0.0, 1e12) for page in pages]
+        kinds = [ChangeKind.LEARNED_ADDED, ChangeKind.LEARNED_REMOVED]
+        if round_ % 2:
+            kinds.reverse()
+        return [Change(2 * round_ + i + 1, kind, learned=item) for i, (kind, item) in enumerate(zip(kinds, entries, strict=True))]
+
+    engine.apply(batch(0))
+
+    def read() -> None:
+        while not stop.is_set():
+            learned = engine._state.overlay.learned
+            if sum(entry is not None for entry in learned.values()) != 1:
+                wrong.append(dict(learned))
+            engine.decide(Request(parse_url("http://x.example/1")))
+
+    readers = [Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for round_ in range(1, 300):
+        engine.apply(batch(round_))
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert engine.feed_seq == 600
+
+
+def test_writers_of_two_threads_lose_nothing() -> None:
+    engine = FilterEngine(Snapshot.from_bytes(SnapshotBuilder().build()))
+
+    def entry(number: int) -> LearnedEntry:
+        return LearnedEntry(f"x.example/{number}", ListAction.BLOCK, "c", "", "", 0.0, 1e12)
+
+    all_changes = [Change(number, ChangeKind.LEARNED_ADDED, learned=entry(number)) for number in range(1, 301)]
+
+    def follow() -> None:
+        for number in range(1, 301):
+            engine.apply(all_changes[:number])
+
+    writers = [Thread(target=follow) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for _ in range(10):
+        engine.swap(Snapshot.from_bytes(SnapshotBuilder().build()))
+    for writer in writers:
+        writer.join()
+    asked = [engine.decide(Request(parse_url(f"http://x.example/{number}"))).reason for number in range(1, 301)]
+    assert set(asked) == {Reason.LEARNED}
