@@ -110,11 +110,10 @@ def _print_loading(names: Sequence[str], title: str) -> bytes:
         file.write_bytes(blob)
         command = [sys.executable, __file__, "--memory-of", str(file)]
         memory = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    print(f"\n## {title}: loading\n")
+    print(f"\n### {title}: loading\n")
     print("| | CPU s |\n|---|---|")
-    print(
-        f"| from text to the compiled form ({AdblockMatcher(blob).rule_count:,} network rules, {len(blob) / 1e6:.1f} MB) | {text_s:.2f} |"
-    )
+    size = f"{AdblockMatcher(blob).rule_count:,} network rules, {len(blob) / 1e6:.1f} MB"
+    print(f"| from text to the compiled form ({size}) | {text_s:.2f} |")
     print(f"| opening the compiled form | {open_s:.3f} |")
     print(f"| adblock 0.6.0, from text | {other_s:.2f} |")
     print(f"\nMemory of a process of its own: {memory}.")
@@ -147,16 +146,13 @@ def _print_matching(names: Sequence[str], title: str, blob: bytes, raw: list[Raw
     per = 1e6 / len(raw)
     ratios = [theirs / mine for theirs, mine in zip(other, ours, strict=True)]
     mine, theirs = statistics.median(ours), statistics.median(other)
-    print(f"\n## {title}: matching {len(raw):,} real requests\n")
+    print(f"\n### {title}: matching {len(raw):,} real requests\n")
     print("| CPU µs/request | adblock 0.6.0 | ours | ratio |\n|---|---|---|---|")
-    print(
-        f"| warm (median of {rounds}) | {theirs * per:.2f} | {mine * per:.2f} | {theirs / mine:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |"
-    )
+    spread = f"{theirs / mine:.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    print(f"| warm (median of {rounds}) | {theirs * per:.2f} | {mine * per:.2f} | {spread} |")
     print(f"| first pass after opening | {cold_other * per:.2f} | {cold_ours * per:.2f} | {cold_other / cold_ours:.2f} |")
-    print(
-        f"\nMaking a `Request` (canonical URL and source, once for all deciders) takes {statistics.median(build) * per:.2f} µs beside; "
-        "adblock parses its URLs within its figure."
-    )
+    print(f"\nMaking a `Request` (URL and source parsed, once for all deciders) takes {statistics.median(build) * per:.2f} µs")
+    print("beside; adblock parses its URLs within its figure.")
     if tuple(names) == PAIR:
         _print_agreement(matcher)
 
@@ -175,7 +171,7 @@ def _print_paper(blob: bytes, raw: list[Raw]) -> None:
     """Prints the counterpart of Table 4 of the paper, with k swept."""
     requests = [_request_of(case) for case in raw[:: max(1, len(raw) // 1_500)]]
     per = 1e6 / len(requests)
-    print(f"\n## The paper's scheme, EasyList + EasyPrivacy, {len(requests):,} requests\n")
+    print(f"\n### The paper's scheme, EasyList + EasyPrivacy, {len(requests):,} requests\n")
     print("| k | hash table alone, µs | hash table + automaton, µs | gain | opening s (alone / both) |\n|---|---|---|---|---|")
     schemes: dict[str, AdblockMatcher] = {"default": AdblockMatcher(blob)}
     opening: dict[str, float] = {"default": _seconds(lambda: AdblockMatcher(blob))}

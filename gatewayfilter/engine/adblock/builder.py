@@ -114,8 +114,9 @@ class AdblockBuilder:
         """Returns the compiled form of everything added so far."""
         records: list[RuleRecord] = []
         shapes: list[PatternShape] = []
+        badfilters = self._badfilters
         for rule, text, source, line, ordinal in self._records:
-            cancelled_by = frozenset(self._badfilters.get(rule.identity, ())) if self._badfilters else _NOBODY
+            cancelled_by = frozenset(badfilters.get(rule.identity, ())) if badfilters else _NOBODY
             if source in cancelled_by:
                 continue
             shape = shape_of(rule)

@@ -10,7 +10,7 @@ from gatewayfilter.model import Request
 from gatewayfilter.urls import host_suffixes, is_ip_literal, registrable_domain
 
 type ConditionTest = Callable[[str, str, str], bool]
-"""(host of the request, host of its source or "", method in upper case) → whether it holds."""
+"""(host of the request, host of its source or "", method) → whether it holds."""
 
 
 @lru_cache(maxsize=16_384)
@@ -44,9 +44,9 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
         same = conditions.strict == 1
         tests.append(lambda host, source, _: (host == source) is same)
     if conditions.methods:
-        tests.append(lambda _, __, method: method in conditions.methods)
+        tests.append(lambda _, __, method: method.upper() in conditions.methods)
     if conditions.not_methods:
-        tests.append(lambda _, __, method: method not in conditions.not_methods)
+        tests.append(lambda _, __, method: method.upper() not in conditions.not_methods)
     if conditions.sources:
         tests.append(lambda _, source, __: source != "" and is_in(conditions.sources, source))
     if conditions.not_sources:
@@ -81,7 +81,7 @@ class CompiledRule:
             source: host of its source, "" when there is none.
         """
         url = request.url
-        if self._conditions is not None and not self._conditions(url.host, source, request.method.upper()):
+        if self._conditions is not None and not self._conditions(url.host, source, request.method):
             return False
         start = len(url.scheme) + 3
         return self._test(url.text if self._match_case else lowered, start, start + len(url.host))

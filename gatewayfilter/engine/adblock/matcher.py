@@ -13,6 +13,7 @@ from gatewayfilter.model import Request
 from gatewayfilter.urls import registrable_domain
 
 _ALL_ON: frozenset[int] = frozenset()
+_TYPE_BITS = dict(TYPE_BITS)
 
 
 class FindsRules(Protocol):
@@ -115,7 +116,7 @@ def request_bits(request: Request) -> tuple[int, str]:
     A page without a source is its own; anything else without one counts as first and as third party, as in the
     reference engines (docs/adblock.md, "Policies").
     """
-    bits = TYPE_BITS[request.resource_type]
+    bits = _TYPE_BITS[request.resource_type]
     host = request.url.host
     page = request.source
     if page is None:

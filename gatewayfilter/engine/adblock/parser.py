@@ -45,6 +45,7 @@ _COMMENT = ParsedLine(LineKind.COMMENT)
 _COSMETIC = ParsedLine(LineKind.COSMETIC)
 
 _HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
+_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
 _HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
 _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
@@ -106,31 +107,20 @@ def _parse_hosts(names: list[str]) -> ParsedLine:
 def split_options(text: str) -> tuple[str, str]:
     """Splits a rule (without `@@`) into pattern and options, `""` without any.
 
-    The first `$` counts that is followed by the name of a known option; behind a regular expression it must follow the
-    closing slash. A last `$` with something that has the form of options counts too, so that an option nobody knows
-    rejects the rule rather than becoming part of its pattern.
+    The first `$` counts that is followed by the name of a known option and then `=`, a comma or the end: neither patterns nor
+    regular expressions have that in them. A last `$` with something that has the form of options counts too, so that an
+    option nobody knows rejects the rule rather than becoming part of its pattern.
     """
-    is_regex = text.startswith("/")
     position = text.find("$")
     while position >= 0:
         if is_option_name(text[position + 1 :].lstrip()) and text[position - 1 : position] != "\\":
-            before = text[:position]
-            if not is_regex or (before.endswith("/") and len(before) > 2) or not _regex_end(text):
-                return before, text[position + 1 :]
+            return text[:position], text[position + 1 :]
         position = text.find("$", position + 1)
     last = text.rfind("$")
-    if (
-        last >= 0
-        and not (is_regex and text.endswith("/"))
-        and text[last - 1 : last] != "\\"
-        and looks_like_options(text[last + 1 :])
-    ):
+    is_regex = text.startswith("/") and text.endswith("/")
+    if last >= 0 and not is_regex and text[last - 1 : last] != "\\" and looks_like_options(text[last + 1 :]):
         return text[:last], text[last + 1 :]
     return text, ""
-
-
-def _regex_end(text: str) -> bool:
-    return text.endswith("/") or "/$" in text[1:]
 
 
 def _parse_network(text: str) -> ParsedLine:
@@ -184,7 +174,7 @@ def read_pattern(text: str, *, match_case: bool) -> str:
     if len(text) > 2 and text[0] == "/" and text[-1] == "/":
         guard_regex(text[1:-1], match_case=match_case)
         return text
-    if any(character.isspace() or ord(character) < 32 or character == "\x7f" for character in text):
+    if _FORBIDDEN.search(text):
         raise RuleError("the pattern has a space or a control character in it")
     if text.startswith("|||"):
         raise RuleError("the pattern begins with '|||'")
