@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import socket
 import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -226,13 +227,20 @@ def test_the_catalogue_is_known_by_name(subscriptions: Subscriptions) -> None:
         ("easylist", "UPPER", "no name for a source"),
         ("easylist", "../x", "no name for a source"),
         ("easylist", "starter-x", "belong to the lists that come with the program"),
-        ("http://127.0.0.1:1/x", "", "cannot reach"),
         ("http://[broken/x", "", "no web address"),
     ],
 )
 def test_what_cannot_be_added_is_said(subscriptions: Subscriptions, address: str, name: str, why: str) -> None:
     with pytest.raises(SourceError, match=why):
         subscriptions.add(address, name=name)
+    assert own_names(subscriptions) == []
+
+
+def test_a_server_that_is_not_there_is_said(server: ListServer, subscriptions: Subscriptions) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(SourceError, match="cannot reach"):
+            subscriptions.add(f"http://127.0.0.1:{unused.getsockname()[1]}/x")
     assert own_names(subscriptions) == []
 
 
