@@ -30,8 +30,8 @@ def reserve_address(settings: Settings) -> Iterator[Settings]:
             probe.bind((host, port))
             probe.listen(1)
             port = int(probe.getsockname()[1])
+        # No SO_REUSEADDR here: with it, anybody else who sets it could bind the port while no worker listens.
         holder = socket.socket(family, socket.SOCK_STREAM)
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind((host, port))
     except (OSError, OverflowError) as error:
