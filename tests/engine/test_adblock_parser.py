@@ -251,7 +251,6 @@ def test_report_counts_every_line() -> None:
     assert report.rejected == 3
     assert [(line, text) for line, text, _ in report.samples] == [
         (8, "||f.com^$popup"),
-        (9, "||g.com^$popup,third-party"),
         (10, "||h.com^$csp=x"),
         (11, "||i.com^$wrong"),
         (12, "!#include other.txt"),

@@ -7,7 +7,7 @@ from math import log2
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.directives import Preprocessor
-from gatewayfilter.engine.adblock.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.parser import LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
 from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
 from gatewayfilter.engine.adblock.rule_index import IndexPlan, pack_index
@@ -51,6 +51,53 @@ _SAMPLE_LENGTH = 200
 _NOBODY: frozenset[int] = frozenset()
 
 
+_NO_RULE = ParsedLine(LineKind.COMMENT)
+
+
+class _Tally:
+    """Counts the lines of one list for its report."""
+
+    def __init__(self) -> None:
+        self._accepted = 0
+        self._kinds: Counter[LineKind] = Counter()
+        self._unsupported: Counter[str] = Counter()
+        self._samples: list[tuple[int, str, str]] = []
+
+    def count(self, number: int, line: str, parsed: ParsedLine) -> None:
+        """Takes note of what became of a line."""
+        self._accepted += len(parsed.rules)
+        self._kinds[parsed.kind] += 1
+        if parsed.kind is LineKind.REJECTED:
+            self._show(number, line, parsed.note)
+        elif parsed.kind is LineKind.UNSUPPORTED:
+            if parsed.note not in self._unsupported:
+                self._show(number, line, f"not supported: {parsed.note}")
+            self._unsupported[parsed.note] += 1
+
+    def _show(self, number: int, line: str, why: str) -> None:
+        if len(self._samples) < SAMPLE_LIMIT:
+            self._samples.append((number, line.strip()[:_SAMPLE_LENGTH], why))
+
+    def report(self) -> AdblockReport:
+        """Returns the counts."""
+        return AdblockReport(
+            accepted=self._accepted,
+            cosmetic=self._kinds[LineKind.COSMETIC],
+            comments=self._kinds[LineKind.COMMENT],
+            unsupported=dict(self._unsupported),
+            rejected=self._kinds[LineKind.REJECTED],
+            samples=tuple(self._samples),
+        )
+
+
+def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
+    try:
+        name = preprocessor.directive(line)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+    return ParsedLine(LineKind.UNSUPPORTED, note=name) if name else _NO_RULE
+
+
 class AdblockBuilder:
     """Takes lists, line by line, and compiles all their network rules together."""
 
@@ -64,43 +111,24 @@ class AdblockBuilder:
         Args:
             source: the number by which matches name the list, below 65,536.
             lines: its lines, with or without line ends.
+
+        Raises:
+            ValueError: there is no such source.
         """
         if not 0 <= source <= MAX_SOURCES:
             raise ValueError(f"a source is a number from 0 to {MAX_SOURCES}")
-        counts: Counter[LineKind] = Counter()
-        unsupported: Counter[str] = Counter()
-        samples: list[tuple[int, str, str]] = []
+        tally = _Tally()
         preprocessor = Preprocessor()
-        accepted = 0
         for number, line in enumerate(lines, 1):
-            note = ""
-            kind = LineKind.COMMENT
             if line.startswith("!#"):
-                try:
-                    note = preprocessor.directive(line)
-                    kind = LineKind.UNSUPPORTED if note else LineKind.COMMENT
-                except RuleError as error:
-                    kind, note = LineKind.REJECTED, str(error)
+                parsed = _follow_directive(preprocessor, line)
             elif preprocessor.active:
                 parsed = parse_line(line)
-                kind, note = parsed.kind, parsed.note
-                if parsed.rules:
-                    accepted += len(parsed.rules)
-                    self._add_rules(source, number, line, parsed.rules)
-            counts[kind] += 1
-            if note:
-                unsupported[note] += kind is LineKind.UNSUPPORTED
-                if len(samples) < SAMPLE_LIMIT:
-                    why = f"not supported: {note}" if kind is LineKind.UNSUPPORTED else note
-                    samples.append((number, line.strip()[:_SAMPLE_LENGTH], why))
-        return AdblockReport(
-            accepted=accepted,
-            cosmetic=counts[LineKind.COSMETIC],
-            comments=counts[LineKind.COMMENT],
-            unsupported=dict(+unsupported),
-            rejected=counts[LineKind.REJECTED],
-            samples=tuple(samples),
-        )
+                self._add_rules(source, number, line, parsed.rules)
+            else:
+                parsed = _NO_RULE
+            tally.count(number, line, parsed)
+        return tally.report()
 
     def _add_rules(self, source: int, number: int, line: str, rules: tuple[NetworkRule, ...]) -> None:
         text = line.strip("\ufeff \t\r\n")

@@ -54,7 +54,8 @@ class AdblockReport:
         comments: comments, blank lines, headers, directives, and lines switched off by `!#if`.
         unsupported: name of the modifier or directive → rules that were understood but cannot be honoured, and dropped.
         rejected: lines that are no valid rule.
-        samples: (line, text, why) of lines that were not accepted, at most `SAMPLE_LIMIT`.
+        samples: (line, text, why) of lines that were rejected, and of the first for each name in `unsupported`, at most
+            `SAMPLE_LIMIT`.
     """
 
     accepted: int = 0
