@@ -28,7 +28,7 @@ def prefix_marker(key: str) -> str | None:
 
 
 class SnapshotBuilder:
-    """Collects lists and builds the file. About 0.9 s and 250 MB for each million keys.
+    """Collects lists and builds the file. About 2.3 s of CPU and 140 MB of memory for each million keys.
 
     Args:
         feed_seq: the newest step of the change feed that the learned entries and rules below include.
