@@ -26,7 +26,10 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 # (idna, unicode_escape, utf-7 …) are left out on purpose: a label must not choose them.
 _CHARSETS = {
     "utf-8": ("utf-8", "utf-8 utf8 unicode-1-1-utf-8"),
-    "gb18030": ("gb18030", "gb18030 gbk gb2312 gb_2312 gb_2312-80 gb2312-80 csgb2312 chinese euc-cn euccn x-gbk cp936 ms936 iso-ir-58"),
+    "gb18030": (
+        "gb18030",
+        "gb18030 gbk gb2312 gb_2312 gb_2312-80 gb2312-80 csgb2312 chinese euc-cn euccn x-gbk cp936 ms936 iso-ir-58",
+    ),
     "big5hkscs": ("big5", "big5 big5-hkscs big5hkscs cn-big5 csbig5 x-x-big5 cp950"),
     "cp932": ("shift_jis", "shift_jis shift-jis sjis x-sjis ms_kanji windows-31j ms932 cp932 csshiftjis"),
     "euc_jp": ("euc-jp", "euc-jp eucjp x-euc-jp cseucpkdfmtjapanese"),
@@ -74,8 +77,8 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
         if body.startswith(bom):
             return _decoded(body[len(bom) :], codec)
     labels = [_CODECS[label] for label in _labels(body, content_type) if label in _CODECS]
-    if (codec := _unmarked_utf16(body)) is not None:
-        return _decoded(body, codec)
+    if utf16 := _unmarked_utf16(body):
+        return _decoded(body, utf16)
     if b"\x1b" in body and "iso2022_jp" in labels:
         return _decoded(body, "iso2022_jp")
     try:
@@ -109,15 +112,15 @@ def _detected(body: bytes) -> Iterator[str]:
         yield _CODECS[label.lower()]
 
 
-def _unmarked_utf16(body: bytes) -> str | None:
+def _unmarked_utf16(body: bytes) -> str:
     """Tells UTF-16 without a BOM by the zero bytes of its ASCII characters."""
     head = body[:400]
     if len(head) < 4 or b"\x00" not in head:
-        return None
-    for codec, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
-        if zeros.count(0) * 2 > len(zeros):
-            return codec
-    return None
+        return ""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) * 10 > len(head) // 2 and max(even, odd) > 4 * min(even, odd):
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return ""
 
 
 def _looks_multibyte(body: bytes) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.scanner import Hit, Scanner
-from gatewayfilter.classify.score import judge
+from gatewayfilter.classify.score import Judge
 from gatewayfilter.classify.text import PageText, page_text, plain_text
 from gatewayfilter.classify.views import squashed_view
 from gatewayfilter.interfaces import Page
@@ -23,6 +23,7 @@ class PageClassifier:
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._scanner = Scanner(lexicon)
+        self._judge = Judge(lexicon)
 
     @property
     def lexicon(self) -> Lexicon:
@@ -49,7 +50,7 @@ class PageClassifier:
         return self._classify(plain_text(text), "")
 
     def _classify(self, page: PageText, charset: str) -> Classification:
-        found = judge(self._lexicon, self._hits(page))
+        found = self._judge.judge(self._hits(page))
         return Classification(
             found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
         )

@@ -36,12 +36,16 @@ _HIDDEN = re.compile(
 _ARIA_HIDDEN = re.compile(r"aria-hidden|type\s{0,9}=\s{0,9}[\"']?hidden")
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 
-_INLINE = frozenset(
+_INLINE_TAGS = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike "
-    "strong sub sup time tt u var wbr blink".split()
+    "strong sub sup time tt u var wbr blink"
 )
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_ENDS_PARAGRAPH = frozenset("p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre".split())
+_VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
+_BLOCK_TAGS = "p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre"
+_INLINE = frozenset(_INLINE_TAGS.split())
+_VOID = frozenset(_VOID_TAGS.split())
+_PLAIN = frozenset(slash + name for name in _INLINE - {"a"} for slash in ("", "/"))
+_ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
 _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
 _KEYWORDS = frozenset({"keywords", "news_keywords"})
@@ -73,19 +77,19 @@ class HtmlText:
     hidden: list[str] = field(default_factory=list)
 
     def split_main(self) -> tuple[list[str], list[str]]:
-        """Returns the texts of the main blocks and of the rest, in order.
+        """Returns the texts of the main blocks and of the rest, in order; blocks that are mostly links are always rest.
 
-        A page without an article (captions, a landing page) has all its blocks that are not mostly links as main text.
+        A page without an article (captions, a landing page) has all its other blocks as main text.
         """
         start, end = _densest_run([_density(block) for block in self.blocks])
         if start == end:
-            main = [block.link_chars <= len(block.text) * _LINK_HEAVY for block in self.blocks]
-        else:
-            main = [start <= index < end for index in range(len(self.blocks))]
-        return (
-            [block.text for block, chosen in zip(self.blocks, main, strict=True) if chosen],
-            [block.text for block, chosen in zip(self.blocks, main, strict=True) if not chosen],
-        )
+            start, end = 0, len(self.blocks)
+        main: list[str] = []
+        rest: list[str] = []
+        for index, block in enumerate(self.blocks):
+            chosen = start <= index < end and block.link_chars <= len(block.text) * _LINK_HEAVY
+            (main if chosen else rest).append(block.text)
+        return main, rest
 
 
 def read_html(html: str) -> HtmlText:
@@ -97,7 +101,7 @@ def read_html(html: str) -> HtmlText:
     end_of_head = html.find("<")
     reader.text(html if end_of_head < 0 else html[:end_of_head])
     for _, name, attributes, text in _TOKEN.findall(html):
-        if name:
+        if name and (attributes or reader.hiding or name not in _PLAIN):
             reader.tag(name.lower(), attributes)
         if text:
             reader.text(text)
@@ -115,6 +119,11 @@ class _Reader:
         self._in_title = False
         self._hidden_by = ""
         self._hidden_depth = 0
+
+    @property
+    def hiding(self) -> bool:
+        """Whether it is inside an element that the markup hides."""
+        return bool(self._hidden_by)
 
     def text(self, text: str) -> None:
         """Takes the text between two tags."""

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gatewayfilter.classify.lexicon import Lexicon
-from gatewayfilter.classify.lexicon_file import MAX_WEIGHT, WordFile, check_category, check_phrase, read_word_file, write_word_file
+from gatewayfilter.classify.lexicon_file import (
+    MAX_WEIGHT,
+    WordFile,
+    check_category,
+    check_phrase,
+    read_word_file,
+    write_word_file,
+)
 from gatewayfilter.classify.phrase_list import PhraseList
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.errors import ClassifyError

@@ -35,7 +35,9 @@ class PhraseList:
     title: str = ""
 
 
-def parse_phrase_list(data: bytes, *, weight: float = PLAIN_WEIGHT, scale: float = E2GUARDIAN_SCALE, charset: str = "") -> PhraseList:
+def parse_phrase_list(
+    data: bytes, *, weight: float = PLAIN_WEIGHT, scale: float = E2GUARDIAN_SCALE, charset: str = ""
+) -> PhraseList:
     """Reads a list in either format, line by line; bad lines are counted, never raised.
 
     In e2guardian's format a blank inside the angle brackets is a word's boundary; without one the phrase is also found inside

@@ -118,4 +118,6 @@ def _alphabetic(character: str) -> bool:
     """Tells letters and digits of scripts that put blanks between words; Chinese, Japanese and Thai do not."""
     if character.isascii():
         return character.isalnum()
-    return character.isalnum() and not ("\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character > "\uf8ff")
+    return character.isalnum() and not (
+        "\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character > "\uf8ff"
+    )

@@ -1,16 +1,17 @@
 """From hits to scores, and from scores to a category.
 
-    score = Σ word weight × zone factor + Σ combination weight × zone factor − context
+    score = sum(word weight x zone factor) + sum(combination weight x zone factor) - context
 
 Each word counts once a page, in the zone where it counts most. Words below `WEAK` name a topic, which a newspaper does too:
 together they fill at most `WEAK_SHARE` of the limit, however many and wherever they stand. Context is taken away once a
-phrase, with at most its own weight, and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting a doctor.
+phrase, with at most its own weight, and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting a
+doctor. A combination counts in the weakest zone of its parts, at most once its own weight.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gatewayfilter.classify.lexicon import Category, Lexicon
+from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.scanner import Hit, Meaning, Role, part_of
 from gatewayfilter.classify.text import ZONE_FACTORS
 from gatewayfilter.model import Evidence
@@ -34,70 +35,106 @@ class Judgement:
     evidence: tuple[Evidence, ...]
 
 
-def judge(lexicon: Lexicon, hits: Iterable[tuple[str, bool, Hit]]) -> Judgement:
-    """Adds up the hits.
+@dataclass(slots=True)
+class _Tally:
+    """What was found of one category."""
 
-    Args:
-        lexicon: whose words were hit.
-        hits: zone, whether the hit stands in the normal view, and the hit.
-    """
-    best: dict[Meaning, Evidence] = {}
-    for zone, placed, hit in hits:
-        meaning = hit.meaning
-        factor = ZONE_FACTORS[zone] if meaning.role is Role.WORD else min(ZONE_FACTORS[zone], 1.0)
-        weight = factor if meaning.role is Role.PART else meaning.weight * factor
-        known = best.get(meaning)
-        if known is None or abs(weight) > abs(known.weight):
-            best[meaning] = Evidence(meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED)
-    by_category: dict[str, list[Evidence]] = {}
-    for meaning, evidence in best.items():
-        if meaning.role is not Role.PART:
-            by_category.setdefault(meaning.category, []).append(evidence)
-    parts = {meaning: evidence for meaning, evidence in best.items() if meaning.role is Role.PART}
-    for name in {meaning.category for meaning in parts}:
-        by_category.setdefault(name, []).extend(_combined(lexicon.categories[name], parts))
-    strength = {(meaning.category, evidence.word): abs(meaning.weight) for meaning, evidence in best.items() if meaning.role is Role.WORD}
-    scores = {
-        name: score for name, found in by_category.items() if (score := _score(lexicon.categories[name], found, strength)) > 0
-    }
-    over = [name for name in scores if _is_over(lexicon.categories[name], scores[name], by_category[name])]
-    winner = max(over, key=lambda name: scores[name] / lexicon.categories[name].limit, default="")
-    shown = winner or max(scores, key=lambda name: scores[name] / lexicon.categories[name].limit, default="")
-    evidence = sorted((hit for found in by_category.values() for hit in found), key=_heaviest(winner))
-    return Judgement(
-        winner,
-        round(scores.get(shown, 0.0), 3),
-        lexicon.categories[shown].limit if shown else min((one.limit for one in lexicon.categories.values()), default=0.0),
-        {name: round(score, 3) for name, score in sorted(scores.items(), key=lambda item: -item[1])},
-        tuple(evidence[:MAX_EVIDENCE]),
-    )
+    category: Category
+    evidence: list[Evidence]
+    strong: float = 0.0
+    weak: float = 0.0
+    against: float = 0.0
+    words: int = 0
 
-
-def _combined(category: Category, parts: Mapping[Meaning, Evidence]) -> Iterable[Evidence]:
-    for combination in category.combined():
-        found = [parts.get(meaning) for meaning in part_of(combination, category.name)]
-        present = [evidence for evidence in found if evidence is not None]
-        if len(present) == len(found):
-            weakest = min(present, key=lambda evidence: evidence.weight)
-            yield Evidence(str(combination), category.name, combination.weight * weakest.weight, weakest.zone, weakest.position)
-
-
-def _score(category: Category, found: Iterable[Evidence], strength: Mapping[tuple[str, str], float]) -> float:
-    weak = strong = against = 0.0
-    for evidence in found:
+    def add(self, evidence: Evidence, own_weight: float) -> None:
+        self.evidence.append(evidence)
         if evidence.weight < 0:
-            against -= evidence.weight
-        elif strength.get((category.name, evidence.word), WEAK) < WEAK:
-            weak += evidence.weight
+            self.against -= evidence.weight
+            return
+        self.words += 1
+        if own_weight < WEAK:
+            self.weak += evidence.weight
         else:
-            strong += evidence.weight
-    speaking = strong + min(weak, category.limit * WEAK_SHARE)
-    return speaking - min(against, speaking * CONTEXT_SHARE)
+            self.strong += evidence.weight
+
+    @property
+    def score(self) -> float:
+        speaking = self.strong + min(self.weak, self.category.limit * WEAK_SHARE)
+        return round(speaking - min(self.against, speaking * CONTEXT_SHARE), 3)
+
+    @property
+    def share(self) -> float:
+        """The score in limits: how categories compare."""
+        return self.score / self.category.limit
+
+    @property
+    def is_over(self) -> bool:
+        return self.score > self.category.limit and self.words >= self.category.min_words
 
 
-def _is_over(category: Category, score: float, found: Iterable[Evidence]) -> bool:
-    return score > category.limit and sum(evidence.weight > 0 for evidence in found) >= category.min_words
+class Judge:
+    """The arithmetic over one lexicon. Immutable; safe to share between threads."""
 
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._categories = lexicon.categories
+        self._lowest_limit = min((category.limit for category in lexicon.categories.values()), default=0.0)
+        # By one of its parts, so that a page pays only for combinations of which it has that part.
+        self._combinations: dict[Meaning, list[tuple[Combination, tuple[Meaning, ...]]]] = {}
+        for name, category in lexicon.categories.items():
+            for combination in category.combined():
+                parts = part_of(combination, name)
+                self._combinations.setdefault(parts[0], []).append((combination, parts))
 
-def _heaviest(winner: str) -> Callable[[Evidence], tuple[bool, float, str]]:
-    return lambda evidence: (evidence.category != winner, -abs(evidence.weight), evidence.word)
+    def judge(self, hits: Iterable[tuple[str, bool, Hit]]) -> Judgement:
+        """Adds up the hits.
+
+        Args:
+            hits: zone, whether the hit stands in the normal view, and the hit.
+        """
+        best: dict[Meaning, Evidence] = {}
+        for zone, placed, hit in hits:
+            meaning = hit.meaning
+            factor = ZONE_FACTORS[zone] if meaning.role is Role.WORD else min(ZONE_FACTORS[zone], 1.0)
+            weight = factor if meaning.role is Role.PART else meaning.weight * factor
+            known = best.get(meaning)
+            if known is None or abs(weight) > abs(known.weight):
+                best[meaning] = Evidence(meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED)
+        tallies: dict[str, _Tally] = {}
+        for evidence, own_weight in self._counting(best):
+            name = evidence.category
+            if name not in tallies:
+                tallies[name] = _Tally(self._categories[name], [])
+            tallies[name].add(evidence, own_weight)
+        return self._verdict(tallies)
+
+    def _counting(self, best: Mapping[Meaning, Evidence]) -> Iterator[tuple[Evidence, float]]:
+        for meaning, evidence in best.items():
+            if meaning.role is not Role.PART:
+                yield evidence, abs(meaning.weight)
+                continue
+            for combination, parts in self._combinations.get(meaning, ()):
+                found = [best[part] for part in parts if part in best]
+                if len(found) == len(parts):
+                    weakest = min(found, key=lambda part: part.weight)
+                    weight = combination.weight * weakest.weight
+                    yield (
+                        Evidence(str(combination), meaning.category, weight, weakest.zone, weakest.position),
+                        abs(combination.weight),
+                    )
+
+    def _verdict(self, tallies: Mapping[str, _Tally]) -> Judgement:
+        speaking = sorted((tally for tally in tallies.values() if tally.score > 0), key=lambda tally: -tally.share)
+        over = [tally for tally in speaking if tally.is_over]
+        first = next(iter(over or speaking), None)
+        winner = over[0].category.name if over else ""
+        evidence = sorted(
+            (found for tally in tallies.values() for found in tally.evidence),
+            key=lambda found: (found.category != winner, -abs(found.weight), found.word),
+        )
+        return Judgement(
+            winner,
+            first.score if first else 0.0,
+            first.category.limit if first else self._lowest_limit,
+            {tally.category.name: tally.score for tally in speaking},
+            tuple(evidence[:MAX_EVIDENCE]),
+        )

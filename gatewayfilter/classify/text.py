@@ -17,7 +17,7 @@ MAX_TITLE = 300
 ZONE_FACTORS = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
 """What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
 
-_URL_MARKS = re.compile(r"[^\w%]+|_")
+_URL_MARKS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def plain_text(text: str, url: str = "") -> PageText:
 
 
 def url_words(url: str) -> str:
-    """Returns host, path and query of a URL as words: ``best-casino.example/free%20spins`` → ``best casino example free spins``."""
+    """Returns the words of a URL: ``best-casino.example/free%20spins`` gives ``best casino example free spins``."""
     rest = url.partition("://")[2] or url
-    return _URL_MARKS.sub(" ", unescaped(rest[:MAX_HEAD_ZONE])).replace("%", " ").strip()
+    return _URL_MARKS.sub(" ", unescaped(rest[:MAX_HEAD_ZONE])).strip()
 
 
 def _page_text(title: str, zones: dict[str, str]) -> PageText:

@@ -8,12 +8,14 @@ import unicodedata
 
 from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, SIMPLIFIED
 
-_FOLD = {ord(mark): " " for mark in "-_\u2010\u2011"} | {ord("\u2019"): "'", ord("\u2018"): "'"}
-_NORMAL = _FOLD | SIMPLIFIED
-_BLANKS = re.compile(r"[^\S\n]++")
-_LINES = re.compile(r" ?\n[ \n]*+")
+# Replacing marks one by one is far faster than `str.translate` where the text is not ASCII.
+_FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
+_BLANKS = re.compile(r"(?: {2}|[^\S\n ])[^\S\n]*+")
+_LINES = re.compile(r" \n[ \n]*+|\n[ \n]++")
 
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff"
+_HAN = re.compile(rf"[{_CJK}]")
+_HIDDEN = re.compile(f"[{''.join(map(chr, INVISIBLE))}]+")
 _LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
 _MIXED_WORD = re.compile(r"[a-z\u00c0-\u024f\u0370-\u052f]++")
 _LATIN = re.compile(r"[a-z]")
@@ -21,6 +23,7 @@ _LEET_WORD = re.compile(r"(?<![a-z0-9@$])(?:[a-z]++[0-9@$]|[0-9@$]++[a-z])[a-z0-
 _LEET = str.maketrans("01345789@$", "oieastbgas")
 _SPELLED = re.compile(r"(?<![a-z0-9@$])[a-z0-9@$](?:[ .*|/~+\u00b7\u2022]{1,3}[a-z0-9@$](?![a-z0-9@$])){3,}+")
 _SEPARATORS = re.compile(r"[^a-z0-9@$]+")
+_MARK = re.compile(r"[*~^|+=\u00b7\u2022]")
 _IN_WORD = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
 _IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
 
@@ -30,10 +33,11 @@ def normal_view(text: str) -> str:
 
     The simplified characters are those that the bundled lexicon needs (characters.py), one for one.
     """
-    if text.isascii():
-        text = text.lower().translate(_FOLD)
-    else:
-        text = unicodedata.normalize("NFKC", text).lower().translate(_NORMAL)
+    text = unicodedata.normalize("NFKC", text).lower()
+    if _HAN.search(text):
+        text = text.translate(SIMPLIFIED)
+    for mark, plain in _FOLDED.items():
+        text = text.replace(mark, plain)
     text = _BLANKS.sub(" ", text)
     return _LINES.sub("\n", text).strip() if "\n" in text else text.strip()
 
@@ -45,11 +49,12 @@ def squashed_view(normal: str) -> str:
     """
     text = normal
     if not text.isascii():
-        text = text.translate(INVISIBLE)
+        text = _HIDDEN.sub("", text)
         if _LOOKALIKE.search(text):
             text = _MIXED_WORD.sub(_latinised, text)
         text = _IN_HAN.sub("", text)
-    text = _IN_WORD.sub("", text)
+    if _MARK.search(text):
+        text = _IN_WORD.sub("", text)
     text = _SPELLED.sub(_joined, text)
     return _LEET_WORD.sub(_unleeted, text)
 

@@ -1,0 +1,76 @@
+# ruff: noqa: RUF001  the texts are Chinese, and look-alikes are what is tested
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.classify.charset import decode
+
+ZH = "中文网页的编码检测：今天天气很好，我们去公园散步，然后回家吃晚饭。新闻报道说经济继续增长。" * 3
+TW = "繁體中文網頁的編碼檢測：今天天氣很好，我們去公園散步，然後回家吃晚飯。新聞報導說經濟繼續成長。" * 3
+HK = "香港嘅網頁：佢哋喺度做嘢，啲人話唔知點算。" * 4
+JA = "日本語のページです。今日は天気がいいので、公園を散歩して家に帰ります。ニュースを読みました。" * 3
+FR = "Les élèves français étaient très contents du café crème et des gâteaux ; l'été dernier, à Paris, ça allait."
+
+
+def html(text: str, label: str = "") -> str:
+    meta = f'<meta charset="{label}">' if label else ""
+    return f"<html><head>{meta}<title>x</title></head><body><p>{text}</p></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "meta", "header", "charset"),
+    [
+        (ZH, "utf-8", "", "", "utf-8"),
+        (ZH, "utf-8", "gb2312", "text/html; charset=gbk", "utf-8"),  # both lie
+        (ZH, "utf-8-sig", "gbk", "", "utf-8"),
+        (ZH, "utf-16", "", "", "utf-16le"),
+        (ZH, "utf-16-be", "", "", "utf-16be"),
+        (ZH, "gb18030", "", "", "gb18030"),
+        (ZH, "gb18030", "gb2312", "", "gb18030"),
+        (ZH, "gb18030", "", "text/html; charset=GBK", "gb18030"),
+        (ZH, "gb18030", "utf-8", "", "gb18030"),  # a lie
+        (ZH, "gb18030", "", "text/html; charset=utf-8", "gb18030"),  # a lie
+        (ZH, "gb18030", "gb2312", "text/html; charset=iso-8859-1", "gb18030"),  # a server's default
+        (ZH + "𠮷㐂", "gb18030", "gb2312", "", "gb18030"),  # beyond GBK
+        (TW, "big5", "", "", "big5"),
+        (TW, "big5", "big5", "", "big5"),
+        (TW, "big5", "", "text/html;charset=Big5", "big5"),
+        (TW, "big5", "iso-8859-1", "", "big5"),  # a lie
+        (HK, "big5hkscs", "big5", "", "big5"),
+        (JA, "shift_jis", "", "", "shift_jis"),
+        (JA, "shift_jis", "Shift_JIS", "", "shift_jis"),
+        (JA, "shift_jis", "", "text/html; charset='x-sjis'", "shift_jis"),
+        (JA, "euc_jp", "euc-jp", "", "euc-jp"),
+        (JA, "iso2022_jp", "iso-2022-jp", "", "iso-2022-jp"),
+        (FR, "cp1252", "", "", "windows-1252"),
+        (FR, "cp1252", "windows-1252", "", "windows-1252"),
+        (FR, "cp1252", "", "text/html; charset=ISO-8859-1", "windows-1252"),
+        (FR, "cp1252", "utf-8", "", "windows-1252"),  # a lie
+        (FR, "utf-8", "iso-8859-1", "", "utf-8"),  # a lie
+        ("plain ascii", "ascii", "", "", "utf-8"),
+    ],
+)
+def test_table_of_charsets(text: str, codec: str, meta: str, header: str, charset: str) -> None:
+    decoded = decode(html(text, meta).encode(codec), header)
+    assert text in decoded.text
+    assert decoded.charset == charset
+
+
+def test_a_meta_in_a_comment_does_not_count() -> None:
+    body = b"<!-- <meta charset=big5> --><meta charset=gbk>" + ZH.encode("gbk")
+    assert decode(body).charset == "gb18030"
+
+
+def test_a_body_cut_in_a_character_stays_utf8() -> None:
+    body = ZH.encode()
+    assert all(decode(body[:cut]).charset == "utf-8" for cut in (50, 51, 52))
+
+
+@pytest.mark.parametrize("label", ["utf-7", "idna", "unicode_escape", "hex", "undefined", "no-such", "punycode"])
+def test_labels_that_are_no_charsets_choose_nothing(label: str) -> None:
+    assert ZH in decode(html(ZH, label).encode("gb18030"), f"text/html; charset={label}").text
+
+
+@given(st.binary(max_size=3000), st.text(max_size=60))
+def test_any_bytes_become_text(body: bytes, header: str) -> None:
+    assert isinstance(decode(body, header).text, str)

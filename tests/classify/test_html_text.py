@@ -1,0 +1,133 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.classify.html_text import MAX_TAGS, read_html
+from gatewayfilter.classify.text import MAX_ZONE, page_text, plain_text, url_words
+
+PROSE = "This is a long paragraph of running text that a reader would call the article, sentence after sentence. " * 3
+MENU = "".join(f'<li><a href="/{number}">Section {number} of the site</a></li>' for number in range(30))
+
+
+def test_zones_of_a_page() -> None:
+    html = (
+        "<title>The &amp; Title</title><meta name=Description content='What it is'><meta property='og:description' content=Other>"
+        f"<meta name=keywords content='one, two'><ul>{MENU}</ul><article><p>{PROSE}</p></article><img alt='a cat'>"
+    )
+    zones = page_text(html, "https://best-site.example/free%20things?q=a_b").zones
+    assert zones["title"] == "the & title"
+    assert zones["description"] == "what it is\nother"
+    assert zones["keywords"] == "one, two"
+    assert zones["url"] == "best site example free things q a b"
+    assert zones["main"].startswith("this is a long paragraph")
+    assert "section 7 of" in zones["rest"]
+    assert "section 7 of" not in zones["main"]
+    assert "a cat" in zones["rest"]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- secret -->",
+        "<script>secret</script>",
+        "<SCRIPT>if (a < b) '</p>secret'</SCRIPT >",
+        "<style>.secret{}</style>",
+        "<div style='display: none'>secret</div>",
+        "<div hidden>secret<div>secret</div>secret</div>",
+        "<p STYLE=visibility:hidden>secret</p>",
+        "<span style='font-size:0'>secret</span>",
+        "<template><p>secret</p></template>",
+        "<div class='hidden'>secret</div>",
+        "<p title='a > b secret'></p>",
+        "<input type=hidden value=secret>",
+        "<iframe>secret</iframe>",
+        "<!doctype secret>",
+    ],
+)
+def test_what_a_reader_does_not_see(hidden: str) -> None:
+    zones = page_text(f"<p>{PROSE}</p>{hidden}<p>end</p>").zones
+    assert "secret" not in "".join(zones.values())
+    assert zones["main"].rstrip().endswith("end") or "end" in zones.get("rest", "")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<div style='overflow: hidden'>secret</div>",
+        "<div aria-hidden=true>secret</div>",
+        "<div data-hidden=1>secret</div>",
+        "<p style='display:none'>x<div>secret</div>",
+        "<b>sec</b>ret",
+        "<i title='>'>secret</i>",
+        "<x <y secret>secret",
+        "&#115;ecret",
+        "<body style='visibility:hidden'>secret",
+        "<p style='font-size:0.9em'>secret</p>",
+        "1 < 2 secret",
+    ],
+)
+def test_what_a_reader_sees(shown: str) -> None:
+    assert "secret" in "".join(page_text(f"<p>{PROSE}</p>{shown}").zones.values())
+
+
+def test_a_page_that_hides_nearly_everything_shows_it_by_script() -> None:
+    assert "secret" in page_text("<p>Loading</p><div style='display:none'>secret text of the page</div>").zones["rest"]
+
+
+def test_numbers_of_thousands_of_digits_are_no_characters() -> None:
+    assert read_html("a&#" + "9" * 10_000 + ";b").blocks[0].text == "a b"
+
+
+def test_zones_are_bounded() -> None:
+    zones = plain_text("a " * 1_000_000).zones
+    assert len(zones["main"]) <= MAX_ZONE
+    assert "beginning" in plain_text("beginning" + " x" * MAX_ZONE + "the end").zones["main"]
+    assert plain_text("beginning" + " x" * MAX_ZONE + " the end").zones["main"].endswith("the end")
+
+
+def test_tags_are_bounded() -> None:
+    assert sum(len(block.text) for block in read_html("<p>x" * (MAX_TAGS + 500)).blocks) <= MAX_TAGS
+
+
+def test_url_words_of_odd_urls() -> None:
+    assert url_words("") == ""
+    assert url_words("https://a.example/%zz%E8%B5%8C") == "a example zz赌"
+
+
+# Each of these took a DOM parser, or a backtracking expression, from many seconds to for ever.
+PATHOLOGICAL = """
+N = 2_000_000
+cases = ['<div>' * (N // 5), '<b>' * (N // 3), '<div>' * (N // 11) + '</div>' * (N // 11), 'a' * N,
+    '<p title="' + 'x' * N, '<p ' + ' '.join(f'a{i}=1' for i in range(N // 10)) + '>', '<' * N, '&' * N,
+    '&#' + '9' * N, '<!--' * (N // 4), '<!-' * (N // 3), '<a "' * (N // 4), '<p><b><i><a>' * (N // 12),
+    '<script>' * (N // 8), '<script></scrip' * (N // 15), '<p a=' * (N // 5), '<title>x' * (N // 8),
+    '<p style="display:none">x' * (N // 24), '<svg><style><a b=\\'' * (N // 18), ' ' * N, '\\n ' * (N // 2),
+    'a ' * (N // 2), 'a1' * (N // 2), '1a' * (N // 2), 'a.' * (N // 2), '\\u0430' * N, 'a*' * (N // 2),
+    '\\u8d4c\\u535a' * (N // 2), '\\u8d4c.' * (N // 2), '\\u8d4c' * N, 'casino ' * (N // 7), '\\ufdfa' * N,
+    '\\u200b' * N, '<meta name=description content=x>' * (N // 32)]
+from pathlib import Path
+from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.interfaces import Page
+classifier = PageClassifier(Lexicon.load([Path('lists/words')]))
+for number, case in enumerate(cases):
+    page = Page('http://x.example/', 'http://x.example/', 200, {'content-type': 'text/html'}, case.encode()[:N])
+    classifier.classify_page(page)
+    print(number, flush=True)
+print('done')
+"""
+
+
+def test_pathological_pages_end() -> None:
+    """All of them together take 5 to 10 s here; one quadratic step would take minutes."""
+    ended = subprocess.run([sys.executable, "-c", PATHOLOGICAL], capture_output=True, text=True, timeout=110, check=False)
+    assert ended.stdout.endswith("done\n"), ended.stdout[-10:] + ended.stderr[-1000:]
+
+
+@given(st.text(alphabet="<>/!-= \"'&;#abpdivscriptmetahidden\n", max_size=300))
+def test_any_markup_is_read(html: str) -> None:
+    page = read_html(html)
+    main, rest = page.split_main()
+    assert len(main) + len(rest) == len(page.blocks)
