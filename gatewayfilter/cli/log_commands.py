@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from statistics import median
 from typing import TYPE_CHECKING
 
 import click
@@ -107,13 +108,13 @@ def stats(invocation: Invocation, *, since: float | None, last: int) -> None:
         "blocked_sites": Counter(_site(record.url) for record in blocked),
         "clients": Counter(record.client for record in records if record.client),
     }
-    mean_us = sum(record.elapsed_us for record in records) / len(records) if records else 0.0
+    median_us = median(record.elapsed_us for record in records) if records else 0.0
     if invocation.json:
         tops = {name: [{"name": what, "count": n} for what, n in counts.most_common(100)] for name, counts in tables.items()}
         first = records[0].at if records else None
-        print_json({"decisions": len(records), "blocked": len(blocked), "since": first, "mean_us": round(mean_us, 1), **tops})
+        print_json({"decisions": len(records), "blocked": len(blocked), "since": first, "median_us": median_us, **tops})
         return
-    say(f"{counted(len(records), 'decision')}, {len(blocked):,} blocked, {mean_us:.0f} µs each.")
+    say(f"{counted(len(records), 'decision')}, {len(blocked):,} blocked, {median_us:.0f} µs each (median).")
     for name, counts in tables.items():
         if counts:
             say()

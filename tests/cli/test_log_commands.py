@@ -55,7 +55,7 @@ def test_search_without_a_hit_is_a_negative_answer(cli: Cli) -> None:
 @pytest.mark.usefixtures("logged")
 def test_stats_count(cli: Cli) -> None:
     found = cli("log", "stats", "--json").json
-    assert (found["decisions"], found["blocked"], found["mean_us"], found["since"]) == (3, 2, 20.0, NOW)
+    assert (found["decisions"], found["blocked"], found["median_us"], found["since"]) == (3, 2, 20.0, NOW)
     assert found["answers"] == [{"name": "block adblock", "count": 2}, {"name": "allow unknown", "count": 1}]
     assert found["blocked_sites"] == [{"name": "ads.example", "count": 2}]
     assert "3 decisions, 2 blocked" in cli("log", "stats").out
