@@ -23,7 +23,7 @@ class PageClassifier:
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._scanner = Scanner(lexicon)
-        self._judge = Judge(lexicon)
+        self._judge = Judge(lexicon, self._scanner)
 
     @property
     def lexicon(self) -> Lexicon:

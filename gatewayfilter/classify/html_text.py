@@ -127,6 +127,8 @@ class _Reader:
 
     def text(self, text: str) -> None:
         """Takes the text between two tags."""
+        if not self._pieces and text.isspace():
+            return
         self._pieces.append(text)
         if self._in_link:
             self._link_chars += len(text)
@@ -134,7 +136,7 @@ class _Reader:
     def tag(self, name: str, attributes: str) -> None:
         """Takes an opening tag, or a closing one with its slash."""
         bare = name.lstrip("/")
-        if bare not in _INLINE:
+        if self._pieces and bare not in _INLINE:
             self._end_block()
         closing = name != bare
         if self._hidden_by:
@@ -159,8 +161,6 @@ class _Reader:
         return self._page
 
     def _end_block(self) -> None:
-        if not self._pieces:
-            return
         text = _clean("".join(self._pieces))
         if text:
             if self._in_title and not self._page.title:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from gatewayfilter.classify.lexicon import Combination, Lexicon
+from gatewayfilter.classify.lexicon import Lexicon
 
 
 class Role(IntEnum):
@@ -17,9 +17,12 @@ class Role(IntEnum):
     PART = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Meaning:
-    """One thing that a phrase means: for which category, as what, with which weight (0 for a part of a combination)."""
+    """One thing that a phrase means: for which category, as what, with which weight (0 for a part of a combination).
+
+    There is one object for each in a scanner: compared and hashed by identity, which is most of the cost of scoring.
+    """
 
     phrase: str
     category: str
@@ -44,9 +47,14 @@ class _Pattern:
 
 
 class Scanner:
-    """The compiled lexicon. Immutable; safe to share between threads."""
+    """The compiled lexicon. Immutable; safe to share between threads.
+
+    Attributes:
+        parts: (category, phrase) → the meaning that says: this part of a combination is there.
+    """
 
     def __init__(self, lexicon: Lexicon) -> None:
+        self.parts: dict[tuple[str, str], Meaning] = {}
         patterns: dict[str, _Pattern] = {}
         for phrase in lexicon.exceptions:
             patterns.setdefault(_bare(phrase), _Pattern()).exception = True
@@ -54,6 +62,8 @@ class Scanner:
             pattern = patterns.setdefault(_bare(meaning.phrase), _Pattern())
             if pattern.meanings is None:
                 pattern.meanings = []
+            if meaning.role is Role.PART:
+                self.parts[meaning.category, meaning.phrase] = meaning
             pattern.meanings.append((meaning.phrase.startswith("*"), meaning.phrase.endswith("*"), meaning))
         self._patterns = list(patterns.values())
         # Whether an end must not touch a letter: only ends that are letters of an alphabet themselves.
@@ -103,11 +113,6 @@ def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:
             yield Meaning(phrase, name, Role.CONTEXT, -weight)
         for phrase in {part for combination in category.combined() for part in combination.parts}:
             yield Meaning(phrase, name, Role.PART, 0.0)
-
-
-def part_of(combination: Combination, category: str) -> tuple[Meaning, ...]:
-    """Returns the meanings that must all be hit for a combination to count."""
-    return tuple(Meaning(part, category, Role.PART, 0.0) for part in combination.parts)
 
 
 def _bare(phrase: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
-from gatewayfilter.classify.scanner import Hit, Meaning, Role, part_of
+from gatewayfilter.classify.scanner import Hit, Meaning, Role, Scanner
 from gatewayfilter.classify.text import ZONE_FACTORS
 from gatewayfilter.model import Evidence
 
@@ -73,16 +73,16 @@ class _Tally:
 
 
 class Judge:
-    """The arithmetic over one lexicon. Immutable; safe to share between threads."""
+    """The arithmetic over one lexicon and its scanner. Immutable; safe to share between threads."""
 
-    def __init__(self, lexicon: Lexicon) -> None:
+    def __init__(self, lexicon: Lexicon, scanner: Scanner) -> None:
         self._categories = lexicon.categories
         self._lowest_limit = min((category.limit for category in lexicon.categories.values()), default=0.0)
         # By one of its parts, so that a page pays only for combinations of which it has that part.
         self._combinations: dict[Meaning, list[tuple[Combination, tuple[Meaning, ...]]]] = {}
         for name, category in lexicon.categories.items():
             for combination in category.combined():
-                parts = part_of(combination, name)
+                parts = tuple(scanner.parts[name, part] for part in combination.parts)
                 self._combinations.setdefault(parts[0], []).append((combination, parts))
 
     def judge(self, hits: Iterable[tuple[str, bool, Hit]]) -> Judgement:

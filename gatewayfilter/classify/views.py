@@ -10,12 +10,14 @@ from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, SIMPLIFIED
 
 # Replacing marks one by one is far faster than `str.translate` where the text is not ASCII.
 _FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
-_BLANKS = re.compile(r"(?: {2}|[^\S\n ])[^\S\n]*+")
+_BLANKS = re.compile(r"[^\S\n]++")
 _LINES = re.compile(r" \n[ \n]*+|\n[ \n]++")
+_OTHER_BLANKS = frozenset(chr(code) for code in range(0x3001) if chr(code).isspace()) - {" ", "\n"}
 
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff"
 _HAN = re.compile(rf"[{_CJK}]")
-_HIDDEN = re.compile(f"[{''.join(map(chr, INVISIBLE))}]+")
+_INVISIBLE = frozenset(map(chr, INVISIBLE))
+_HIDDEN = re.compile(f"[{''.join(_INVISIBLE)}]+")
 _LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
 _MIXED_WORD = re.compile(r"[a-z\u00c0-\u024f\u0370-\u052f]++")
 _LATIN = re.compile(r"[a-z]")
@@ -38,8 +40,11 @@ def normal_view(text: str) -> str:
         text = text.translate(SIMPLIFIED)
     for mark, plain in _FOLDED.items():
         text = text.replace(mark, plain)
-    text = _BLANKS.sub(" ", text)
-    return _LINES.sub("\n", text).strip() if "\n" in text else text.strip()
+    if "  " in text or not _OTHER_BLANKS.isdisjoint(text):
+        text = _BLANKS.sub(" ", text)
+    if " \n" in text or "\n " in text or "\n\n" in text:
+        text = _LINES.sub("\n", text)
+    return text.strip()
 
 
 def squashed_view(normal: str) -> str:
@@ -49,7 +54,8 @@ def squashed_view(normal: str) -> str:
     """
     text = normal
     if not text.isascii():
-        text = _HIDDEN.sub("", text)
+        if not _INVISIBLE.isdisjoint(text):
+            text = _HIDDEN.sub("", text)
         if _LOOKALIKE.search(text):
             text = _MIXED_WORD.sub(_latinised, text)
         text = _IN_HAN.sub("", text)

@@ -68,9 +68,7 @@ def main() -> None:
     htmls = [decode(body).text for body in bodies]
     lexicon = Lexicon.load([ROOT / "lists" / "words"])
     classifier = PageClassifier(lexicon)
-    print(
-        f"{len(pages)} real pages, median {statistics.median(map(len, bodies)) / 1000:.0f} KB; {lexicon.word_count()} bundled words"
-    )
+    print(f"{len(pages)} pages, median {statistics.median(map(len, bodies)) / 1000:.0f} KB; {lexicon.word_count()} bundled words")
     print(f"whole classification        {median_ms(classifier.classify_page, pages):6.2f} ms a page")
     print(f"  of it reading the HTML    {median_ms(read_html, htmls):6.2f} ms a page")
     print(f"resiliparse, text alone     {median_ms(peer, htmls):6.2f} ms a page")
