@@ -46,6 +46,8 @@ _INLINE = frozenset(_INLINE_TAGS.split())
 _VOID = frozenset(_VOID_TAGS.split())
 _PLAIN = frozenset(slash + name for name in _INLINE - {"a"} for slash in ("", "/"))
 _ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
+_IDLE_ENDS = frozenset({"/div", "/li", "/ul", "/p", "/td", "/tr", "/section", "/header", "/h2", "/h3", "/script", "/style"})
+"""Frequent closing tags that change nothing where no text waits."""
 _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
 _KEYWORDS = frozenset({"keywords", "news_keywords"})
@@ -135,6 +137,8 @@ class _Reader:
 
     def tag(self, name: str, attributes: str) -> None:
         """Takes an opening tag, or a closing one with its slash."""
+        if name in _IDLE_ENDS and not self._pieces and not self._hidden_by:
+            return
         bare = name.lstrip("/")
         if self._pieces and bare not in _INLINE:
             self._end_block()

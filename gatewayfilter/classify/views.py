@@ -19,7 +19,9 @@ _HAN = re.compile(rf"[{_CJK}]")
 _INVISIBLE = frozenset(map(chr, INVISIBLE))
 _HIDDEN = re.compile(f"[{''.join(_INVISIBLE)}]+")
 _LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
-_MIXED_WORD = re.compile(r"[a-z\u00c0-\u024f\u0370-\u052f]++")
+_MIXED_WORD = re.compile(
+    r"(?<![a-z\u00c0-\u024f\u0370-\u052f])[a-z]*+[\u00c0-\u024f\u0370-\u052f][a-z\u00c0-\u024f\u0370-\u052f]*+"
+)
 _LATIN = re.compile(r"[a-z]")
 _LEET_WORD = re.compile(r"(?<![a-z0-9@$])(?:[a-z]++[0-9@$]|[0-9@$]++[a-z])[a-z0-9@$]*+")
 _LEET = str.maketrans("01345789@$", "oieastbgas")
