@@ -58,7 +58,7 @@ def spread(text: str) -> str:
 
 
 def dressed(index: int, title: str, parts: list[str]) -> str:
-    """One of three layouts; every fifth page evades: invisible characters, full width, leet, traditional characters, dots."""
+    """One of three layouts; every second page evades: invisible characters, full width, leet, traditional characters, dots."""
     match index % 10:
         case 0:
             parts = [spread(part) for part in parts]
