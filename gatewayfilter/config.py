@@ -256,6 +256,13 @@ def default_data_dir() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "gatewayfilter"
 
 
+def bundled_folder() -> Path:
+    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
+    package = Path(__file__).parent
+    installed = package / "bundled"
+    return installed if installed.is_dir() else package.parent / "lists"
+
+
 class Settings(_Section):
     """All settings."""
 

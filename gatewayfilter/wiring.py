@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import SnapshotError, StartupError
 
 if TYPE_CHECKING:
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
 
 type Progress = Callable[[str, int, int], None]
 """Called with what is being worked on, how much is done and how much there is (0: unknown)."""
-
-
-@lru_cache(maxsize=1)
-def bundled_folder() -> Path:
-    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
-    package = Path(__file__).parent
-    installed = package / "bundled"
-    return installed if installed.is_dir() else package.parent / "lists"
 
 
 def prepare_data_dir(settings: Settings) -> None:

@@ -2,7 +2,11 @@
 
 import asyncio
 import logging
+import os
+from collections import defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -12,7 +16,7 @@ from mitmproxy.addons import block, disable_h2c, next_layer, proxyserver, strip_
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
-from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ServerInstance
+from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler, ServerInstance
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
@@ -30,6 +34,9 @@ _RESOLVER_THREADS: Final = 32
 """The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
 _MOST_CERTIFICATES: Final = 1000
 _DRAIN_POLL_S: Final = 0.05
+_MOST_PARENT_CONNECTIONS: Final = 256
+"""Connections to a parent proxy for one client connection, which needs one for each host that it visits over plain HTTP.
+mitmproxy allows 5 for each address and lets the next request wait for ever."""
 
 
 class LeanMaster(master.Master):
@@ -124,6 +131,12 @@ class LeanMaster(master.Master):
             for stream in open_streams(connection.layer.context.layers)
         )
 
+    @contextmanager
+    def _register_widened(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
+        handler.max_conns = defaultdict(lambda: asyncio.Semaphore(_MOST_PARENT_CONNECTIONS))
+        with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
+            yield
+
     def _make_instance(self, mode: str) -> AsyncioServerInstance[Any]:
         instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))
         make_top_layer = instance.make_top_layer
@@ -135,6 +148,8 @@ class LeanMaster(master.Master):
             context.options = self._frozen_options
             return cast("Layer", HookRunner(make_top_layer(context), self.cached_addons))
 
+        if mode.startswith("upstream:"):
+            self._proxyserver.register_connection = self._register_widened  # type: ignore[method-assign]
         instance.listen = listen  # type: ignore[method-assign, assignment]
         instance.make_top_layer = make_hooked_layer  # type: ignore[method-assign]
         return instance
@@ -151,7 +166,7 @@ def _trusted(upstream_ca: Path | None, confdir: Path) -> str | None:
             raise StartupError(f"proxy.upstream_ca {upstream_ca} has no certificate in PEM form")
         content = Path(certifi.where()).read_bytes() + b"\n" + further
         if not combined.exists() or combined.read_bytes() != content:
-            aside = combined.with_suffix(".new")
+            aside = combined.with_suffix(f".{os.getpid()}")  # the other workers write theirs at the same time
             aside.write_bytes(content)
             aside.replace(combined)
     except OSError as error:

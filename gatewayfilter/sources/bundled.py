@@ -1,7 +1,6 @@
-"""The lists that come with the program: where they lie, and the starter lists as read-only sources."""
+"""The starter lists that come with the program, as read-only sources."""
 
 import re
-from functools import lru_cache
 from pathlib import Path
 
 from gatewayfilter.sources.categories import OTHER, Categories
@@ -13,14 +12,6 @@ PREFIX = "starter-"
 
 _CATEGORY_LINE = re.compile(r"[!#]\s*Category:\s*([a-z0-9-]+)\s*$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _HEADER_SIZE = 2048
-
-
-@lru_cache(maxsize=1)
-def bundled_folder() -> Path:
-    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
-    package = Path(__file__).parent.parent
-    installed = package / "bundled"
-    return installed if installed.is_dir() else package.parent / "lists"
 
 
 def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Definition, Path]]:

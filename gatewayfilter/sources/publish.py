@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.snapshot import Snapshot
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
 from gatewayfilter.interfaces import ChangeFeed, ListStore
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
-from gatewayfilter.sources.bundled import bundled_folder
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import parse_list
