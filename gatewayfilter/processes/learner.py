@@ -12,6 +12,7 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import recheck_offers
 from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import crawl_worker, open_store, publish_now, snapshot_folder, subscriptions
@@ -44,8 +45,9 @@ class _Learner:
         self._stop = asyncio.Event()
         self._store: Store = open_store(settings)
         self._jobs = _Jobs(settings)
-        self._published_seq = self._snapshot_seq()
+        self._published_seq, made_at = self._snapshot_facts()
         self._published_at = time.monotonic()
+        self._outdated = made_at < _newest_list(settings)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -82,17 +84,20 @@ class _Learner:
         newest = await asyncio.to_thread(self._store.feed.last_seq)
         waiting = newest - self._published_seq
         age_s = time.monotonic() - self._published_at
-        if waiting >= self._settings.learn.publish_after or (waiting and age_s >= self._settings.learn.publish_interval_s):
-            await self._publish()
+        due = waiting >= self._settings.learn.publish_after or (waiting and age_s >= self._settings.learn.publish_interval_s)
+        if due or self._outdated:
+            self._outdated = False
+            await self._work_off(_publish_job)
         self._status.write(
             state="learning", feed_seq=newest, published_seq=self._published_seq, counters=self._counters.as_dict()
         )
 
-    async def _publish(self) -> None:
+    async def _work_off(self, job: Callable[[Settings], None]) -> None:
+        """Runs a job that publishes, and takes note of the snapshot that came of it."""
         self._published_at = time.monotonic()
-        if await self._jobs.run(_publish_job):
+        if await self._jobs.run(job):
             self._counters.add("publishes")
-            self._published_seq = await asyncio.to_thread(self._snapshot_seq)
+            self._published_seq, _ = await asyncio.to_thread(self._snapshot_facts)
 
     async def _recheck(self) -> None:
         def work() -> int:
@@ -109,18 +114,24 @@ class _Learner:
         await asyncio.to_thread(self._store.log.purge, before, keep)
 
     async def _update_sources(self) -> None:
-        if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())) and await self._jobs.run(_update_job):
-            await self._publish()
+        if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())):
+            await self._work_off(_update_job)
 
-    def _snapshot_seq(self) -> int:
+    def _snapshot_facts(self) -> tuple[int, float]:
+        """Returns the newest list change that the snapshot in use holds, and when it was made (Unix seconds)."""
         try:
             snapshot, _ = snapshot_folder(self._settings).open_newest(verify=False)
         except SnapshotError:
-            return 0
+            return 0, 0.0
         try:
-            return snapshot.info.feed_seq
+            return snapshot.info.feed_seq, snapshot.info.created_at
         finally:
             snapshot.close()
+
+
+def _newest_list(settings: Settings) -> float:
+    """Returns when the newest list in use was written (Unix seconds): a new version of the program brings its own."""
+    return max((source.path.stat().st_mtime for source in subscriptions(settings).files()), default=0.0)
 
 
 class _Jobs:
@@ -151,7 +162,16 @@ def _publish_job(settings: Settings) -> None:
 
 def _update_job(settings: Settings) -> None:
     begin_child(settings)
-    _run_job(lambda: subscriptions(settings).update())
+
+    def update() -> None:
+        results = subscriptions(settings).update()
+        for result in results:
+            if result.error:
+                _log.warning("the source %s was not updated: %s", result.name, result.error)
+        if any(result.status is UpdateStatus.UPDATED for result in results):
+            publish_now(settings, open_store(settings))
+
+    _run_job(update)
 
 
 def _run_job(work: Callable[[], object]) -> None:

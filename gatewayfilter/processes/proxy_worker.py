@@ -7,13 +7,17 @@ from pathlib import Path
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StartupError
+from gatewayfilter.model import Request
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
 from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import categories, category_title, newest_engine, snapshot_folder
 
 _KEY_BYTES = 32
+_FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
+"""Decided once before anybody is served: the first decision loads what later ones find loaded, such as the public suffixes."""
 
 
 def run_proxy_worker(index: int, settings: Settings) -> None:
@@ -29,9 +33,11 @@ def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts
         SnapshotError: there is no good snapshot.
     """
     store = PatientStore(settings)
+    engine = newest_engine(settings)
+    engine.decide(_FIRST_REQUEST)
     return assemble_parts(
         settings,
-        newest_engine(settings),
+        engine,
         snapshot_folder(settings),
         store,
         client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",

@@ -48,7 +48,8 @@ class EngineFollower:
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Takes in what happened since the snapshot was made, so that nobody is served by an older state; starts the thread."""
+        self._try_to_follow()
         self._thread.start()
 
     def stop(self) -> None:
@@ -64,11 +65,16 @@ class EngineFollower:
 
     def _run(self) -> None:
         while not self._stop.wait(self._poll_s):
-            try:
-                self.follow_once()
-            except Exception:  # noqa: BLE001  the thread must live on: nobody else follows
-                _log.exception("following the lists failed; trying again")
+            if not self._try_to_follow():
                 self._stop.wait(1.0)
+
+    def _try_to_follow(self) -> bool:
+        try:
+            self.follow_once()
+        except Exception:  # noqa: BLE001  the thread must live on: nobody else follows
+            _log.exception("following the lists failed; trying again")
+            return False
+        return True
 
     def _follow_snapshot(self) -> None:
         path = self._folder.current()
