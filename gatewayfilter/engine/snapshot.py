@@ -16,7 +16,7 @@ from gatewayfilter.engine.bitmap_table import BitmapTable
 from gatewayfilter.engine.bloom import BloomFilter, Mapped
 from gatewayfilter.engine.learned_records import LearnedRecords
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_format import VERSION, Section, read_sections, verify_sections
+from gatewayfilter.engine.snapshot_format import VERSION, Section, read_sections, read_verified, verify_sections
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 
@@ -109,12 +109,16 @@ class Snapshot:
         )
 
     @classmethod
-    def open(cls, path: Path, *, verify: bool = True) -> "Snapshot":
+    def open(cls, path: Path, *, verify: bool = False) -> "Snapshot":
         """Maps a snapshot file.
+
+        Always checked are the file's length, header and section table, and what is read here and now: sources, sets and
+        rules. That is enough for a file that a publisher verified before it gave it its name, and it does not touch the rest:
+        a worker that swaps snapshots goes on deciding. A process that starts verifies (`SnapshotFolder.open_newest`).
 
         Args:
             path: the file; it may be renamed or removed while it is mapped.
-            verify: checks every section first, about a second for a gigabyte; without it the cost does not depend on the size.
+            verify: checks every byte first, about a second for a gigabyte; without it the cost does not depend on the size.
 
         Raises:
             SnapshotError: it cannot be read, is damaged, no snapshot, or of another version.
@@ -164,7 +168,7 @@ class Snapshot:
                 self._data.close()
 
     def _json(self, section: Section) -> Any:
-        return json.loads(self._data[section.offset : section.offset + section.length])
+        return json.loads(read_verified(self._data, section))
 
     def _part[T](self, open_part: Callable[[Mapped, int, int], T], section: Section) -> T:
         return open_part(self._data, section.offset, section.length)

@@ -1,13 +1,14 @@
 """The folder of published snapshots: whole files under ascending numbers, and a pointer to the one in use.
 
 `current` is a symbolic link, moved by a rename. A publisher writes aside, verifies what it wrote, renames, then moves the
-pointer; wherever it is killed, the pointer leads to a whole file. One publisher at a time holds the lock.
+pointer; wherever it is killed, the pointer leads to a whole file. One publisher at a time holds the lock, from before it
+reads what it will publish: otherwise a snapshot of older lists could replace one of newer lists.
 """
 
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,45 +34,77 @@ class SnapshotFolder:
         self._folder = folder
         self._keep = max(1, keep)
 
-    def publish(self, data: bytes) -> Path:
-        """Writes a snapshot and makes it the current one. Other publishers wait for their turn.
+    @contextmanager
+    def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[Callable[[bytes], Path]]:
+        """Makes the caller the one publisher: what it reads in here is not older than what anybody published before.
 
-        Returns the path of the new file. Old files beyond `keep` are removed; processes that have them mapped keep them.
+        Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`
+        are removed; processes that have them mapped keep them.
+
+        Args:
+            on_wait: called once when another publisher is at work, before waiting for it to end.
 
         Raises:
             SnapshotError: the disk is full, the folder cannot be written, or what was written does not verify; the snapshot
-                that was current stays so.
+                that was current stays so. The function that is yielded raises the same.
         """
-        try:
+        with self._write_faults_told():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._locked():
-                return self._publish(data)
+            lock = (self._folder / _LOCK).open("ab")
+        with lock:  # the kernel lets go of it when the process dies
+            with self._write_faults_told():
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if on_wait:
+                        on_wait()
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            yield self._publish
+
+    def publish(self, data: bytes) -> Path:
+        """Publishes a snapshot that does not depend on what others publish; `publishing` says what happens.
+
+        Raises:
+            SnapshotError: as `publishing`.
+        """
+        with self.publishing() as publish:
+            return publish(data)
+
+    @contextmanager
+    def _write_faults_told(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
 
     def _publish(self, data: bytes) -> Path:
+        with self._write_faults_told():
+            path = self._write(data)
+            self._sync()
+            pointer = self._folder / _NEXT_POINTER
+            pointer.unlink(missing_ok=True)
+            pointer.symlink_to(path.name)
+            pointer.rename(self._folder / _POINTER)
+            self._sync()
+        for number in self._numbers()[self._keep :]:
+            with suppress(OSError):  # removing an old file is no part of publishing a new one
+                self._path(number).unlink()
+        return path
+
+    def _write(self, data: bytes) -> Path:
+        """Writes, verifies and names the file, and returns its path; nothing is left of it when it fails."""
         aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
         try:
             with aside.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Snapshot.open(aside).close()
-            numbers = self._numbers()
-            path = self._path(numbers[0] + 1 if numbers else 1)
+            Snapshot.open(aside, verify=True).close()
+            path = self._path(max(self._numbers(), default=0) + 1)
             aside.rename(path)
         except (OSError, SnapshotError):
             aside.unlink(missing_ok=True)
             raise
-        self._sync()
-        pointer = self._folder / _NEXT_POINTER
-        pointer.unlink(missing_ok=True)
-        pointer.symlink_to(path.name)
-        pointer.rename(self._folder / _POINTER)
-        self._sync()
-        for number in self._numbers()[self._keep :]:
-            with suppress(OSError):  # removing an old file is no part of publishing a new one
-                self._path(number).unlink()
         return path
 
     def current(self) -> Path | None:
@@ -122,10 +155,3 @@ class SnapshotFolder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Holds the publishers' lock; the kernel lets go of it when the process dies."""
-        with (self._folder / _LOCK).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield

@@ -93,6 +93,18 @@ def _read_rows(data: Mapped, count: int) -> Iterator[Section]:
         yield Section(name.rstrip(b"\0").decode("ascii", "replace"), offset, length, checksum)
 
 
+def read_verified(data: Mapped, section: Section) -> bytes:
+    """Returns the bytes of a section, checked.
+
+    Raises:
+        SnapshotError: they are not those that were written.
+    """
+    content = data[section.offset : section.offset + section.length]
+    if _checksum(content) != section.checksum:
+        raise SnapshotError(f"its section {section.name!r} is damaged")
+    return content
+
+
 def verify_sections(data: Mapped, sections: dict[str, Section]) -> None:
     """Checks every byte of the file that the header does not cover: about a second for a gigabyte.
 

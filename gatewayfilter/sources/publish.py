@@ -119,6 +119,9 @@ def publish(
 ) -> PublishReport:
     """Builds the snapshot of everything that is enabled now and puts it into use.
 
+    Everything is read after the publishers' lock was taken: who changes a list and then publishes finds it in use afterwards,
+    whoever else publishes at the same time.
+
     Args:
         folder: where it goes.
         subscriptions: the lists from outside.
@@ -131,16 +134,22 @@ def publish(
         SnapshotError: it could not be written; the last one stays in use.
         StoreError: the database could not be read.
     """
-    started = time.monotonic()
-    feed_seq = feed.last_seq()
-    last_seq = _seq_in_use(folder)
-    now = clock()
-    rules = [rule for rule in lists.rules() if rule.expires_at is None or rule.expires_at > now]
-    learned = [entry for entry in lists.learned() if entry.expires_at > now]
-    files = subscriptions.files()
-    data, reports = build_snapshot(files, rules, learned, feed_seq=feed_seq, progress=progress)
-    path = folder.publish(data)
-    _compact(lists, min(last_seq, feed_seq))
+
+    def waiting() -> None:
+        if progress:
+            progress("waiting for another publisher to finish", 0, 0)
+
+    with folder.publishing(waiting) as put_into_use:
+        started = time.monotonic()
+        feed_seq = feed.last_seq()
+        last_seq = _seq_in_use(folder)
+        now = clock()
+        rules = [rule for rule in lists.rules() if rule.expires_at is None or rule.expires_at > now]
+        learned = [entry for entry in lists.learned() if entry.expires_at > now]
+        files = subscriptions.files()
+        data, reports = build_snapshot(files, rules, learned, feed_seq=feed_seq, progress=progress)
+        path = put_into_use(data)
+        _compact(lists, min(last_seq, feed_seq))
     if progress:
         progress("published", len(files) + 1, len(files) + 1)
     return PublishReport(path, len(data), feed_seq, len(rules), len(learned), reports, time.monotonic() - started)

@@ -173,6 +173,22 @@ def test_every_flipped_byte_is_refused() -> None:
             Snapshot.from_bytes(bytes(damaged))
 
 
+@pytest.mark.parametrize("name", ["meta", "sources", "sets", "rules", "bloom", "blacklist", "adblock"])
+def test_what_is_read_at_opening_is_always_verified(tmp_path: Path, name: str) -> None:
+    data = bytearray(small())
+    section = read_sections(bytes(data))[name]
+    data[section.offset + section.length - 1] ^= 1
+    path = tmp_path / "snapshot"
+    path.write_bytes(data)
+    with pytest.raises(SnapshotError, match=f"its section '{name}' is damaged"):
+        Snapshot.open(path, verify=True)
+    if name in {"bloom", "blacklist", "adblock"}:
+        Snapshot.open(path).close()
+    else:
+        with pytest.raises(SnapshotError, match=f"its section '{name}' is damaged"):
+            Snapshot.open(path)
+
+
 def test_anything_appended_is_refused() -> None:
     with pytest.raises(SnapshotError, match="bytes instead of"):
         Snapshot.from_bytes(small() + b"\0")

@@ -126,7 +126,7 @@ def in_another_process(work: Callable[[], None]) -> int:
     return process
 
 
-def die(*_: object) -> None:
+def die(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -183,5 +183,38 @@ def test_two_publishers_do_not_collide(tmp_path: Path) -> None:
     publishers = [in_another_process(publish_many(first)) for first in (100, 200)]
     assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]
     paths = sorted(tmp_path.glob("snapshot-*"))
-    assert sorted(Snapshot.open(path).info.feed_seq for path in paths) == [*range(100, 110), *range(200, 210)]
+    assert sorted(Snapshot.open(path, verify=True).info.feed_seq for path in paths) == [*range(100, 110), *range(200, 210)]
     assert SnapshotFolder(tmp_path).current() == paths[-1]
+
+
+def test_who_waits_for_another_publisher_is_told_and_reads_afterwards(tmp_path: Path) -> None:
+    """What a publisher reads while it holds the lock is never older than what the one before it read."""
+    counter = tmp_path / "seq"
+    waiting, told = os.pipe()
+
+    def publish_many() -> None:
+        for _ in range(20):
+            with SnapshotFolder(tmp_path, keep=100).publishing(lambda: os.write(told, b"!")) as publish:
+                seq = int(counter.read_text()) + 1
+                counter.write_text(str(seq))
+                publish(snapshot(seq))
+
+    with SnapshotFolder(tmp_path, keep=100).publishing() as publish:
+        publishers = [in_another_process(publish_many) for _ in range(2)]
+        for _ in publishers:
+            assert os.read(waiting, 1) == b"!"
+        counter.write_text("1")
+        publish(snapshot(1))
+    assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]
+    paths = sorted(tmp_path.glob("snapshot-*"))
+    assert [Snapshot.open(path).info.feed_seq for path in paths] == list(range(1, 42))
+
+
+def test_the_lock_is_free_after_a_failure(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    with pytest.raises(KeyError), folder.publishing():
+        raise KeyError
+    waits: list[str] = []
+    with folder.publishing(lambda: waits.append("waiting")) as publish:
+        publish(snapshot(1))
+    assert waits == []

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,38 @@ def test_the_feed_keeps_what_the_snapshot_before_lacks(subscriptions: Subscripti
         store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, f".host{number}.example.com")
         publish(folder, subscriptions, store.lists, store.feed)
     assert [change.seq for change in store.feed.read(0)] == [3]
+
+
+def test_a_list_added_while_another_publishes_is_in_the_end_in_use(
+    subscriptions: Subscriptions, store: Store, tmp_path: Path
+) -> None:
+    """Another process has built without the list, and is slow to write: it must not replace what is published after it."""
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    older, _ = build_snapshot(subscriptions.files())
+    (locked, tell_locked), (waiting, tell_waiting) = os.pipe(), os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            with folder.publishing() as put_into_use:
+                os.write(tell_locked, b"!")
+                os.read(waiting, 1)
+                put_into_use(older)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.read(locked, 1)
+    (tmp_path / "mine.txt").write_text("listed.example.com\n")
+    subscriptions.add(str(tmp_path / "mine.txt"), category="games")
+    seen: list[str] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        seen.append(step)
+        os.write(tell_waiting, b"!")
+
+    publish(folder, subscriptions, store.lists, store.feed, progress=progress)
+    assert os.waitpid(process, 0)[1] == 0
+    assert seen[0] == "waiting for another publisher to finish"
+    assert decide(folder.open_newest()[0], "http://listed.example.com/").source_list == "mine"
 
 
 def test_an_unreadable_source_is_left_out_and_reported(tmp_path: Path) -> None:
