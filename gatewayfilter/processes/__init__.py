@@ -1,5 +1,26 @@
 """The processes of `gatewayfilter run`: a supervisor over one proxy worker a core and the learner."""
 
-from gatewayfilter.processes.supervisor import run
+from collections.abc import Callable
 
-__all__ = ["run"]
+from gatewayfilter.config import Settings
+from gatewayfilter.processes.fork_server import start_fork_server
+
+
+def run(settings: Settings, say: Callable[[str], None] = print) -> int:
+    """Runs the filter until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: all settings.
+        say: takes the lines for the person who started it.
+
+    Returns:
+        The exit code: 0 after a clean stop.
+
+    Raises:
+        StartupError, StoreError, SnapshotError: it cannot start.
+    """
+    # First of all: what it imports takes longer than everything else that a start does, and goes on beside it.
+    context = start_fork_server()
+    from gatewayfilter.processes.supervisor import supervise  # noqa: PLC0415  while the fork server imports
+
+    return supervise(settings, context, say)

@@ -12,10 +12,14 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
     """Yields the lines: where it listens, what to set in the browser, where the CA is, how to try it."""
     address = settings.proxy.listen
     host, _, port = address.rpartition(":")
+    reachable = "this machine's address" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104  compared, not listened on
     learner = "learning on" if settings.learn.enabled else "learning off"
     yield f"GatewayFilter {__version__} is filtering on {address} ({workers} worker{'s' if workers != 1 else ''}, {learner})."
     yield ""
-    yield f"  Browser   set HTTP and HTTPS proxy to {host}, port {port}"
+    if settings.proxy.mode == "transparent":
+        yield f"  Gateway   redirect TCP ports 80 and 443 of the LAN to port {port} (docs/deployment.md)"
+    else:
+        yield f"  Browser   set HTTP and HTTPS proxy to {reachable}, port {port}"
     yield f"  HTTPS     install the certificate authority: {settings.data_dir / 'ca' / 'mitmproxy-ca-cert.pem'}"
     try:
         snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
@@ -29,5 +33,7 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
         )
         snapshot.close()
     yield f"  State     {settings.data_dir}"
-    yield f"  Try       curl -x http://{address} http://blocked.gatewayfilter.test/"
+    if settings.proxy.mode != "transparent":
+        local = f"127.0.0.1:{port}" if reachable != host else address
+        yield f"  Try       curl -x http://{local} http://blocked.gatewayfilter.test/"
     yield "  Stop      Ctrl-C"

@@ -45,16 +45,16 @@ class _Learner:
         self._stop = asyncio.Event()
         self._store: Store = open_store(settings)
         self._jobs = _Jobs(settings)
-        self._published_seq, made_at = self._snapshot_facts()
-        self._published_at = time.monotonic()
-        self._outdated = made_at < _newest_list(settings)
+        self._published_seq, self._published = self._snapshot_facts()
+        self._tried_at = time.monotonic()
+        self._outdated = self._published < _newest_list(settings)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop.set)
-        crawler = crawl_worker(self._settings, self._store, self._counters)
         upkeep = [
-            self._every(TICK_S, self._tick),
+            self._every(TICK_S, self._tell),
+            self._every(TICK_S, self._publish_when_due),
             self._every(RECHECK_EVERY_S, self._recheck),
             self._every(PURGE_EVERY_S, self._purge_log),
             self._every(SOURCES_EVERY_S, self._update_sources),
@@ -62,7 +62,10 @@ class _Learner:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(work) for work in upkeep]
-                await crawler.run(self._stop)
+                if self._settings.learn.enabled:
+                    await crawl_worker(self._settings, self._store, self._counters).run(self._stop)
+                else:
+                    await self._stop.wait()
                 for task in tasks:  # a publish under way is given up: the next start makes it good
                     task.cancel()
         finally:
@@ -80,24 +83,30 @@ class _Learner:
             except TimeoutError:
                 continue
 
-    async def _tick(self) -> None:
-        newest = await asyncio.to_thread(self._store.feed.last_seq)
-        waiting = newest - self._published_seq
-        age_s = time.monotonic() - self._published_at
-        due = waiting >= self._settings.learn.publish_after or (waiting and age_s >= self._settings.learn.publish_interval_s)
-        if due or self._outdated:
-            self._outdated = False
-            await self._work_off(_publish_job)
+    async def _tell(self) -> None:
         self._status.write(
-            state="learning", feed_seq=newest, published_seq=self._published_seq, counters=self._counters.as_dict()
+            state="learning" if self._settings.learn.enabled else "keeping up",
+            feed_seq=await asyncio.to_thread(self._store.feed.last_seq),
+            published_seq=self._published_seq,
+            counters=self._counters.as_dict(),
         )
 
+    async def _publish_when_due(self) -> None:
+        waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published_seq
+        age_s = time.monotonic() - self._tried_at
+        learn = self._settings.learn
+        if self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
+            self._outdated = False
+            await self._work_off(_publish_job)
+
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
-        """Runs a job that publishes, and takes note of the snapshot that came of it."""
-        self._published_at = time.monotonic()
+        """Runs a job that may publish, and takes note of the snapshot that came of it."""
+        self._tried_at = time.monotonic()
         if await self._jobs.run(job):
-            self._counters.add("publishes")
-            self._published_seq, _ = await asyncio.to_thread(self._snapshot_facts)
+            before = self._published
+            self._published_seq, self._published = await asyncio.to_thread(self._snapshot_facts)
+            if self._published != before:
+                self._counters.add("publishes")
 
     async def _recheck(self) -> None:
         def work() -> int:

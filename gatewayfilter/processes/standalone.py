@@ -41,8 +41,6 @@ class LearnerCompanion:
 
     def running(self) -> None:
         """Starts the learner. A mitmproxy hook."""
-        if not self._settings.learn.enabled:
-            return
         try:
             self._lock = RunLock(self._settings.data_dir).__enter__()
         except StartupError as error:

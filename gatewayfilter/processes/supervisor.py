@@ -2,13 +2,11 @@
 
 import json
 import logging
-import multiprocessing
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
@@ -21,6 +19,7 @@ from gatewayfilter.processes.children import Child
 from gatewayfilter.processes.listening import reserve_address
 from gatewayfilter.processes.run_lock import RunLock
 from gatewayfilter.processes.state import prepare_lists
+from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.telemetry import StatusFile, set_up_logging
 from gatewayfilter.wiring import prepare_data_dir
 
@@ -31,61 +30,30 @@ DRAIN_S = 8.0
 READY_POLL_S = 0.05
 
 
-def run(settings: Settings, say: Callable[[str], None] = print) -> int:
-    """Runs the filter until SIGTERM or Ctrl-C.
-
-    Args:
-        settings: all settings.
-        say: takes the lines for the person who started it.
-
-    Returns:
-        The exit code: 0 after a clean stop.
-
-    Raises:
-        StartupError, StoreError, SnapshotError: it cannot start.
-    """
+def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str], None]) -> int:
+    """Prepares the state and runs the children until SIGTERM or Ctrl-C; as `gatewayfilter.processes.run`."""
     set_up_logging(settings.log.level)
     prepare_data_dir(settings)
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
-        context = _start_fork_server()
-        _prepare(bound)
+        ensure_ca(bound.data_dir / "ca")
+        prepare_lists(bound)
         count = entries.worker_count(bound)
         proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context) for index in range(count)]
-        learners = [Child("learner", entries.learner, (bound,), context)] if bound.learn.enabled else []
-        return _Supervisor(bound, proxies, learners, say).supervise()
-
-
-def _start_fork_server() -> ForkServerContext:
-    """Has the fork server import mitmproxy and the rest while this process prepares the state: both take about a second."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(entries.PRELOAD))
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is this process's alone to answer
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.signal(signal.SIGINT, interrupt)
-    return context
-
-
-def _prepare(settings: Settings) -> None:
-    from gatewayfilter.proxy.ca import ensure_ca  # noqa: PLC0415  cryptography loads while the fork server loads mitmproxy
-
-    ensure_ca(settings.data_dir / "ca")
-    prepare_lists(settings)
+        return _Supervisor(bound, proxies, Child("learner", entries.learner, (bound,), context), say).run()
 
 
 class _Supervisor:
-    def __init__(self, settings: Settings, proxies: list[Child], learners: list[Child], say: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, proxies: list[Child], learner: Child, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._proxies = proxies
-        self._children = [*proxies, *learners]
+        self._children = [*proxies, learner]
         self._say = say
         self._run_folder = settings.data_dir / "run"
         self._status = StatusFile(self._run_folder, "supervisor")
         self._stopping = False
         self._ready = False
 
-    def supervise(self) -> int:
+    def run(self) -> int:
         for stale in self._run_folder.glob("proxy-*.json"):
             stale.unlink(missing_ok=True)
         waker, wakened = socket.socketpair()
