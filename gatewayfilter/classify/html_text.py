@@ -18,13 +18,14 @@ MAX_TAGS = 100_000
 
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (
+    rf"(?:[{_WS}]++[^{_WS}/>=\"']++=\"[^\"]*+\")*+"  # the usual form first; what follows reads any, this one too
     rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
 )
 # (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
 _TOKEN = re.compile(
-    rf"<(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
-    rf"|(?i:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?i:\1)))*+"
+    rf"<(?:(?=[!sSiInNxX])(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
+    rf"|(?i:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?i:\1)))*+)"
     rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
     rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
 )
@@ -45,9 +46,13 @@ _BLOCK_TAGS = "p div ul ol dl table section article header footer nav aside main
 _INLINE = frozenset(_INLINE_TAGS.split())
 _VOID = frozenset(_VOID_TAGS.split())
 _PLAIN = frozenset(slash + name for name in _INLINE - {"a"} for slash in ("", "/"))
+"""Tags that neither end a block nor mean anything without attributes."""
+_IDLE_TAGS = "div li ul p td tr span section header h2 h3 path svg use symbol label option script style"
+_IDLE = frozenset(slash + name for name in _IDLE_TAGS.split() for slash in ("", "/"))
+"""Frequent tags that change nothing without attributes where no text waits."""
+_MEANINGFUL = frozenset({"a", "/a", "title", "/title", "template", "meta", "img", "area", "input"})
+"""Tags that are more than the end of a block."""
 _ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
-_IDLE_ENDS = frozenset({"/div", "/li", "/ul", "/p", "/td", "/tr", "/section", "/header", "/h2", "/h3", "/script", "/style"})
-"""Frequent closing tags that change nothing where no text waits."""
 _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
 _KEYWORDS = frozenset({"keywords", "news_keywords"})
@@ -99,15 +104,7 @@ def read_html(html: str) -> HtmlText:
     html = html[:MAX_HTML]
     if html.count("<") > MAX_TAGS:
         html = "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
-    reader = _Reader()
-    end_of_head = html.find("<")
-    reader.text(html if end_of_head < 0 else html[:end_of_head])
-    for _, name, attributes, text in _TOKEN.findall(html):
-        if name and (attributes or reader.hiding or name not in _PLAIN):
-            reader.tag(name.lower(), attributes)
-        if text:
-            reader.text(text)
-    return reader.finish()
+    return _Reader().read(html)
 
 
 class _Reader:
@@ -122,47 +119,48 @@ class _Reader:
         self._hidden_by = ""
         self._hidden_depth = 0
 
-    @property
-    def hiding(self) -> bool:
-        """Whether it is inside an element that the markup hides."""
-        return bool(self._hidden_by)
+    def read(self, html: str) -> HtmlText:
+        """Reads a whole page."""
+        pieces = self._pieces
+        first = html.find("<")
+        pieces.append(html if first < 0 else html[:first])
+        for _, name, attributes, text in _TOKEN.findall(html):
+            # Most tags change nothing: told here, where it costs least.
+            if name and (attributes or self._hidden_by or (name not in _PLAIN if pieces else name not in _IDLE)):
+                self._tag(name.lower(), attributes)
+            if text and (pieces or not text.isspace()):
+                pieces.append(text)
+                if self._in_link:
+                    self._link_chars += len(text)
+        if not self._page.blocks:
+            self._hidden_by = ""
+        self._end_block()
+        return self._page
 
-    def text(self, text: str) -> None:
-        """Takes the text between two tags."""
-        if not self._pieces and text.isspace():
-            return
-        self._pieces.append(text)
-        if self._in_link:
-            self._link_chars += len(text)
-
-    def tag(self, name: str, attributes: str) -> None:
-        """Takes an opening tag, or a closing one with its slash."""
-        if name in _IDLE_ENDS and not self._pieces and not self._hidden_by:
-            return
-        bare = name.lstrip("/")
+    def _tag(self, name: str, attributes: str) -> None:
+        closing = name[0] == "/"
+        bare = name[1:] if closing else name
         if self._pieces and bare not in _INLINE:
             self._end_block()
-        closing = name != bare
         if self._hidden_by:
             self._follow_hidden(bare, closing=closing)
         elif attributes and not closing and bare not in _VOID:
             self._begin_hidden(bare, attributes)
-        if bare == "a":
-            self._in_link = not closing
-        elif bare == "title":
-            self._in_title = not closing
-        elif bare == "template" and not closing and not self._hidden_by:
-            self._hide(bare)
-        elif bare == "meta":
-            self._meta(attributes)
-        elif bare in {"img", "area", "input"} and ("alt" in attributes or "value" in attributes):
-            self._label(attributes)
+        if name in _MEANINGFUL:
+            self._meaning(name, attributes)
 
-    def finish(self) -> HtmlText:
-        """Ends the last block and returns the page."""
-        self._hidden_by = "" if not self._page.blocks else self._hidden_by
-        self._end_block()
-        return self._page
+    def _meaning(self, name: str, attributes: str) -> None:
+        if name in {"a", "/a"}:
+            self._in_link = name == "a"
+        elif name in {"title", "/title"}:
+            self._in_title = name == "title"
+        elif name == "template":
+            if not self._hidden_by:
+                self._hide(name)
+        elif name == "meta":
+            self._meta(attributes)
+        elif "alt" in attributes or "value" in attributes:
+            self._label(attributes)
 
     def _end_block(self) -> None:
         text = _clean("".join(self._pieces))
@@ -198,6 +196,9 @@ class _Reader:
             self._hidden_by = ""
 
     def _meta(self, attributes: str) -> None:
+        lower = attributes.lower()
+        if "description" not in lower and "keywords" not in lower and "title" not in lower:
+            return
         values = _attributes(attributes)
         name = (values.get("name") or values.get("property") or "").lower()
         content = _clean(values.get("content", ""))

@@ -12,24 +12,32 @@ from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, SIMPLIFIED
 _FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
 _BLANKS = re.compile(r"[^\S\n]++")
 _LINES = re.compile(r" \n[ \n]*+|\n[ \n]++")
-_OTHER_BLANKS = frozenset(chr(code) for code in range(0x3001) if chr(code).isspace()) - {" ", "\n"}
+_OTHER_BLANK = re.compile(f"[{''.join(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) not in ' \n')}]")
 
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff"
 _HAN = re.compile(rf"[{_CJK}]")
-_INVISIBLE = frozenset(map(chr, INVISIBLE))
-_HIDDEN = re.compile(f"[{''.join(_INVISIBLE)}]+")
+_INVISIBLE = "".join(map(chr, INVISIBLE))
+_HIDDEN = re.compile(f"[{_INVISIBLE}]+")
 _LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
+_EXOTIC = re.compile(rf"[\u00c0-\u024f\u0370-\u052f{_CJK}{_INVISIBLE}]")
 _MIXED_WORD = re.compile(
     r"(?<![a-z\u00c0-\u024f\u0370-\u052f])[a-z]*+[\u00c0-\u024f\u0370-\u052f][a-z\u00c0-\u024f\u0370-\u052f]*+"
 )
 _LATIN = re.compile(r"[a-z]")
-_LEET_WORD = re.compile(r"(?<![a-z0-9@$])(?:[a-z]++[0-9@$]|[0-9@$]++[a-z])[a-z0-9@$]*+")
+# What comes before a word of letters and digits, and that word (or the end): ordinary words are passed over inside it.
+_LEET_WORD = re.compile(
+    r"((?:[^a-z0-9@$]++|[a-z]++(?![0-9@$])|[0-9@$]++(?![a-z]))*+)([a-z]++[0-9@$][a-z0-9@$]*+|[0-9@$]++[a-z][a-z0-9@$]*+|\Z)"
+)
 _LEET = str.maketrans("01345789@$", "oieastbgas")
-_SPELLED = re.compile(r"(?<![a-z0-9@$])[a-z0-9@$](?:[ .*|/~+\u00b7\u2022]{1,3}[a-z0-9@$](?![a-z0-9@$])){3,}+")
-_SEPARATORS = re.compile(r"[^a-z0-9@$]+")
-_MARK = re.compile(r"[*~^|+=\u00b7\u2022]")
-_IN_WORD = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
+_SEPARATOR = r"[ .*|/~+\u00b7\u2022]"
+_SPELLED = re.compile(rf"(?<![a-z0-9@$])[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$](?![a-z0-9@$])){{3,}}+")
+_NOT_SPELLED = re.compile(r"[^a-z0-9@$]+")
+_MARKS = re.compile(r"[*~^|+=\u00b7\u2022]+")
 _IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
+
+# Cheap signs, each led by a class of rare characters, of what the expressions above look for at every character.
+_MAYBE_LEET = re.compile(r"[0-9@$](?:(?=[a-z])|(?<=[a-z][0-9@$]))")
+_MAYBE_SPELLED = re.compile(rf"{_SEPARATOR}[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$]){{2}}(?![a-z0-9@$])")
 
 
 def normal_view(text: str) -> str:
@@ -42,7 +50,7 @@ def normal_view(text: str) -> str:
         text = text.translate(SIMPLIFIED)
     for mark, plain in _FOLDED.items():
         text = text.replace(mark, plain)
-    if "  " in text or not _OTHER_BLANKS.isdisjoint(text):
+    if "  " in text or _OTHER_BLANK.search(text):
         text = _BLANKS.sub(" ", text)
     if " \n" in text or "\n " in text or "\n\n" in text:
         text = _LINES.sub("\n", text)
@@ -55,16 +63,18 @@ def squashed_view(normal: str) -> str:
     Sentence marks stay: they part words that stand side by side by chance. Equal to its input when there is nothing to undo.
     """
     text = normal
-    if not text.isascii():
-        if not _INVISIBLE.isdisjoint(text):
-            text = _HIDDEN.sub("", text)
+    if not text.isascii() and _EXOTIC.search(text):
+        text = _HIDDEN.sub("", text)
         if _LOOKALIKE.search(text):
             text = _MIXED_WORD.sub(_latinised, text)
-        text = _IN_HAN.sub("", text)
-    if _MARK.search(text):
-        text = _IN_WORD.sub("", text)
-    text = _SPELLED.sub(_joined, text)
-    return _LEET_WORD.sub(_unleeted, text)
+        if _HAN.search(text):
+            text = _IN_HAN.sub("", text)
+    text = _MARKS.sub(_unmarked, text)
+    if _MAYBE_SPELLED.search(text):
+        text = _SPELLED.sub(_joined, text)
+    if _MAYBE_LEET.search(text):
+        text = _LEET_WORD.sub(_unleeted, text)
+    return text
 
 
 def _latinised(match: re.Match[str]) -> str:
@@ -72,9 +82,17 @@ def _latinised(match: re.Match[str]) -> str:
     return word.translate(HOMOGLYPHS) if _LATIN.search(word) else word
 
 
+def _unmarked(match: re.Match[str]) -> str:
+    """Drops up to three marks inside a word."""
+    start, end = match.span()
+    text = match.string
+    inside = end - start <= 3 and start > 0 and end < len(text) and "a" <= text[start - 1] <= "z" and "a" <= text[end] <= "z"
+    return "" if inside else match[0]
+
+
 def _joined(match: re.Match[str]) -> str:
-    return _SEPARATORS.sub("", match[0])
+    return _NOT_SPELLED.sub("", match[0])
 
 
 def _unleeted(match: re.Match[str]) -> str:
-    return match[0].translate(_LEET)
+    return match[1] + match[2].translate(_LEET)
