@@ -22,6 +22,7 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Installing requirements/runtime.lock"
 	@$(PIP) install --require-hashes -r requirements/runtime.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q gatewayfilter
 	@touch $@
 
 $(DEV): requirements/dev.lock $(RUNTIME)

@@ -10,14 +10,13 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
+from filter_process import Filter
 
 CONNECTIONS = 16
 REQUESTS_A_CONNECTION = 200
@@ -46,53 +45,6 @@ def read_requests(folder: Path) -> list[dict[str, str]]:
         if url.isascii() and source.isascii() and " " not in url + source and len(url) < 30_000:
             found.append({"url": url, "source": source, "type": item["type"] if item["type"] in DESTINATIONS else "other"})
     return found
-
-
-class Filter:
-    """`gatewayfilter run` before a local parent proxy."""
-
-    def __init__(self, state: Path, parent: str, *, workers: int) -> None:
-        self._command = str(Path(sys.executable).with_name("gatewayfilter"))
-        self._environment = {**os.environ, "GATEWAYFILTER_DATA_DIR": str(state), "GATEWAYFILTER_LOG__LEVEL": "warning"}
-        self._arguments = [
-            "run",
-            "--listen",
-            "127.0.0.1:0",
-            "--no-learn",
-            "--workers",
-            str(workers),
-            "--mode",
-            f"upstream:{parent}",
-        ]
-        self._state = state
-        self.host, self.port = "", 0
-
-    def command(self, *arguments: str, feed: str | None = None) -> str:
-        """Runs a command and returns what it printed."""
-        done = subprocess.run(
-            [self._command, *arguments], env=self._environment, input=feed, stdout=subprocess.PIPE, text=True, check=True
-        )
-        return done.stdout
-
-    def start(self) -> None:
-        """Starts it."""
-        self.process = subprocess.Popen(
-            [self._command, *self._arguments], env=self._environment, stdout=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        found = re.search(r"filtering on (\S+):(\d+)", self.process.stdout.readline())
-        assert found
-        self.host, self.port = found[1], int(found[2])
-
-    def workers(self) -> list[psutil.Process]:
-        """Returns the proxy workers' processes."""
-        paths = sorted((self._state / "run").glob("proxy-*.json"))
-        return [psutil.Process(json.loads(path.read_text())["pid"]) for path in paths]
-
-    def stop(self) -> None:
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait(20)
 
 
 async def answer_as_parent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -196,7 +148,7 @@ async def main_async(requests: int, workers: int) -> int:
     address = f"http://127.0.0.1:{parent.sockets[0].getsockname()[1]}"
     items = read_requests(folder)
     with tempfile.TemporaryDirectory() as name:
-        filter_ = Filter(Path(name) / "state", address, workers=workers)
+        filter_ = Filter(Path(name) / "state", "--no-learn", "--workers", str(workers), "--mode", f"upstream:{address}")
         await asyncio.to_thread(add_sources, filter_, folder)
         feed = "\n".join(json.dumps(item) for item in items)
         matched = await asyncio.to_thread(lambda: filter_.command("match", "--requests", "-", feed=feed))

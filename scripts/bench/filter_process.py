@@ -1,0 +1,64 @@
+"""`gatewayfilter run` as a process, and commands beside it, for the benchmarks."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+
+class Filter:
+    """The filter on a state folder.
+
+    Args:
+        state: the state folder.
+        arguments: further arguments of `run`.
+        settings: further environment variables.
+
+    Attributes:
+        host, port: where it listens, once started.
+    """
+
+    def __init__(self, state: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> None:
+        self._command = str(Path(sys.executable).with_name("gatewayfilter"))
+        self._environment = {
+            **os.environ,
+            "GATEWAYFILTER_DATA_DIR": str(state),
+            "GATEWAYFILTER_LOG__LEVEL": "warning",
+            **(settings or {}),
+        }
+        self._arguments = ["run", "--listen", "127.0.0.1:0", *arguments]
+        self._state = state
+        self.host, self.port = "", 0
+
+    def command(self, *arguments: str, feed: str | None = None) -> str:
+        """Runs a command and returns what it printed."""
+        done = subprocess.run(
+            [self._command, *arguments], env=self._environment, input=feed, stdout=subprocess.PIPE, text=True, check=True
+        )
+        return done.stdout
+
+    def start(self) -> None:
+        """Starts it and waits until it serves."""
+        self._process = subprocess.Popen(
+            [self._command, *self._arguments], env=self._environment, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        found = re.search(r"filtering on (\S+):(\d+)", self._process.stdout.readline())
+        if not found:
+            raise SystemExit("the filter did not start")
+        self.host, self.port = found[1], int(found[2])
+
+    def workers(self) -> list[psutil.Process]:
+        """Returns the proxy workers' processes."""
+        paths = sorted((self._state / "run").glob("proxy-*.json"))
+        return [psutil.Process(json.loads(path.read_text())["pid"]) for path in paths]
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._process.terminate()
+        self._process.wait(20)
