@@ -105,7 +105,11 @@ def load_lexicon(settings: Settings) -> Lexicon:
     """Returns the bundled lexicon with the operator's words over it."""
     from gatewayfilter.classify import Lexicon
 
-    return Lexicon.load([bundled_folder() / "words", words_folder(settings)])
+    return Lexicon.load(_words_folders(settings))
+
+
+def _words_folders(settings: Settings) -> list[Path]:
+    return [bundled_folder() / "words", words_folder(settings)]
 
 
 def classifier(settings: Settings) -> PageClassifier:
@@ -171,12 +175,13 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
 
 
 def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:
-    """Returns the crawler with the classifier and the growth of the lists behind it."""
+    """Returns the crawler with the classifier, which follows changes of the words, and the growth of the lists behind it."""
+    from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.crawl import CrawlWorker, SeenFilter
     from gatewayfilter.learn import Growth, LearningSink
 
     growth = Growth(store.lists, store.verdicts, settings.learn)
-    sink = LearningSink(classifier(settings), growth, counters)
+    sink = LearningSink(FollowingClassifier(_words_folders(settings)), growth, counters)
     seen = SeenFilter(settings.data_dir / "seen.bloom")
     return CrawlWorker(store.frontier, sink, settings.crawl, counters, seen=seen)
 

@@ -1,6 +1,7 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
 from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.following import FollowingClassifier
 from gatewayfilter.classify.highlight import Segment, highlight
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
@@ -10,6 +11,7 @@ from gatewayfilter.classify.phrase_list import PhraseList, parse_phrase_list
 __all__ = [
     "Category",
     "Combination",
+    "FollowingClassifier",
     "Lexicon",
     "OwnWords",
     "PageClassifier",

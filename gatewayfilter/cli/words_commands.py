@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gatewayfilter.model import Classification
 
 _category = click.option("--category", required=True, metavar="NAME", help="Which category they speak for.")
-_RUNNING = "A running filter takes the words in when it starts again."
+_RUNNING = "A running filter heeds this within a second, for the pages that it judges from then on."
 
 
 @click.group(

@@ -1,0 +1,85 @@
+"""A classifier that follows its words: files that change on disk are taken in while it is in use."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.model import Classification
+
+_log = logging.getLogger(__name__)
+
+CHECK_EVERY_S = 1.0
+"""Looking at the files costs some 0.1 ms, so a page pays for it at most once in this time."""
+
+type _Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class FollowingClassifier:
+    """Judges pages by the words that stand in these folders now. Implements `interfaces.Classify`.
+
+    A change is taken in by the first page judged at least `CHECK_EVERY_S` after the last look, in the thread that judges it:
+    call it off the event loop, as any `Classify`. While the new words are compiled, other threads judge by the old ones. Files
+    that cannot be used leave the last good words in use; that is logged once for each state of the files.
+
+    Args:
+        folders: as for `Lexicon.load`.
+        clock: seconds, monotonic.
+
+    Raises:
+        ClassifyError: the words cannot be used at the start, when there are no last good ones.
+    """
+
+    def __init__(self, folders: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
+        self._folders = tuple(folders)
+        self._clock = clock
+        self._one = threading.Lock()
+        self._look_at = clock() + CHECK_EVERY_S
+        self._seen = self._signature()
+        self._current = PageClassifier(Lexicon.load(self._folders))
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a fetched page, as `PageClassifier` does."""
+        return self._newest().classify_page(page)
+
+    def classify_text(self, text: str) -> Classification:
+        """Judges plain text, as `PageClassifier` does."""
+        return self._newest().classify_text(text)
+
+    def _newest(self) -> PageClassifier:
+        if self._clock() >= self._look_at and self._one.acquire(blocking=False):
+            try:
+                self._follow()
+                self._look_at = self._clock() + CHECK_EVERY_S
+            finally:
+                self._one.release()
+        return self._current
+
+    def _follow(self) -> None:
+        try:
+            signature = self._signature()
+            if signature == self._seen:
+                return
+            self._seen = signature  # before the files are read: one that changes meanwhile is read again
+            self._current = PageClassifier(Lexicon.load(self._folders))
+        except ClassifyError as error:
+            _log.warning("%s; pages are judged by the words as they were before", error)
+        else:
+            _log.info("the words have changed: %d in use", self._current.lexicon.word_count())
+
+    def _signature(self) -> _Signature:
+        return tuple(_state(path) for folder in self._folders for path in sorted(folder.glob("*.toml")))
+
+
+def _state(path: Path) -> tuple[str, int, int, int]:
+    """Returns path, time of change, size and inode: a file that is renamed into place has a new inode."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0, 0
+    return str(path), status.st_mtime_ns, status.st_size, status.st_ino

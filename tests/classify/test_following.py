@@ -1,0 +1,115 @@
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords
+from gatewayfilter.classify.following import CHECK_EVERY_S
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page
+
+PAGE = Page("http://x.example/", "http://x.example/", 200, {"content-type": "text/plain"}, b"lucky wheel")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def later(self) -> None:
+        self.now += CHECK_EVERY_S
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def following(tmp_path: Path, clock: Clock) -> FollowingClassifier:
+    return FollowingClassifier([tmp_path / "bundled", tmp_path / "own"], clock)
+
+
+def test_words_are_taken_in_while_it_is_in_use(following: FollowingClassifier, tmp_path: Path, clock: Clock) -> None:
+    own = OwnWords(tmp_path / "own")
+    assert following.classify_page(PAGE).score == 0
+    own.add("gambling", "lucky wheel", 8.0)
+    assert following.classify_page(PAGE).score == 0  # not every page looks at the files
+    clock.later()
+    assert following.classify_page(PAGE).score == 8.0
+    own.add("gambling", "lucky wheel", 9.0)  # the same size
+    clock.later()
+    assert following.classify_text("lucky wheel").score == 9.0
+    own.remove("gambling", "lucky wheel", Lexicon.load([tmp_path / "own"]))
+    clock.later()
+    assert following.classify_page(PAGE).score == 0
+    own.path("gambling").unlink()
+    own.add("fraud", "lucky wheel", 7.0)
+    clock.later()
+    assert following.classify_page(PAGE).scores == {"fraud": 7.0}
+
+
+def test_a_bad_file_keeps_the_last_good_words(
+    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = OwnWords(tmp_path / "own")
+    own.add("gambling", "lucky wheel", 8.0)
+    clock.later()
+    assert following.classify_page(PAGE).score == 8.0
+    with caplog.at_level(logging.WARNING):
+        own.path("gambling").write_text("category = [", encoding="utf-8")
+        for _ in range(5):
+            clock.later()
+            assert following.classify_page(PAGE).score == 8.0
+    assert len(caplog.records) == 1
+    assert "not valid TOML" in caplog.text
+    own.path("gambling").unlink()
+    own.add("gambling", "lucky wheel", 6.0)
+    clock.later()
+    assert following.classify_page(PAGE).score == 6.0
+
+
+def test_a_file_that_cannot_be_looked_at(
+    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "gone.toml").symlink_to(tmp_path / "nowhere")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            clock.later()
+            assert following.classify_page(PAGE).score == 0
+    assert len(caplog.records) == 1
+
+
+def test_without_good_words_there_is_no_beginning(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("category = 1", encoding="utf-8")
+    with pytest.raises(ClassifyError, match=r"bad\.toml"):
+        FollowingClassifier([tmp_path])
+
+
+def test_other_threads_judge_by_the_old_words_meanwhile(
+    following: FollowingClassifier, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OwnWords(tmp_path / "own").add("gambling", "lucky wheel", 8.0)
+    clock.later()
+    loading, go_on = threading.Event(), threading.Event()
+    load = Lexicon.load
+
+    def slow_load(folders: tuple[Path, ...]) -> Lexicon:
+        loading.set()
+        assert go_on.wait(10)
+        return load(folders)
+
+    monkeypatch.setattr(Lexicon, "load", slow_load)
+    scores: list[float] = []
+    first = threading.Thread(target=lambda: scores.append(following.classify_page(PAGE).score))
+    first.start()
+    assert loading.wait(10)
+    assert following.classify_page(PAGE).score == 0
+    go_on.set()
+    first.join(10)
+    assert scores == [8.0]
+    assert following.classify_page(PAGE).score == 8.0
