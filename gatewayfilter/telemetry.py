@@ -14,6 +14,7 @@ METRICS: Mapping[str, str] = {
     "requests": "requests decided by a proxy worker",
     "blocked": "requests answered by the filter instead of the origin",
     "unknown": "requests for URLs that no list knows",
+    "origin_errors": "allowed requests whose origin could not be reached, proved no identity or did not speak HTTP",
     "hook_errors": "proxy hooks that failed and were answered by proxy.on_error",
     "offers_dropped": "unknown URLs that found the queue to the frontier full",
     "log_dropped": "decisions that found the queue to the log full",

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import addonmanager, ctx, http, tcp, udp
@@ -16,7 +17,9 @@ from gatewayfilter.config import OnError, ProxySettings, UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Decide, OfferSink
 from gatewayfilter.model import Action, Reason, Request, Verdict
+from gatewayfilter.proxy import connections, origin_connections
 from gatewayfilter.proxy.early_answer import answer_early
+from gatewayfilter.proxy.faults import is_origin_fault
 from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.privacy import DecisionRecorder
@@ -34,6 +37,7 @@ _HOLD_POLL_S = 0.02
 _MOST_HELD = 256
 """Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
 _COMPLAIN_EVERY_S = 10.0
+_FOR_A_PROXY = (b"proxy-connection", b"proxy-authorization")
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 
 
@@ -49,7 +53,7 @@ class GatewayAddon:
         offers: takes URLs that nobody has an opinion on; `None` when nothing is learned.
         recorder: takes every decision for the log; `None` when nothing is logged.
         settings: what to do with unknown URLs and with failures of the filter itself.
-        counters: `requests`, `blocked`, `unknown`, `hook_errors`.
+        counters: `requests`, `blocked`, `unknown`, `origin_errors`, `hook_errors`.
         title_of: names a category for people, on the block page.
         on_start, on_stop: called when mitmproxy runs and when it ends; for use under mitmdump, where nobody else would.
     """
@@ -76,12 +80,15 @@ class GatewayAddon:
         self._title_of = title_of or _plain_title
         self._on_start = on_start
         self._on_stop = on_stop
+        self._has_parent = settings.mode.startswith("upstream:")
         self._held = 0
         self._complained_at = -_COMPLAIN_EVERY_S
         self._proxyserver: Proxyserver | None = None
 
     def load(self, loader: addonmanager.Loader) -> None:
         """Sets what the filter needs of mitmproxy: a blocked site must not be contacted before the decision."""
+        connections.install()
+        origin_connections.install()
         if "connection_strategy" in loader.master.options:
             loader.master.options.update(connection_strategy="lazy")
 
@@ -120,20 +127,20 @@ class GatewayAddon:
         except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
             self._complain()
 
-    def request(self, flow: http.HTTPFlow) -> None:
-        """Gives a body that came without a length over HTTP/2 one, as HTTP/1 origins need it."""
+    def error(self, flow: http.HTTPFlow) -> None:
+        """Counts what was allowed but came to nothing at the origin."""
         try:
-            content = flow.request.data.content
-            if content and flow.request.is_http2 and "content-length" not in flow.request.headers:
-                flow.request.headers["content-length"] = str(len(content))
+            allowed = flow.request.stream and (flow.response is None or flow.response.data.content is None)
+            if allowed and flow.error is not None and is_origin_fault(flow.error.msg):
+                self._counters.add("origin_errors")
         except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
         """Refuses a tunnel of something other than HTTP to a blocked site: its URLs will never be seen."""
-        if flow.server_conn.timestamp_start is not None:  # an upgraded connection, whose URL was judged
-            return
         try:
+            if flow.server_conn.timestamp_start is not None:  # an upgraded connection, whose URL was judged
+                return
             started = time.perf_counter_ns()
             request = read_tunnel(flow)
             verdict = self._decide.decide(request)
@@ -143,20 +150,28 @@ class GatewayAddon:
         except Exception:  # noqa: BLE001  a hook that raises fails open
             self._complain()
             if self._settings.on_error is OnError.BLOCK:
-                flow.server_conn.error = "the filter failed"
+                with suppress(Exception):
+                    flow.server_conn.error = "the filter failed"
 
     def websocket_message(self, flow: http.HTTPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the socket is open."""
-        if flow.websocket is not None:
-            flow.websocket.messages.clear()
+        self._forget(flow)
 
     def tcp_message(self, flow: tcp.TCPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the connection is open."""
-        flow.messages.clear()
+        self._forget(flow)
 
     def udp_message(self, flow: udp.UDPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the flow is open."""
-        flow.messages.clear()
+        self._forget(flow)
+
+    def _forget(self, flow: http.HTTPFlow | tcp.TCPFlow | udp.UDPFlow) -> None:
+        try:
+            holder = flow.websocket if isinstance(flow, http.HTTPFlow) else flow
+            if holder is not None:
+                holder.messages.clear()
+        except Exception:  # noqa: BLE001  a hook must not raise
+            self._complain()
 
     def _judge(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         if flow.response is not None:  # another addon was first
@@ -217,7 +232,7 @@ class GatewayAddon:
         else:
             if verdict.unknown:
                 flow.metadata[_ASKED] = asked
-            self._let_through(flow, asked.host_header)
+            self._let_through(flow, asked)
         self._count(asked.request, verdict, started)
 
     def _count(self, request: Request, verdict: Verdict, started: int) -> None:
@@ -227,15 +242,14 @@ class GatewayAddon:
         if self._recorder is not None:
             self._recorder.record(request, verdict, (time.perf_counter_ns() - started) // 1000)
 
-    @staticmethod
-    def _let_through(flow: http.HTTPFlow, host_header: str) -> None:
-        if host_header:
-            flow.request.headers["Host"] = host_header
-        headers = flow.request.headers
-        # Over HTTP/2 a body needs no length. An HTTP/1 origin could not tell where such a body ends if it were streamed,
-        # so it is read first; gRPC, which must stream, has HTTP/2 origins.
-        framed = not flow.request.is_http2 or "content-length" in headers
-        flow.request.stream = framed or headers.get("content-type", "").startswith("application/grpc")
+    def _let_through(self, flow: http.HTTPFlow, asked: FlowRequest) -> None:
+        if asked.host_header:
+            flow.request.headers["Host"] = asked.host_header
+        if not self._has_parent:  # they were for us, and the second one is a password (RFC 9110 §11.7.1)
+            for name in _FOR_A_PROXY:
+                if name in asked.headers:
+                    del flow.request.headers[name]
+        flow.request.stream = True
 
     def _answer_early(self, flow: http.HTTPFlow) -> None:
         connections = self._proxyserver.connections if self._proxyserver is not None else {}
@@ -250,15 +264,16 @@ class GatewayAddon:
 
     def _fail(self, flow: http.HTTPFlow) -> None:
         self._complain()
-        if flow.response is not None:
-            return
-        if self._settings.on_error is OnError.ALLOW:
-            flow.request.stream = True
-            return
         try:
-            flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
+            if flow.response is not None:
+                return
+            if self._settings.on_error is OnError.ALLOW:
+                flow.request.stream = True
+            else:
+                flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
         except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
-            flow.kill()  # type: ignore[no-untyped-call]
+            with suppress(Exception):
+                flow.kill()  # type: ignore[no-untyped-call]
 
     def _complain(self) -> None:
         self._counters.add("hook_errors")

@@ -16,8 +16,9 @@ from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
 
 _READ: Final = frozenset({
-    b"accept", b"authorization", b"content-length", b"content-type", b"expect", b"host", b"origin", b"ping-to", b"range",
-    b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site", b"upgrade", b"x-requested-with",
+    b"accept", b"authorization", b"content-length", b"content-type", b"expect", b"host", b"origin", b"ping-to",
+    b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
+    b"upgrade", b"x-requested-with",
 })  # fmt: skip
 _MAX_SOURCE_LENGTH = 2048
 """A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""

@@ -25,7 +25,7 @@ from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
 from gatewayfilter.proxy.early_answer import open_streams
-from gatewayfilter.proxy.http1_limit import HeaderLimit
+from gatewayfilter.proxy.origin_connections import PatientLimit, limit_connecting
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +34,6 @@ _RESOLVER_THREADS: Final = 32
 """The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
 _MOST_CERTIFICATES: Final = 1000
 _DRAIN_POLL_S: Final = 0.05
-_MOST_PARENT_CONNECTIONS: Final = 256
-"""Connections to a parent proxy for one client connection, which needs one for each host that it visits over plain HTTP.
-mitmproxy allows 5 for each address and lets the next request wait for ever."""
 
 
 class LeanMaster(master.Master):
@@ -65,7 +62,6 @@ class LeanMaster(master.Master):
             disable_h2c.DisableH2C(),
             self._proxyserver,
             next_layer.NextLayer(),
-            HeaderLimit(),
             tls,
             addon,
         )
@@ -99,6 +95,7 @@ class LeanMaster(master.Master):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
+        limit_connecting(loop)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
         try:
@@ -132,8 +129,8 @@ class LeanMaster(master.Master):
         )
 
     @contextmanager
-    def _register_widened(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
-        handler.max_conns = defaultdict(lambda: asyncio.Semaphore(_MOST_PARENT_CONNECTIONS))
+    def _register_patient(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
+        handler.max_conns = defaultdict(PatientLimit)  # type: ignore[arg-type]  # only `async with` is needed
         with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
             yield
 
@@ -148,8 +145,7 @@ class LeanMaster(master.Master):
             context.options = self._frozen_options
             return cast("Layer", HookRunner(make_top_layer(context), self.cached_addons))
 
-        if mode.startswith("upstream:"):
-            self._proxyserver.register_connection = self._register_widened  # type: ignore[method-assign]
+        self._proxyserver.register_connection = self._register_patient  # type: ignore[method-assign]
         instance.listen = listen  # type: ignore[method-assign, assignment]
         instance.make_top_layer = make_hooked_layer  # type: ignore[method-assign]
         return instance

@@ -1,10 +1,11 @@
-"""The sentences of the block page, in English and simplified Chinese."""
+"""The sentences of the block and error pages, in English and simplified Chinese."""
 # ruff: noqa: RUF001  Chinese sentences have full-width commas
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gatewayfilter.model import Reason
+from gatewayfilter.proxy.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +16,15 @@ class PageTexts:
         language: for the `lang` attribute.
         titles: headline by reason; `""` stands for every other reason.
         why: the explanation by reason.
-        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`.
+        faults: headline and explanation of an error page.
+        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words).
         how: stands above the command that allows the page.
     """
 
     language: str
     titles: Mapping[str, str]
     why: Mapping[str, str]
+    faults: Mapping[Fault, tuple[str, str]]
     labels: Mapping[str, str]
     how: str
 
@@ -47,7 +50,31 @@ ENGLISH = PageTexts(
         Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
         Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
     },
-    labels={"url": "Address", "category": "Category", "list": "List", "rule": "Rule", "evidence": "Evidence"},
+    faults={
+        Fault.BAD_REQUEST: ("This request cannot be understood", "It is not valid HTTP, so it was not passed on."),
+        Fault.HEADERS_TOO_LARGE: ("This request is too large", "Its headers are larger than the filter reads."),
+        Fault.NAME: ("This site was not found", "No address is known for its name. Is it spelt right, and does DNS work?"),
+        Fault.REFUSED: ("This site does not answer", "Its server refuses the connection."),
+        Fault.UNREACHABLE: ("This site cannot be reached", "There is no way from the filter to its server."),
+        Fault.TIMEOUT: ("This site does not answer", "Its server did not answer in time. Try again later."),
+        Fault.CERTIFICATE: (
+            "This site cannot prove that it is genuine",
+            "Its certificate is not valid, so somebody may read or change what it sends. Nothing was asked of it.",
+        ),
+        Fault.TLS: ("No secure connection to this site", "The filter and its server could not agree on an encrypted connection."),
+        Fault.BAD_ANSWER: (
+            "This site's answer cannot be understood",
+            "Its server closed the connection or sent something else than HTTP.",
+        ),
+    },
+    labels={
+        "url": "Address",
+        "category": "Category",
+        "list": "List",
+        "rule": "Rule",
+        "evidence": "Evidence",
+        "says": "Details",
+    },
     how="If this is a mistake, the person who runs the filter can allow it with",
 )
 
@@ -68,7 +95,21 @@ CHINESE = PageTexts(
         Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
         Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
     },
-    labels={"url": "地址", "category": "类别", "list": "名单", "rule": "规则", "evidence": "依据"},
+    faults={
+        Fault.BAD_REQUEST: ("无法理解此请求", "它不是有效的 HTTP，因此未被转发。"),
+        Fault.HEADERS_TOO_LARGE: ("此请求过大", "其请求头超过了过滤器的读取上限。"),
+        Fault.NAME: ("找不到此网站", "查不到该名称对应的地址。请检查拼写是否正确，DNS 是否正常。"),
+        Fault.REFUSED: ("此网站没有响应", "其服务器拒绝连接。"),
+        Fault.UNREACHABLE: ("无法到达此网站", "过滤器没有通往其服务器的路径。"),
+        Fault.TIMEOUT: ("此网站没有响应", "其服务器未在规定时间内响应。请稍后再试。"),
+        Fault.CERTIFICATE: (
+            "此网站无法证明其真实身份",
+            "其证书无效，可能有人正在读取或篡改它发送的内容。过滤器没有建立连接，也没有发送任何数据，此处无法继续访问。",
+        ),
+        Fault.TLS: ("无法与此网站建立安全连接", "过滤器与其服务器未能就加密连接达成一致。"),
+        Fault.BAD_ANSWER: ("无法理解此网站的响应", "其服务器关闭了连接，或发送了非 HTTP 的内容。"),
+    },
+    labels={"url": "地址", "category": "类别", "list": "名单", "rule": "规则", "evidence": "依据", "says": "详情"},
     how="如果这是误判，过滤器的管理员可以用以下命令放行：",
 )
 

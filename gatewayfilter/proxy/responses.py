@@ -6,7 +6,7 @@ an empty script, the rest an empty 403. Nothing is cached, so that an allowed pa
 
 import shlex
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.faults import Fault
 from gatewayfilter.proxy.page_texts import PageTexts, choose_texts
 from gatewayfilter.urls import Url
 
@@ -32,6 +33,7 @@ _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
 )  # fmt: skip
 _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_HTML: Final = "text/html; charset=utf-8"
 _LONGEST: Final = 400
 """Characters of a URL, rule or evidence that a page shows."""
 
@@ -42,27 +44,48 @@ def block_response(request: Request, verdict: Verdict, accept_language: str, tit
         texts = choose_texts(accept_language)
         facts = _facts(request.url, verdict, texts, title_of)
         command = f"gatewayfilter list add --allow {shlex.quote(request.url.text)}"
-        content = _render(texts, verdict.reason, request.url.host, facts, command if len(command) <= 2 * _LONGEST else "")
-        return _answer(403, verdict.reason, content, "text/html; charset=utf-8", request.method)
+        content = _reason_page(
+            texts, verdict.reason, request.url.host, facts=facts, command=command if len(command) <= 2 * _LONGEST else ""
+        )
+        return _block(403, verdict.reason, content, _HTML, request.method)
     if request.resource_type is ResourceType.IMAGE:
-        return _answer(200, verdict.reason, _PIXEL, "image/gif", request.method)
+        return _block(200, verdict.reason, _PIXEL, "image/gif", request.method)
     if request.resource_type is ResourceType.SCRIPT:
-        return _answer(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
-    return _answer(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
+        return _block(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
+    return _block(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
 
 
 def bad_request_response(method: str, accept_language: str) -> http.Response:
     """Returns the answer to a request whose URL cannot be read."""
-    texts = choose_texts(accept_language)
-    content = _render(texts, Reason.BAD_REQUEST, "", [], "")
-    return _answer(400, Reason.BAD_REQUEST, content, "text/html; charset=utf-8", method)
+    return _block(400, Reason.BAD_REQUEST, _reason_page(choose_texts(accept_language), Reason.BAD_REQUEST), _HTML, method)
 
 
 def failure_response(method: str, accept_language: str) -> http.Response:
     """Returns the answer to a request on which the filter itself failed, when `proxy.on_error` is `block`."""
+    return _block(503, Reason.FAILURE, _reason_page(choose_texts(accept_language), Reason.FAILURE), _HTML, method)
+
+
+def error_response(
+    fault: Fault, message: str = "", *, url: str = "", method: str = "GET", accept_language: str = ""
+) -> http.Response:
+    """Returns the answer to a request that was allowed but came to nothing.
+
+    Args:
+        fault: what went wrong.
+        message: what mitmproxy or the operating system says about it.
+        url: what was asked for, when it could be read.
+        method: of the request.
+        accept_language: of the request.
+    """
     texts = choose_texts(accept_language)
-    content = _render(texts, Reason.FAILURE, "", [], "")
-    return _answer(503, Reason.FAILURE, content, "text/html; charset=utf-8", method)
+    title, why = texts.faults[fault]
+    shown = [
+        (texts.labels[name], _cut(text), is_code)
+        for name, text, is_code in (("url", url, True), ("says", message, False))
+        if text
+    ]
+    content = _render(texts, (title, why), code=fault.value, facts=shown)
+    return _answer(fault.status, f"error; reason={fault}", content, _HTML, method)
 
 
 def _facts(url: Url, verdict: Verdict, texts: PageTexts, title_of: CategoryTitle) -> list[tuple[str, str, bool]]:
@@ -80,18 +103,37 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _render(texts: PageTexts, reason: Reason, host: str, facts: list[tuple[str, str, bool]], command: str) -> bytes:
+def _reason_page(
+    texts: PageTexts, reason: Reason, host: str = "", *, facts: Sequence[tuple[str, str, bool]] = (), command: str = ""
+) -> bytes:
+    words = (texts.title(reason), texts.why.get(reason, ""))
+    return _render(texts, words, code=reason.value, host=host, facts=facts, command=command)
+
+
+def _render(
+    texts: PageTexts,
+    words: tuple[str, str],
+    *,
+    code: str,
+    host: str = "",
+    facts: Sequence[tuple[str, str, bool]] = (),
+    command: str = "",
+) -> bytes:
     return _TEMPLATE.render(
-        text={"language": texts.language, "title": texts.title(reason), "why": texts.why.get(reason, ""), "how": texts.how},
+        text={"language": texts.language, "title": words[0], "why": words[1], "how": texts.how},
         style=_STYLE,
         host=host,
         facts=facts,
         command=command,
-        reason=reason.value,
-    ).encode()
+        reason=code,
+    ).encode(errors="replace")  # a path may have bytes that are no text
 
 
-def _answer(status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
+def _block(status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
+    return _answer(status, f"{Action.BLOCK}; reason={reason}", content, content_type, method)
+
+
+def _answer(status: int, what: str, content: bytes, content_type: str, method: str) -> http.Response:
     return http.Response.make(
         status,
         b"" if method == "HEAD" else content,
@@ -102,6 +144,6 @@ def _answer(status: int, reason: Reason, content: bytes, content_type: str, meth
             "content-security-policy": _CSP,
             "referrer-policy": "no-referrer",
             "x-content-type-options": "nosniff",
-            "x-gatewayfilter": f"{Action.BLOCK}; reason={reason}",
+            "x-gatewayfilter": what,
         },
     )

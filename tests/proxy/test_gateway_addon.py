@@ -1,15 +1,20 @@
 import asyncio
+import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mitmproxy import ctx, http
+from mitmproxy import ctx, hooks, http
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 from mitmproxy.test import taddons, tflow, tutils
 
 from gatewayfilter.config import ProxySettings
 from gatewayfilter.model import Request, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.offers import StoreWriter
+from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import ALLOW, FakeDecide, Gateway
 
 
@@ -164,11 +169,67 @@ def test_complaints_are_few(addon: GatewayAddon, gateway: Gateway, caplog: pytes
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("hook", ["responseheaders", "request"])
-def test_no_hook_raises_whatever_the_flow(hook: str, addon: GatewayAddon, gateway: Gateway) -> None:
-    call: Callable[[Any], object] = getattr(addon, hook)
-    call(object())
+class Hostile:
+    """A flow on which nothing works."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise RuntimeError(name)
+
+
+HOOKS = sorted(name for name in hooks.all_hooks if hasattr(GatewayAddon, name) and name not in {"load", "running", "done"})
+
+
+def test_all_hooks_are_known() -> None:
+    assert HOOKS == ["error", "requestheaders", "responseheaders", "tcp_message", "tcp_start", "udp_message", "websocket_message"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("on_error", ["allow", "block"])
+def test_no_hook_raises_whatever_the_flow(hook: str, on_error: str, gateway: Gateway) -> None:
+    call: Callable[[Any], object] = getattr(gateway.addon(ProxySettings.model_validate({"on_error": on_error})), hook)
+    call(Hostile())
     assert gateway.counters["hook_errors"] == 1
+
+
+def test_no_hook_waits_or_touches_the_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = Counters()
+    writer = StoreWriter(lambda offers, at: 0, lambda records: None, counters)
+    addon = GatewayAddon(FakeDecide(), writer.offers, DecisionRecorder(writer.log.write), ProxySettings(), counters)
+    urls = ["http://ok.example/", "http://blocked.example/", "http://unknown.example/", "http://raise.example/", "http://a b/"]
+    flows = [flow_for(url) if " " not in url else flow_for("http://x/", host="a b") for url in urls]
+    forbidden: list[str] = []
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event.partition(".")[0] in {"open", "os", "socket", "sqlite3", "subprocess", "time"}:
+            forbidden.append(f"{event} {arguments}")
+
+    watching = False
+    sys.addaudithook(audit)
+    for name in ("time.sleep", "threading.Lock", "threading.RLock", "threading.Condition"):
+        monkeypatch.setattr(name, lambda *_: forbidden.append("waits"))
+    logging.disable()
+    try:
+        for _ in range(2):  # the first time warms up: lists of languages, public suffixes
+            forbidden.clear()
+            for flow in flows:
+                flow.response = None
+                watching = True
+                addon.requestheaders(flow)
+                watching = False
+                if flow.response is None:
+                    answered(flow)
+                watching = True
+                addon.responseheaders(flow)
+                addon.error(flow)
+                watching = False
+    finally:
+        watching = False
+        logging.disable(logging.NOTSET)
+    assert counters["requests"] >= 8
+    assert forbidden == []
 
 
 async def test_hold_takes_the_verdict_that_comes(gateway: Gateway) -> None:
@@ -249,20 +310,6 @@ def test_messages_are_not_kept(addon: GatewayAddon) -> None:
     udp = tflow.tudpflow()
     addon.udp_message(udp)
     assert udp.messages == []
-
-
-def test_http2_bodies_without_a_length_are_read_first(addon: GatewayAddon) -> None:
-    flow = flow_for("https://ok.example/", method="POST")
-    flow.request.http_version = "HTTP/2.0"
-    flow.request.headers.pop("content-length", None)
-    addon.requestheaders(flow)
-    assert flow.request.stream is False
-    flow.request.data.content = b"12345"
-    addon.request(flow)
-    assert flow.request.headers["content-length"] == "5"
-    flow.request.headers = http.Headers(content_type="application/grpc+proto")
-    addon.requestheaders(flow)
-    assert flow.request.stream is True
 
 
 async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -> None:

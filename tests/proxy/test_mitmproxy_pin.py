@@ -5,13 +5,15 @@ import inspect
 import mitmproxy.version
 from mitmproxy import addonmanager, certs, http
 from mitmproxy.proxy import mode_servers, server
-from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy.layers import http as layers_http
+from mitmproxy.proxy.layers.http import HttpLayer, HttpStream, _http1
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, http1_limit.py, master.py and speedups.py "
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, connections.py, master.py, "
+        "origin_connections.py and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
@@ -28,9 +30,24 @@ def test_what_the_early_answer_replaces() -> None:
     assert "yield from self.client_state(event)" in inspect.getsource(HttpStream._handle_event)
 
 
-def test_what_the_header_limit_replaces() -> None:
-    assert "self.connections.setdefault(self.context.client, http_conn)" in inspect.getsource(HttpLayer._handle_event)
+def test_what_the_connections_replace() -> None:
+    source = inspect.getsource(layers_http)
+    for name in ("Http1Server(self.context.fork())", "Http2Server(self.context.fork())", "Http1Client(self.context)"):
+        assert name in source
+    assert 'raise NotImplementedError(f"HTTP trailers are not implemented yet.")' in inspect.getsource(_http1)
     assert "self.state = self.read_headers" in inspect.getsource(Http1Server.start)
+    assert "self.body_reader = make_body_reader(expected_body_size)" in inspect.getsource(Http1Server.read_headers)
+    assert "make_error_response(400, str(e))" in inspect.getsource(Http1Server.read_headers)
+    assert 'b"0\\r\\n\\r\\n"' in inspect.getsource(Http1Server.send)
+
+
+def test_what_the_origin_connections_replace() -> None:
+    source = inspect.getsource(server.ConnectionHandler)
+    assert "collections.defaultdict(lambda: asyncio.Semaphore(5))" in source
+    assert "async with self.max_conns[command.connection.address]:" in source
+    assert "except (OSError, asyncio.CancelledError) as e:" in source
+    assert "yield from self.get_connection(command)" in inspect.getsource(HttpLayer.event_to_child)
+    assert "conn = conn.context.layers[-1]" in inspect.getsource(HttpLayer._handle_event)
 
 
 def test_what_the_listener_replaces() -> None:

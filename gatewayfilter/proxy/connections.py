@@ -1,0 +1,242 @@
+"""HTTP connections as mitmproxy makes them, with the bounds, trailers and error pages that it lacks.
+
+`install` puts these classes in the place of mitmproxy's own; tests/proxy/test_mitmproxy_pin.py watches the version.
+"""
+
+from abc import ABC
+from typing import Final
+
+from h11 import Data, EndOfMessage
+from h11._readers import ChunkedReader
+from h11._receivebuffer import ReceiveBuffer
+from mitmproxy import http
+from mitmproxy.connection import ConnectionState
+from mitmproxy.net.http.http1 import assemble_response
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
+from mitmproxy.proxy.layers.http._events import (
+    RequestEndOfMessage,
+    RequestHeaders,
+    RequestTrailers,
+    ResponseData,
+    ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
+    ResponseTrailers,
+)
+from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
+from mitmproxy.proxy.layers.http._http2 import Http2Server
+
+from gatewayfilter.proxy.faults import Fault, read_fault
+from gatewayfilter.proxy.responses import error_response
+
+MAX_HEADER_BYTES: Final = 262_144
+"""Most bytes of a head, of trailers, of a chunk's head, or of requests sent ahead; mitmproxy would keep any number of them."""
+_THROW_AWAY_BYTES: Final = 8_000_000
+"""How much of a refused upload is read after the answer: a connection closed with unread data loses it (RFC 9112 §9.6)."""
+_LAST_CHUNK: Final = b"0\r\n\r\n"
+_PASSED_OVER: Final = (b"HTTP/1.1 100", b"HTTP/1.1 102", b"HTTP/1.1 103")
+
+
+def install() -> None:
+    """Makes this process's mitmproxy use these connections. Doing it twice is doing it once."""
+    http_layers.Http1Server = GatewayHttp1Server  # type: ignore[attr-defined]
+    http_layers.Http1Client = GatewayHttp1Client  # type: ignore[attr-defined]
+    http_layers.Http2Server = GatewayHttp2Server  # type: ignore[attr-defined]
+    _http1.make_error_response = _unreadable_request
+
+
+def _unreadable_request(status_code: int, message: str = "") -> bytes:
+    return _assemble(error_response(read_fault(status_code, message), message))
+
+
+def _assemble(response: http.Response) -> bytes:
+    response.headers["connection"] = "close"
+    return bytes(assemble_response(response))  # type: ignore[no-untyped-call]
+
+
+class _TrailingReader(ChunkedReader):
+    """Reads a chunked body, and keeps its trailers instead of handing them to mitmproxy, which refuses them."""
+
+    trailers: http.Headers | None = None
+
+    def __call__(self, buf: ReceiveBuffer) -> Data | EndOfMessage | None:
+        event = super().__call__(buf)
+        if isinstance(event, EndOfMessage) and event.headers:
+            self.trailers = http.Headers(list(event.headers))
+            return EndOfMessage()
+        return event
+
+
+class _BoundedConnection(Http1Connection, ABC):
+    """What both sides of HTTP/1 have in common: trailers (RFC 9112 §7.1.2), and a bound on what is read ahead."""
+
+    ReceiveTrailers: type[RequestTrailers | ResponseTrailers]
+    _trailers: http.Headers | None = None
+
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Reads a body. Trailers go on as an event of their own, before its end."""
+        assert self.stream_id is not None
+        if type(self.body_reader) is ChunkedReader:
+            self.body_reader = _TrailingReader()
+        reader = self.body_reader
+        if not isinstance(reader, _TrailingReader):
+            yield from super().read_body(event)
+            return
+        for command in super().read_body(event):
+            if reader.trailers is not None and isinstance(command, ReceiveHttp):
+                yield ReceiveHttp(self.ReceiveTrailers(self.stream_id, reader.trailers))
+                reader.trailers = None
+            yield command
+        if self.state == self.read_body and len(self.buf) > MAX_HEADER_BYTES:
+            yield from self.give_up("a chunk's head or the trailers are too large")
+
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Sends an event. Trailers wait for the end of the body; without chunks there is no place for them."""
+        if isinstance(event, RequestTrailers | ResponseTrailers):
+            self._trailers = event.trailers
+        elif self._trailers is not None and isinstance(event, RequestEndOfMessage | ResponseEndOfMessage):
+            fields = b"".join(b"%s: %s\r\n" % field for field in self._trailers.fields)
+            self._trailers = None
+            for command in super().send(event):
+                if isinstance(command, commands.SendData) and command.data == _LAST_CHUNK:
+                    command = commands.SendData(self.conn, b"0\r\n" + fields + b"\r\n")  # noqa: PLW2901
+                yield command
+        else:
+            yield from super().send(event)
+
+    def give_up(self, message: str) -> layer.CommandGenerator[None]:
+        """Ends the connection and the request on it."""
+        yield commands.CloseConnection(self.conn)
+        self.state = self.done
+        if self.stream_id is not None:
+            yield ReceiveHttp(self.ReceiveProtocolError(self.stream_id, message, self.ReceiveProtocolError.code))
+
+
+class GatewayHttp1Server(_BoundedConnection, Http1Server):
+    """The client's side of an HTTP/1 connection: bounded heads, trailers, error pages, framing that the client understands."""
+
+    ReceiveTrailers = RequestTrailers
+    _throw_away: int | None = None
+    """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
+
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        """Reads a request head; answers 431 when it is too large."""
+        yield from super().read_headers(event)
+        if len(self.buf) > MAX_HEADER_BYTES and self.state == self.read_headers:
+            yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
+
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Reads a request body, or throws it away when an error page went out before its end."""
+        if self._throw_away is None:
+            yield from super().read_body(event)
+            return
+        self._throw_away -= len(self.buf.maybe_extract_at_most(len(self.buf)) or b"")
+        if self._throw_away < 0 or isinstance(event, events.ConnectionClosed):
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
+
+    def wait(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Keeps what the client sends ahead of the answer, within bounds."""
+        yield from super().wait(event)
+        if len(self.buf) > MAX_HEADER_BYTES:
+            yield from self.give_up("too much was sent ahead of the answer")
+
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Sends an answer, or the page that says why there is none."""
+        if isinstance(event, ResponseProtocolError):
+            yield from self._send_error(event)
+            return
+        if isinstance(event, ResponseHeaders):
+            self._frame(event.response)
+        yield from super().send(event)
+
+    def _frame(self, response: http.Response) -> None:
+        headers = response.headers
+        if self.request is not None and self.request.data.http_version == b"HTTP/1.0":
+            if headers.pop("transfer-encoding", None) is not None:  # HTTP/1.0 has no chunks
+                headers["connection"] = "close"
+        elif response.is_http2 and response.status_code not in {204, 304} and "content-length" not in headers:
+            headers["transfer-encoding"] = "chunked"  # so that its end can be told from a broken connection
+
+    def _send_error(self, event: ResponseProtocolError) -> layer.CommandGenerator[None]:
+        if not self.conn.state & ConnectionState.CAN_WRITE:
+            return
+        status = event.code.http_status_code()
+        answered = self.response is not None and self.response.status_code >= 200
+        if status is None or answered or self._throw_away is not None:
+            yield commands.CloseConnection(self.conn)
+            return
+        yield commands.SendData(self.conn, _assemble(_error_page(self.request, status, event.message)))
+        if self.request_done or self.request is None:
+            yield commands.CloseConnection(self.conn)
+        else:
+            self._throw_away = _THROW_AWAY_BYTES
+            yield commands.CloseTcpConnection(self.conn, half_close=True)
+
+
+class GatewayHttp2Server(Http2Server):
+    """The client's side of an HTTP/2 connection, with error pages of ours."""
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if not isinstance(event, ResponseProtocolError):
+            yield from super()._handle_event(event)
+            return
+        number = event.stream_id
+        status = event.code.http_status_code()
+        if status is None or not self.is_open_for_us(number) or self.h2_conn.streams[number].state_machine.headers_sent:
+            yield from super()._handle_event(event)
+            return
+        parent = self.context.layers[-2]
+        stream = parent.streams.get(number) if isinstance(parent, http_layers.HttpLayer) else None
+        page = _error_page(stream.flow.request if stream is not None else None, status, event.message)
+        yield from super()._handle_event(ResponseHeaders(number, page))
+        if page.raw_content:
+            yield from super()._handle_event(ResponseData(number, page.raw_content))
+        yield from super()._handle_event(ResponseEndOfMessage(number))
+        if not self.is_closed(number):  # the client still sends: nobody reads it (RFC 9113 §8.1)
+            self.h2_conn.reset_stream(number, 0)
+            yield commands.SendData(self.conn, self.h2_conn.data_to_send())
+
+
+class GatewayHttp1Client(_BoundedConnection, Http1Client):
+    """The origin's side of an HTTP/1 connection: bounded heads, trailers, interim answers passed over, chunks where needed."""
+
+    ReceiveTrailers = ResponseTrailers
+
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        """Reads a response head.
+
+        Deviation: interim answers (1xx) are not forwarded, as RFC 9110 §15.2 asks of a proxy: mitmproxy has one answer a
+        request and would take the first one for it. "100 Continue" was already sent to the client.
+        """
+        while self.request is not None and self.buf._data.startswith(_PASSED_OVER):  # noqa: SLF001  it has no way to peek
+            if self.buf.maybe_extract_lines() is None:
+                break
+            if not self.buf:
+                return
+        if self.state == self.read_headers and len(self.buf) > MAX_HEADER_BYTES and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
+            yield from self.give_up("the head of its answer is too large")
+            return
+        yield from super().read_headers(event)
+
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Sends a request. A body that came over HTTP/2 without a length goes on in chunks."""
+        if isinstance(event, RequestHeaders) and event.request.is_http2 and not event.end_stream:
+            headers = event.request.headers
+            if "content-length" not in headers:
+                headers["transfer-encoding"] = "chunked"
+        yield from super().send(event)
+
+
+def _error_page(request: http.Request | None, status: int, message: str) -> http.Response:
+    fault = read_fault(status, message)
+    if request is None:
+        return error_response(fault, message)
+    return error_response(
+        fault, message, url=request.pretty_url, method=request.method, accept_language=request.headers.get("accept-language", "")
+    )

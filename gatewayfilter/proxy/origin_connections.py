@@ -1,0 +1,110 @@
+"""The connections to origins that one client connection holds: none waits for ever, none lingers, none fails twice.
+
+mitmproxy allows five connections to an address for each client connection and lets the next request wait without end: six
+event streams over one HTTP/2 connection, or six sites through a parent proxy, and the client hangs. It keeps each connection
+until the client goes, forgets none that is closed, and answers every later request with the error of the first.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mitmproxy.connection import Connection, ConnectionState, Server
+from mitmproxy.proxy import commands, layer, tunnel
+from mitmproxy.proxy.layers.http import GetHttpConnection, HttpLayer
+from mitmproxy.proxy.layers.http._http1 import Http1Connection
+from mitmproxy.proxy.layers.http._http2 import Http2Connection
+
+_MOST_AT_ONCE: Final = 16
+"""Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
+_PATIENCE_S: Final = 1.0
+_MOST_IDLE: Final = 8
+"""Idle connections that one client connection keeps open; a client that talks to many sites over one has one for each."""
+_CONNECT_S: Final = 30.0
+"""Longest time for looking a name up and connecting; the kernel alone would try for more than two minutes."""
+
+
+class PatientLimit:
+    """A limit that is kept for a while only: who has waited `_PATIENCE_S` goes ahead. Stands in for a semaphore."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._open >= _MOST_AT_ONCE:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await asyncio.wait((turn,), timeout=_PATIENCE_S)
+        self._open += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open -= 1
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+
+
+def install() -> None:
+    """Makes this process's mitmproxy tidy up before each look for a connection. Doing it twice is doing it once."""
+    if HttpLayer.get_connection is not _get_connection:
+        HttpLayer.get_connection = _get_connection  # type: ignore[method-assign]
+
+
+def limit_connecting(loop: asyncio.AbstractEventLoop) -> None:
+    """Bounds the time of each connection attempt on a loop, and turns names that cannot be looked up into an `OSError`."""
+    connect: Any = loop.create_connection
+
+    async def create_connection(*arguments: Any, **options: Any) -> Any:
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                return await connect(*arguments, **options)
+        except TimeoutError as error:
+            raise TimeoutError(str(error) or f"timed out after {_CONNECT_S:.0f} seconds") from error
+        except UnicodeError as error:  # mitmproxy expects no other errors than the system's: the request would hang
+            raise OSError(f"not a name: {error}") from error
+
+    loop.create_connection = create_connection  # type: ignore[method-assign]
+
+
+_look_up = HttpLayer.get_connection
+
+
+def _get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
+    if len(self.connections) > 1:
+        yield from _tidy(self)
+    yield from _look_up(self, event, reuse=reuse)
+
+
+def _tidy(http: HttpLayer) -> Iterator[commands.Command]:
+    idle: list[Server] = []
+    for connection, handler in list(http.connections.items()):
+        if (
+            not isinstance(connection, Server)
+            or connection in http.waiting_for_establishment
+            or connection is http.context.server
+        ):
+            continue
+        # Behind a parent proxy the connection to the origin lies in another one.
+        real: Connection = handler.tunnel_connection if isinstance(handler, tunnel.TunnelLayer) else connection
+        if isinstance(real, Server) and _gone(real):
+            del http.connections[connection]
+        elif real is connection and connection.state is ConnectionState.OPEN and _idle(handler):
+            idle.append(connection)
+    for connection in idle[:-_MOST_IDLE]:  # the oldest ones
+        yield commands.CloseConnection(connection)
+
+
+def _gone(connection: Server) -> bool:
+    """Returns whether nothing will be heard of it any more: it has ended, or was never made."""
+    return connection.timestamp_end is not None or (connection.error is not None and connection.timestamp_tcp_setup is None)
+
+
+def _idle(handler: layer.Layer) -> bool:
+    innermost = handler.context.layers[-1]
+    if isinstance(innermost, Http1Connection):
+        return innermost.stream_id is None
+    return isinstance(innermost, Http2Connection) and not innermost.streams
