@@ -13,12 +13,16 @@ from gatewayfilter.cli.moments import show_day
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.patterns import Pattern
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import DeciderAnswer, PersonRule, Request
-from gatewayfilter.urls import parse_loose_url
+from gatewayfilter.model import DeciderAnswer, PersonRule, Request, ResourceType
+from gatewayfilter.urls import parse_loose_url, parse_url
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.interfaces import Decide
+
+
+_ELSEWHERE = parse_url("https://elsewhere.invalid/")
+"""A page of a third party."""
 
 
 @click.command(
@@ -67,7 +71,15 @@ def _answers(engine: Decide, text: str) -> list[DeciderAnswer]:
         url = parse_loose_url(text)
     except UrlError:
         return []
-    return [answer for answer in engine.explain(Request(url)).answers if answer.verdict is not None and answer.verdict.rule]
+    # Rules may be for some resource types or for third parties alone: each way to ask for it is tried.
+    ways = [Request(url), *(Request(url, _ELSEWHERE, resource_type) for resource_type in ResourceType)]
+    found = {
+        (answer.decider, answer.explanation): answer
+        for request in ways
+        for answer in engine.explain(request).answers
+        if answer.verdict is not None and answer.verdict.rule
+    }
+    return list(found.values())
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter list stats --json",), prints_data=True)

@@ -139,3 +139,13 @@ def test_a_file_that_is_no_list_is_refused(content: bytes, sentence: str, cli: C
     file = tmp_path / "bad.txt"
     file.write_bytes(content)
     assert sentence in cli("list", "import", file).complains()
+
+
+def test_search_finds_rules_for_third_parties_and_single_types(cli: Cli, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.txt"
+    rules.write_text("[Adblock Plus 2.0]\n||ads.example^$third-party\n||ads.example^$script\n||ads.example^$popup\n")
+    assert cli("source", "add", rules).code == 0
+    found = cli("list", "search", "ads.example")
+    assert found.code == 0
+    assert "||ads.example^$third-party" in found.out
+    assert cli("list", "search", "good.example").code == 1
