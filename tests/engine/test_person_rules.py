@@ -67,7 +67,7 @@ def test_what_people_write(text: str, kind: EntryKind, pattern: str) -> None:
         ("/ads", "does not end with a slash"),
         ("//", "does not end with a slash"),
         ("/(/", "regular expression"),
-        ("/(a+)+$/", "regular expression"),
+        ("/^(a+)+$/", "regular expression"),
         (r"/(a)\1/", "regular expression"),
         ("exa mple.com", "no URL, host, wildcard"),
         ("|", "no URL, host, wildcard"),
@@ -145,7 +145,7 @@ def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"(a+)+$", r"(a|aa)+$", r"(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r".*.*x"]
+    "pattern", [r"^(a+)+$", r"x(a|aa)+$", r"x(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r"x.*.*x"]
 )
 def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
@@ -191,7 +191,7 @@ def test_a_rule_of_a_group_is_kept_but_not_applied() -> None:
 
 
 def test_a_rule_that_cannot_be_compiled_is_kept_but_not_applied() -> None:
-    rules = PersonRules([rule("(a+)+$", REGEX), rule("example.com")])
+    rules = PersonRules([rule("^(a+)+$", REGEX), rule("example.com")])
     assert len(rules) == 2
     assert find(rules, "http://x.test/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!") is None
 
