@@ -17,13 +17,14 @@ Source: [url-filter, URL filter step 1] for MD5 as the key.
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import md5
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes
 
 import can_ada
-from publicsuffixlist import PublicSuffixList
+from publicsuffixlist import PSLFILE
 
 from gatewayfilter.errors import UrlError
 
@@ -31,7 +32,9 @@ MAX_URL_LENGTH = 65_536
 MAX_PREFIXES = 16
 SCHEMES = frozenset({"http", "https", "ws", "wss"})
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*", re.ASCII)
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_PROTOCOLS = {f"{scheme}:": scheme for scheme in SCHEMES}
+# Escapes of unreserved characters, then those with lower-case digits; all others stay as they are.
+_ESCAPE = re.compile(r"%(2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -81,8 +84,8 @@ class Url:
     def key(self) -> str:
         """The url key: no scheme, unreserved characters unescaped (RFC 3986 §6.2.2) so that ``%61`` does not evade ``a``."""
         if self._key is None:
-            rest = self.path + self.query
-            self._key = self.netloc + (_ESCAPE.sub(_normalise_escape, rest) if "%" in rest else rest)
+            key = f"{self.host}:{self.port}{self.path}{self.query}" if self.port else self.host + self.path + self.query
+            self._key = _ESCAPE.sub(_normalise_escape, key) if "%" in key else key
         return self._key
 
     @property
@@ -135,10 +138,11 @@ def parse_url(text: str) -> Url:
         parsed = can_ada.parse(text)
     except (ValueError, TypeError) as error:  # TypeError: lone surrogates, which no UTF-8 can say
         raise UrlError(f"not a URL: {text[:200]!r}") from error
-    scheme = parsed.protocol[:-1]
-    if scheme not in SCHEMES:
+    scheme = _PROTOCOLS.get(parsed.protocol)
+    if scheme is None:
         raise UrlError(f"not an http(s) URL: {text[:200]!r}")
-    host = parsed.hostname.removesuffix(".")
+    host = parsed.hostname
+    host = host.removesuffix(".")
     if not host or len(host) > 253 or ".." in host:
         raise UrlError(f"not a valid host in {text[:200]!r}")
     return Url(scheme, host, parsed.port, parsed.pathname, parsed.search)
@@ -224,8 +228,42 @@ def domain_key(host: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _public_suffixes() -> PublicSuffixList:
-    return PublicSuffixList()
+def _suffix_rules() -> tuple[frozenset[str], int]:
+    """Returns the rules of the public suffix list, host names in them as IDNA, and the most labels that one has.
+
+    Read here and not by the package, which takes eight times as long, at the first decision of every process.
+    """
+    rules: set[str] = set()
+    with open(PSLFILE, encoding="utf-8") as lines:  # noqa: PTH123  # a text of the package, opened as it does
+        for line in lines:
+            rule = line.partition(" ")[0].strip().lower()
+            if rule and not rule.startswith("//"):
+                rules.add(rule if rule.isascii() else _ascii_rule(rule))
+    return frozenset(rules), max(rule.count(".") for rule in rules) + 1
+
+
+def _ascii_rule(rule: str) -> str:
+    mark = "!" if rule.startswith("!") else "*." if rule.startswith("*.") else ""
+    return mark + can_ada.idna_encode(rule[len(mark) :]).decode()
+
+
+def _suffix_length(labels: Sequence[str]) -> int:
+    """Returns how many of a host's labels are its public suffix: by the longest rule; the last one alone by none.
+
+    Source: https://publicsuffix.org/list/, "Algorithm". Deviation: what a wildcard stands below is a public suffix itself,
+    as the list's own test data want it.
+    """
+    rules, deepest = _suffix_rules()
+    for start in range(max(0, len(labels) - deepest), len(labels)):
+        name = ".".join(labels[start:])
+        count = len(labels) - start
+        if f"!{name}" in rules:
+            return count - 1
+        if f"*.{name}" in rules:
+            return min(count + 1, len(labels))
+        if name in rules:
+            return count
+    return 1
 
 
 @lru_cache(maxsize=65_536)
@@ -236,12 +274,16 @@ def registrable_domain(host: str) -> str:
     """
     if is_ip_literal(host):
         return host
-    return _public_suffixes().privatesuffix(host) or host
+    labels = host.split(".")
+    return ".".join(labels[-_suffix_length(labels) - 1 :])
 
 
 def is_public_suffix(host: str) -> bool:
     """Tells whether a canonical host is a public suffix such as ``com`` or ``co.uk``, which no list may block as a whole."""
-    return not is_ip_literal(host) and _public_suffixes().privatesuffix(host) is None
+    if is_ip_literal(host):
+        return False
+    labels = host.split(".")
+    return _suffix_length(labels) == len(labels)
 
 
 def redacted(text: str) -> str:

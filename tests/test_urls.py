@@ -1,10 +1,13 @@
 """Canonical URLs, list keys, hosts."""
 
 import hashlib
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.urls import (
@@ -20,6 +23,7 @@ from gatewayfilter.urls import (
     prefix_key,
     redacted,
     registrable_domain,
+    unescaped,
 )
 
 CANONICAL = [
@@ -173,6 +177,27 @@ def test_ip_literals() -> None:
     assert is_ip_literal("[::1]")
     assert not is_ip_literal("a.1x")
     assert not is_ip_literal("example.com")
+
+
+def test_public_suffixes_are_those_of_the_package() -> None:
+    peer = PublicSuffixList()
+    with Path(PSLFILE).open(encoding="utf-8") as lines:
+        rules = {line.split()[0].lstrip("!").removeprefix("*.") for line in lines if line.strip() and not line.startswith("//")}
+    assert len(rules) > 9_000
+    hosts = [canonical_host(f"{below}{rule}") for rule in rules for below in ("", "a.", "b.a.")]
+    hosts += ["localhost", "a.invalid", "b.a.invalid", f"{'a.' * 120}co.uk", f"{'a.' * 120}invalid"]
+    for host in hosts:
+        assert registrable_domain(host) == (peer.privatesuffix(host) or host)
+        assert is_public_suffix(host) == (peer.privatesuffix(host) is None)
+
+
+@given(st.text(alphabet="%0123456789abcdefABCDEFgzGZ-._~/", max_size=30))
+def test_a_key_has_the_escapes_that_its_characters_need_in_upper_case(path: str) -> None:
+    key = parse_url(f"http://a.example/{path}").key
+    for escape in re.findall("%[0-9A-Fa-f]{2}", key):
+        assert escape == escape.upper()
+        assert not re.fullmatch(r"[A-Za-z0-9._~-]", chr(int(escape[1:], 16)))
+    assert unescaped(key) == unescaped(f"a.example{parse_url(f'http://a.example/{path}').path}")
 
 
 def test_registrable_domains() -> None:
