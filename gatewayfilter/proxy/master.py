@@ -84,7 +84,7 @@ class LeanMaster(master.Master):
     @property
     def address(self) -> tuple[str, int]:
         """The address that is really listened on."""
-        host, port, *_ = self._instance.listen_addrs[0]
+        host, port, *_ = max(self._instance.listen_addrs, key=len)  # of both families it is IPv6 that was asked for
         return host, port
 
     async def start(self) -> None:
@@ -139,7 +139,8 @@ class LeanMaster(master.Master):
         make_top_layer = instance.make_top_layer
 
         async def listen(host: str, port: int) -> list[asyncio.Server]:
-            return [await asyncio.start_server(instance.handle_stream, host, port, reuse_port=True, backlog=_BACKLOG)]
+            hosts = [host, "0.0.0.0"] if host == "::" else [host]  # noqa: S104  asyncio's `::` is IPv6 alone
+            return [await asyncio.start_server(instance.handle_stream, hosts, port, reuse_port=True, backlog=_BACKLOG)]
 
         def make_hooked_layer(context: Context) -> Layer:
             context.options = self._frozen_options
