@@ -20,8 +20,8 @@ _GARDEN = (
 )
 _CASINO = (
     "<h1>Lucky Palace online casino</h1><p>Claim your 200% welcome bonus and 50 free spins. Play online slots, roulette, "
-    "blackjack and baccarat for real money. Place your bets in our sportsbook, win the jackpot and withdraw your winnings at once. No "
-    "deposit bonus for new players: register and start betting today.</p>" + _SPACE
+    "blackjack and baccarat for real money. Place your bets in our sportsbook, win the jackpot and withdraw your winnings "
+    "at once. No deposit bonus for new players: register and start betting today.</p>" + _SPACE
 )
 _CASINO_ZH = (
     "<h1>皇冠娱乐城官方网站</h1><p>在线赌场,真人百家乐、老虎机、轮盘赌、体育投注,首存送彩金,注册即送,提款秒到账。"
