@@ -36,7 +36,10 @@ class PatientLimit:
         if self._open >= _MOST_AT_ONCE:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
-            await asyncio.wait((turn,), timeout=_PATIENCE_S)
+            try:
+                await asyncio.wait((turn,), timeout=_PATIENCE_S)
+            finally:
+                turn.cancel()  # whoever does not wait any more must not use up another's turn
         self._open += 1
 
     async def __aexit__(self, *_: object) -> None:

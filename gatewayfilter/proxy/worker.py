@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ _log = logging.getLogger(__name__)
 _STATUS_EVERY_S: Final = 1.0
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a thread that computes may keep the event loop waiting; Python's own 5 ms would be felt while snapshots swap."""
+_MOST_FILES: Final = 65_536
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -34,6 +36,7 @@ def run_worker(index: int, settings: Settings, build: Callable[[Settings], Worke
         build: makes the parts, in this process.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    _raise_file_limit()
     # mitmproxy says several things about every request at INFO.
     logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.WARNING)
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
@@ -45,6 +48,14 @@ def run_worker(index: int, settings: Settings, build: Callable[[Settings], Worke
         sys.exit(2)
     finally:
         status.remove()
+
+
+def _raise_file_limit() -> None:
+    """Allows as many open files as the system does: a client's connection takes two, and a shell's limit is often 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _run_until_terminated(settings: Settings, parts: WorkerParts, status: StatusFile) -> None:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import multiprocessing
+import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -10,12 +11,13 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.proxy.parts import WorkerParts
-from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.proxy.worker import _raise_file_limit, run_worker
 from tests.proxy.proxy_fakes import Gateway
 
 
@@ -72,6 +74,8 @@ def test_two_workers_share_an_address_and_drain(settings: Settings) -> None:
         assert statuses[0]["feed_seq"] == 7
         assert statuses[0]["rss_bytes"] > 10_000_000
         assert statuses[0]["counters"] == {}
+        soft, hard = psutil.Process(workers[0].pid).rlimit(psutil.RLIMIT_NOFILE)
+        assert soft == min(hard, 65_536)
         assert (settings.data_dir / "flag").read_text() == "started"
         host, _, port = settings.proxy.listen.rpartition(":")
         for _ in range(8):  # whichever worker gets it
@@ -86,6 +90,20 @@ def test_two_workers_share_an_address_and_drain(settings: Settings) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert (settings.data_dir / "flag").read_text() == "stopped"
     assert list((settings.data_dir / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised"),
+    [(1024, 4096, 4096), (1024, 1_000_000, 65_536), (1024, resource.RLIM_INFINITY, 65_536), (4096, 4096, None)],
+)
+def test_open_files_are_allowed_up_to_the_hard_limit(
+    soft: int, hard: int, raised: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
+    _raise_file_limit()
+    assert limits == ([] if raised is None else [(raised, hard)])
 
 
 def test_a_worker_that_cannot_start_says_why_and_exits_with_2(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
