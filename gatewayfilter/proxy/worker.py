@@ -37,8 +37,8 @@ def run_worker(index: int, settings: Settings, build: Callable[[Settings], Worke
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _raise_file_limit()
-    # mitmproxy says several things about every request at INFO.
-    logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.WARNING)
+    # mitmproxy says several things about every request at INFO, and at WARNING whatever a client or an origin does wrong.
+    logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.ERROR)
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:

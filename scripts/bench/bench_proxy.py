@@ -1,15 +1,17 @@
-"""Proxy CPU a request: plain `mitmdump -q` beside one GatewayFilter worker with all filters, interleaved, on loopback.
+"""Proxy CPU a request: plain `mitmdump -q` beside one and two GatewayFilter workers with all filters, interleaved, on loopback.
 
     python scripts/bench/bench_proxy.py [--rounds N] [--requests N] [--lists FILE ...]
 
-Prints a Markdown table. CPU time is that of the proxy process alone (user and system), so that it hardly depends on what else
-runs on the machine. The origin answers 1 KB from memory; the client keeps its connections alive. Both are processes of their
-own. The worker has EasyList and EasyPrivacy, a blacklist of a million hosts, its SQLite log and its frontier.
+Prints a Markdown table. CPU time is that of the proxy's processes alone (user and system), so that it hardly depends on what
+else runs on the machine; requests/s do depend on it, and with two workers on how many cores are left to them. The origin answers
+1 KB from memory; the client keeps its connections alive. Both are processes of their own. A worker has EasyList and EasyPrivacy,
+a blacklist of a million hosts, its SQLite log and its frontier.
 """
 
 import argparse
 import asyncio
 import contextlib
+import json
 import multiprocessing
 import os
 import socket
@@ -21,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import psutil
@@ -141,13 +144,18 @@ class Contestant:
 
     name: str
     port: int
-    pid: int
+    pids: tuple[int, ...]
     ca: Path
 
     def cpu_s(self) -> float:
         """User and system time so far."""
-        times = psutil.Process(self.pid).cpu_times()
-        return times.user + times.system
+        times = [psutil.Process(pid).cpu_times() for pid in self.pids]
+        return sum(time.user + time.system for time in times)
+
+    def memory(self) -> str:
+        """What it holds in memory, and how much of that no other process shares, for its first process."""
+        found = psutil.Process(self.pids[0]).memory_full_info()
+        return f"{self.name} {found.rss / 1e6:.0f} MB, of it {found.uss / 1e6:.0f} MB its own"
 
 
 def free_port() -> int:
@@ -169,8 +177,8 @@ def wait_for(port: int, timeout_s: float = 120.0) -> None:
 
 @contextlib.contextmanager
 def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]]:
-    """Runs mitmdump and a worker."""
-    stock_port, worker_port = free_port(), free_port()
+    """Runs mitmdump, one worker, and two workers on one port."""
+    stock_port = free_port()
     stock_dir = folder / "stock"
     command = [str(Path(sys.executable).parent / "mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", str(stock_port)]
     command += ["--set", f"confdir={stock_dir}", "--set", f"ssl_verify_upstream_trusted_ca={folder / 'origin-ca.pem'}"]
@@ -178,22 +186,42 @@ def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]
     publisher.start()
     publisher.join()
     stock = subprocess.Popen(command)
-    proxy = ProxySettings(listen=f"127.0.0.1:{worker_port}", upstream_ca=folder / "origin-ca.pem")
-    worker = SPAWN.Process(target=run_worker, args=(0, Settings(data_dir=folder, proxy=proxy), worker_parts))
-    worker.start()
-    assert worker.pid is not None
+    ca = folder / "ca" / "mitmproxy-ca-cert.pem"
+    found = [Contestant("mitmdump -q", stock_port, (stock.pid,), stock_dir / "mitmproxy-ca-cert.pem")]
+    workers: list[SpawnProcess] = []
+    for name, indexes in (("GatewayFilter, 1 worker", (0,)), ("GatewayFilter, 2 workers", (1, 2))):
+        proxy = ProxySettings(listen=f"127.0.0.1:{free_port()}", upstream_ca=folder / "origin-ca.pem")
+        settings = Settings(data_dir=folder, proxy=proxy)
+        started = [SPAWN.Process(target=run_worker, args=(index, settings, worker_parts)) for index in indexes]
+        for worker in started:
+            worker.start()
+        workers += started
+        port = int(proxy.listen.rpartition(":")[2])
+        found.append(Contestant(name, port, tuple(worker.pid for worker in started if worker.pid is not None), ca))
     try:
-        wait_for(stock_port)
-        wait_for(worker_port)
-        yield [
-            Contestant("mitmdump -q", stock_port, stock.pid, stock_dir / "mitmproxy-ca-cert.pem"),
-            Contestant("GatewayFilter worker", worker_port, worker.pid, folder / "ca" / "mitmproxy-ca-cert.pem"),
-        ]
+        for contestant in found:
+            wait_for(contestant.port)
+        for index in range(len(workers)):  # both of two that share a port
+            wait_until_serving(folder / "run" / f"proxy-{index}.json")
+        yield found
     finally:
         stock.terminate()
-        worker.terminate()
+        for worker in workers:
+            worker.terminate()
         stock.wait(10)
-        worker.join(10)
+        for worker in workers:
+            worker.join(10)
+
+
+def wait_until_serving(status: Path, timeout_s: float = 60.0) -> None:
+    """Waits until a worker says that it serves."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads(status.read_text())["state"] == "serving":
+                return
+        time.sleep(0.05)
+    raise SystemExit(f"{status.stem} does not serve")
 
 
 def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> None:
@@ -223,8 +251,7 @@ def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> N
                 cpu = statistics.median(cpu for cpu, _ in figures[scheme, proxy.name])
                 rate = statistics.median(rate for _, rate in figures[scheme, proxy.name])
                 print(f"| {scheme} | {proxy.name} | {cpu:.0f} | {rate:.0f} | {cpu / base:.2f} |")
-        resident = {proxy.name: psutil.Process(proxy.pid).memory_info().rss / 1e6 for proxy in proxies}
-        print("\nResident: " + ", ".join(f"{name} {megabytes:.0f} MB" for name, megabytes in resident.items()))
+        print("\nResident: " + "; ".join(proxy.memory() for proxy in proxies))
     origin.terminate()
 
 
