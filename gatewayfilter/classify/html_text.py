@@ -101,10 +101,33 @@ class HtmlText:
 
 def read_html(html: str) -> HtmlText:
     """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`."""
+    return _Reader().read(_bounded(html))
+
+
+def read_links(html: str, limit: int) -> tuple[str, list[str]]:
+    """Returns the reference of the first `base` (`""` for none) and those of the first `limit` links, unescaped, in order.
+
+    Bounded as `read_html`: a DOM parser would let one page hold its process for minutes.
+    """
+    base = ""
+    links: list[str] = []
+    for token in _TOKEN.finditer(_bounded(html)):
+        name = (token[2] or "").lower()
+        if name != "a" and (name != "base" or base):
+            continue
+        reference = _unescaped(_attributes(token[3]).get("href", ""))
+        if name == "base":
+            base = reference
+        elif reference:
+            links.append(reference)
+            if len(links) >= limit:
+                break
+    return base, links
+
+
+def _bounded(html: str) -> str:
     html = html[:MAX_HTML]
-    if html.count("<") > MAX_TAGS:
-        html = "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
-    return _Reader().read(html)
+    return html if html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
 
 
 class _Reader:
@@ -221,10 +244,12 @@ def _attributes(text: str) -> dict[str, str]:
     return {name.lower(): value.lstrip("\"'") for name, value in reversed(_ATTRIBUTE.findall(text[:20_000]))}
 
 
+def _unescaped(text: str) -> str:
+    return unescape(_LONG_NUMBER.sub(" ", text)) if "&" in text else text  # it raises for numbers of thousands of digits
+
+
 def _clean(text: str) -> str:
-    if "&" in text:
-        text = unescape(_LONG_NUMBER.sub(" ", text))  # `unescape` raises for numbers of thousands of digits
-    return " ".join(text.split())
+    return " ".join(_unescaped(text).split())
 
 
 def _density(block: Block) -> float:

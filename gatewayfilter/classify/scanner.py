@@ -1,7 +1,7 @@
 """Finds the lexicon's phrases in a text: one pass of one automaton over each view."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ahocorasick_rs import AhoCorasick, Implementation
@@ -43,7 +43,7 @@ class _Pattern:
     """What the automaton finds: the bare text, and what it means closed or open at its ends."""
 
     exception: bool = False
-    meanings: list[tuple[bool, bool, Meaning]] | None = None
+    meanings: list[tuple[bool, bool, Meaning]] = field(default_factory=list)
 
 
 class Scanner:
@@ -60,8 +60,6 @@ class Scanner:
             patterns.setdefault(_bare(phrase), _Pattern()).exception = True
         for meaning in _meanings(lexicon):
             pattern = patterns.setdefault(_bare(meaning.phrase), _Pattern())
-            if pattern.meanings is None:
-                pattern.meanings = []
             if meaning.role is Role.PART:
                 self.parts[meaning.category, meaning.phrase] = meaning
             pattern.meanings.append((meaning.phrase.startswith("*"), meaning.phrase.endswith("*"), meaning))
@@ -73,8 +71,8 @@ class Scanner:
     def scan(self, text: str) -> dict[Meaning, Hit]:
         """Returns the first hit of each meaning that counts.
 
-        Does not count: a hit inside a longer exception; a word inside a longer word of its category (a part of a
-        combination counts there too). Linear in the text and its hits.
+        Does not count: a hit inside an exception, save context, which speaks there too; a word inside a longer word of its
+        category (a part of a combination counts there). Linear in the text and its hits.
         """
         if self._automaton is None or not text:
             return {}
@@ -90,11 +88,10 @@ class Scanner:
             pattern = self._patterns[index]
             if pattern.exception and not left_touches and not right_touches:
                 covered_to = max(covered_to, end)
-                continue
-            if end <= covered_to or pattern.meanings is None:
-                continue
+            covered = end <= covered_to
             for left_open, right_open, meaning in pattern.meanings:
-                if (left_touches and not left_open) or (right_touches and not right_open):
+                part = (left_touches and not left_open) or (right_touches and not right_open)
+                if part or (covered and meaning.role is not Role.CONTEXT):
                     continue
                 if meaning.role is Role.WORD:
                     if end <= reach.get(meaning.category, 0):

@@ -3,8 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from resiliparse.parse.html import HTMLTree
-
+from gatewayfilter.classify.html_text import read_links
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.references import resolve
 from gatewayfilter.crawl.url_policy import may_crawl
@@ -43,15 +42,10 @@ def out_links(page: Page, charset: str, settings: CrawlSettings) -> list[Url]:
 
 
 def _anchors(text: str, own: Url) -> Iterator[Url]:
-    document = HTMLTree.parse(text).document
-    if document is None:
-        return
-    base = own
-    for element in document.get_elements_by_tag_name("base")[:1]:
-        base = _absolute(own, element.getattr("href") or "") or own
-    for element in document.get_elements_by_tag_name("a")[:MAX_ANCHORS]:
-        href = element.getattr("href")
-        link = _absolute(base, href) if href else None
+    written_base, references = read_links(text, MAX_ANCHORS)
+    base = _absolute(own, written_base) or own
+    for reference in references:
+        link = _absolute(base, reference)
         if link is not None:
             yield link
 

@@ -53,6 +53,19 @@ def test_the_number_is_bounded() -> None:
     assert links_of(body, 0) == []
 
 
+def test_markup_that_is_made_to_last_ends() -> None:
+    size = 2_000_000
+    many = "<a " + " ".join(f"a{number}=1" for number in range(size // 10)) + ">"
+    for body in (many, "<div>" * (size // 5), "<a href=/x>" * (size // 11), "<!--" * (size // 4), '<a href="' + "x" * size):
+        assert len(links_of(body)) <= 1
+
+
+def test_links_in_comments_and_scripts_are_none() -> None:
+    assert links_of('<!-- <a href="/a"> --><script>"<a href=/b>"</script><a data-x="<a href=/c>" href="/d">') == [
+        "http://www.bad.test/d"
+    ]
+
+
 def test_other_types_have_none() -> None:
     assert out_links(page('<a href="a">', content_type="text/plain"), "", loopback_settings()) == []
 
