@@ -25,7 +25,7 @@ from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
 from gatewayfilter.proxy.early_answer import open_streams
-from gatewayfilter.proxy.origin_connections import PatientLimit, limit_connecting
+from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, limit_connecting
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ class LeanMaster(master.Master):
             self._proxyserver,
             next_layer.NextLayer(),
             tls,
+            LoopGuard(self._proxyserver.connections, lambda: self.address),
             addon,
         )
         host, port = split_address(settings.proxy.listen)

@@ -7,7 +7,8 @@ until the client goes, forgets none that is closed, and answers every later requ
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any, Final
 
 from mitmproxy.connection import Connection, ConnectionState, Server
@@ -15,6 +16,8 @@ from mitmproxy.proxy import commands, layer, tunnel
 from mitmproxy.proxy.layers.http import GetHttpConnection, HttpLayer
 from mitmproxy.proxy.layers.http._http1 import Http1Connection
 from mitmproxy.proxy.layers.http._http2 import Http2Connection
+from mitmproxy.proxy.server import ConnectionHandler
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 _MOST_AT_ONCE: Final = 16
 """Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
@@ -71,6 +74,41 @@ def limit_connecting(loop: asyncio.AbstractEventLoop) -> None:
             raise OSError(f"not a name: {error}") from error
 
     loop.create_connection = create_connection  # type: ignore[method-assign]
+
+
+class LoopGuard:
+    """The addon that cuts connections which lead back to the proxy: without it one request would go round and round.
+
+    mitmproxy knows itself by a few names only, not by the other addresses of this machine.
+
+    Args:
+        connections: the proxy's clients, by id.
+        listening: returns address and port of the proxy.
+    """
+
+    name = "loopguard"
+
+    def __init__(
+        self, connections: Mapping[tuple[Any, ...] | str, ConnectionHandler], listening: Callable[[], tuple[str, int]]
+    ) -> None:
+        self._connections = connections
+        self._listening = listening
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """Closes a connection to ourselves before anything is sent."""
+        server = data.server
+        if server.sockname is None or server.peername is None or server.peername[1] != self._listening()[1]:
+            return
+        if _leads_back(server.sockname[0], server.peername[0], self._listening()[0]):
+            writer = self._connections[data.client.id].transports[server].writer
+            if isinstance(writer, asyncio.StreamWriter):
+                writer.transport.abort()
+
+
+def _leads_back(ours: str, theirs: str, listening: str) -> bool:
+    if ip_address(listening).is_unspecified:
+        return ours == theirs or ip_address(theirs).is_loopback
+    return theirs == listening
 
 
 _look_up = HttpLayer.get_connection

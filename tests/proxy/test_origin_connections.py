@@ -11,9 +11,9 @@ import trustme
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy import origin_connections
-from gatewayfilter.proxy.origin_connections import PatientLimit, limit_connecting
+from gatewayfilter.proxy.origin_connections import PatientLimit, _leads_back, limit_connecting
 from tests.proxy.proxy_fakes import Gateway, Origin
-from tests.proxy.test_http1_shapes import OK, RawOrigin
+from tests.proxy.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.test_http2 import Http2Client, closing, http2_tls
 
 __all__ = ["http2_tls"]
@@ -173,3 +173,27 @@ async def test_every_failure_to_connect_is_one_that_mitmproxy_expects(raised: Ex
     with pytest.raises(OSError, match=message):
         await loop.create_connection(asyncio.Protocol, "x", 1)
     loop.close()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "listening", "back"),
+    [
+        ("192.168.1.1", "192.168.1.1", "0.0.0.0", True),
+        ("192.168.1.1", "192.168.1.1", "::", True),
+        ("127.0.0.1", "127.0.0.2", "0.0.0.0", True),
+        ("192.168.1.1", "192.168.1.2", "0.0.0.0", False),
+        ("192.168.1.1", "192.168.1.1", "192.168.1.1", True),
+        ("127.0.0.1", "127.0.0.1", "192.168.1.1", False),
+    ],
+)
+def test_what_leads_back(ours: str, theirs: str, listening: str, *, back: bool) -> None:
+    assert _leads_back(ours, theirs, listening) == back
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "127.0.0.1", "localhost"])
+async def test_a_request_for_the_proxy_itself_does_not_go_round(host: str, start_gateway: Any) -> None:
+    async with start_gateway(listen="0.0.0.0:0") as gateway:
+        head = b"GET http://%s:%d/ HTTP/1.1\r\nHost: x\r\n\r\n" % (host.encode(), gateway.port)
+        got = await exchange(gateway, head, lambda got: b"</html>" in got)
+        assert got.startswith(b"HTTP/1.1 502")
+        assert len(gateway.records) == 1
