@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import IntEnum
@@ -19,8 +20,8 @@ BUSY_TIMEOUT_S = 5.0
 _DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
 _FORMS = "sqlite:///FILE or postgresql+psycopg://…"
 _WAL_LIMIT_BYTES = 64_000_000
+_WAL_RETRY_S = 0.01
 _PRAGMAS = (
-    "PRAGMA journal_mode = WAL",  # readers and the one writer do not wait for each other; stays with the file
     "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
     "PRAGMA foreign_keys = ON",
     f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}",
@@ -137,10 +138,26 @@ def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        _turn_to_wal(connection, busy_timeout_s)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
 
     return engine
+
+
+def _turn_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Lets readers and the one writer not wait for each other; stays with the file."""
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # While another process turns a new file to WAL, SQLite says "locked" at once and asks no busy handler.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAL_RETRY_S)
+        else:
+            return
 
 
 def _server_engine(url: URL) -> Engine:
