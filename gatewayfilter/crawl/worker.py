@@ -44,6 +44,8 @@ POLL_MIN_S = 0.02
 POLL_MAX_S = 0.075
 """An idle look at the queue costs some 0.6 ms of CPU from cold caches: at this rate below 1 % of a core."""
 POLL_GROWTH = 1.1
+GATHER_S = 0.05
+"""How long a full crawler lets places become free before it looks at the queue: one look for several, others go on meanwhile."""
 JUDGED_REST_S = 60.0
 UNJUDGED_REST_S = 86_400.0
 REFUSED_REST_S = 7 * 86_400.0
@@ -172,6 +174,7 @@ class CrawlWorker:
             elif len(tasks) >= self._settings.concurrency:
                 changing: set[asyncio.Task[Any]] = {stopping, *tasks}
                 await asyncio.wait(changing, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({stopping}, timeout=GATHER_S)
             elif tasks:
                 poll_s = POLL_MIN_S if leases else min(poll_s * POLL_GROWTH, POLL_MAX_S)
                 await asyncio.wait({stopping}, timeout=poll_s)

@@ -6,8 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
-from gatewayfilter.errors import ForbiddenAddressError
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.errors import ForbiddenAddressError, UrlError
+from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import loopback_settings
 
 PUBLIC = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
@@ -85,3 +89,54 @@ def test_mapped_addresses_are_as_public_as_their_own(address: object) -> None:
 @given(st.ip_addresses(v=4, network="10.0.0.0/8"))
 def test_private_addresses_stay_private_when_translated(address: object) -> None:
     assert AddressGuard(CrawlSettings()).refusal(f"64:ff9b::{address}", 80)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://0/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0177.0.0.1/",
+        "http://127.0.0.1./",
+        "http://\uff11\uff12\uff17.0.0.1/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[::]/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://[2002:c0a8:1::]/",
+        "http://[fd00:ec2::254]/",
+    ],
+)
+def test_spellings_of_inner_addresses_are_refused_before_any_connection(url: str) -> None:
+    assert "not a public address" in may_crawl(parse_url(url), CrawlSettings())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[fe80::1%25eth0]/", "http://256.256.256.256/", "http://1.2.3.4.5/", "file:///etc/passwd"]
+)
+def test_what_is_no_web_address_is_no_url(url: str) -> None:
+    with pytest.raises(UrlError):
+        parse_url(url)
+
+
+async def test_names_of_this_machine_and_names_that_change_are_stopped_at_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["8.8.8.8", "127.0.0.1", "::1", "169.254.169.254"])
+    asked: list[str] = []
+
+    def look_up(host: str, port: int, *_: object) -> list[object]:
+        asked.append(host)
+        address = next(answers)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [(family, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert not AddressGuard(CrawlSettings()).refusal(str(look_up("rebind.test", 80)[0][4][0]), 80)  # type: ignore[index]
+    async with Fetcher(CrawlSettings(), Politeness(CrawlSettings())) as fetcher:
+        for url in ("http://rebind.test/", "http://localhost./", "http://cname-to-private.test/"):
+            with pytest.raises(ForbiddenAddressError):
+                await fetcher.fetch(parse_url(url))
+    assert len(asked) == 4

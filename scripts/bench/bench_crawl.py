@@ -1,0 +1,154 @@
+"""The crawler beside its budgets: first visit to verdict, pages per CPU second, CPU when idle.
+
+A real store, crawler and classifier; an origin on loopback in another process serves the real pages of the data folder
+(GATEWAYFILTER_TEST_DATA, or ../shared/data beside the repository), else made ones. CPU time is the crawler's process alone.
+"""
+
+import asyncio
+import gzip
+import multiprocessing
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.config import CrawlSettings, LearnSettings
+from gatewayfilter.crawl import CrawlWorker
+from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.model import Classification
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+
+ROOT = Path(__file__).parents[2]
+HOSTS = 16
+VISITS = 60
+GAP_S = (0.05, 0.5)
+PAGES = 600
+IDLE_S = 5.0
+
+
+def bodies() -> list[bytes]:
+    """Returns real pages, or made ones of the same size."""
+    folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data") / "pages" / "html"
+    if files := sorted(folder.glob("*.gz")):
+        return [gzip.decompress(file.read_bytes()) for file in files]
+    block = "<div class=entry><h2><a href='/{0}'>Story {0}</a></h2><p>{1}</p></div>\n"
+    text = "The council met on Tuesday and spoke of the new bridge, of schools and of the library. " * 6
+    return [f"<title>Page {page}</title>{''.join(block.format(n, text) for n in range(150))}".encode() for page in range(20)]
+
+
+def serve(ready: Connection) -> None:
+    """Serves `/<number>`, the page of that number, on `HOSTS` loopback addresses. Runs until it is ended."""
+    answers = [
+        f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nContent-Type: text/html\r\n\r\n".encode() + body for body in bodies()
+    ]
+    missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                path = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1][1:]
+                writer.write(answers[int(path) % len(answers)] if path.isdigit() else missing)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def run() -> None:
+        first = await asyncio.start_server(answer, "127.0.0.2", 0)
+        port = first.sockets[0].getsockname()[1]
+        for number in range(3, 2 + HOSTS):
+            await asyncio.start_server(answer, f"127.0.0.{number}", port)
+        ready.send(port)
+        await first.serve_forever()
+
+    asyncio.run(run())
+
+
+class TimedSink:
+    """Passes pages on and notes when the verdict of each stood in the lists."""
+
+    def __init__(self, sink: LearningSink) -> None:
+        self._sink = sink
+        self.judged_at: dict[str, float] = {}
+
+    def page(self, page: Page) -> Classification | None:
+        """Judges a page."""
+        found = self._sink.page(page)
+        self.judged_at[page.url] = time.perf_counter()
+        return found
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Returns the value below which this share of the values lies."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+async def until(done: Callable[[], bool], limit_s: float) -> None:
+    """Waits.
+
+    Raises:
+        TimeoutError: it took longer than `limit_s`.
+    """
+    async with asyncio.timeout(limit_s):
+        while not done():  # noqa: ASYNC110  another thread judges
+            await asyncio.sleep(0.02)
+
+
+async def measure(store: Store, port: int) -> None:
+    """Runs a crawler over the store and prints what it does."""
+    counters = Counters()
+    growth = Growth(store.lists, store.verdicts, LearnSettings())
+    sink = TimedSink(LearningSink(PageClassifier(Lexicon.load([ROOT / "lists" / "words"])), growth, counters))
+    settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
+    stop = asyncio.Event()
+    running = asyncio.create_task(CrawlWorker(store.frontier, sink, settings, counters).run(stop))
+    urls = [parse_url(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}").text for number in range(VISITS + PAGES)]
+    chance = random.Random(7)
+    waits_ms = []
+    for url in urls[:VISITS]:
+        await asyncio.sleep(chance.uniform(*GAP_S))
+        begun = time.perf_counter()
+        store.frontier.add([Offer(url)], time.time())
+        await until(lambda url=url: url in sink.judged_at, 30)  # type: ignore[misc]
+        waits_ms.append((sink.judged_at[url] - begun) * 1000)
+    print(f"first visit to verdict      p50 {statistics.median(waits_ms):6.1f} ms, p99 {percentile(waits_ms, 0.99):6.1f} ms")
+    await asyncio.sleep(1.0)
+    begun_cpu = time.process_time()
+    await asyncio.sleep(IDLE_S)
+    print(f"idle                        {(time.process_time() - begun_cpu) / IDLE_S * 100:6.2f} % of a core")
+    begun, begun_cpu = time.perf_counter(), time.process_time()
+    store.frontier.add([Offer(url) for url in urls[VISITS:]], time.time())
+    await until(lambda: len(sink.judged_at) >= len(urls), 300)
+    cpu_s, wall_s = time.process_time() - begun_cpu, time.perf_counter() - begun
+    print(f"fetched, judged, learned    {PAGES / cpu_s:6.0f} pages a CPU second, {PAGES / wall_s:.0f} a second")
+    print(f"counters                    {counters.as_dict()}")
+    stop.set()
+    await running
+
+
+def main() -> None:
+    """Measures and prints."""
+    ours, theirs = multiprocessing.Pipe()
+    origin = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
+    origin.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store.open(f"sqlite:///{folder}/bench.sqlite3")
+            try:
+                asyncio.run(measure(store, ours.recv()))
+            finally:
+                store.close()
+    finally:
+        origin.terminate()
+        origin.join()
+
+
+if __name__ == "__main__":
+    main()
