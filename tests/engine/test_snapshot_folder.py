@@ -1,9 +1,12 @@
 """Publishing: whatever happens, a reader finds a whole snapshot, the last good one."""
 
 import errno
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -114,16 +117,17 @@ def test_a_folder_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     assert SnapshotFolder(tmp_path / "file").current() is None
 
 
-def in_another_process(work: Callable[[], None]) -> int:
-    """Starts the work in a forked process and returns its id."""
-    process = os.fork()
-    if process == 0:
-        try:
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
+def in_another_process(work: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Starts the work in a process of its own; not a fork of this one, which may have threads."""
+    process = multiprocessing.get_context("forkserver").Process(target=work, args=arguments)
+    process.start()
     return process
+
+
+def exit_code(process: BaseProcess) -> int | None:
+    """Waits for the end."""
+    process.join(60)
+    return process.exitcode
 
 
 def die(*_: object, **__: object) -> None:
@@ -161,8 +165,7 @@ def test_killed_at_any_step_a_whole_snapshot_stays(tmp_path: Path, step: str) ->
     folder = SnapshotFolder(tmp_path, keep=1)
     folder.publish(snapshot(1))
     data = snapshot(2)
-    _, status = os.waitpid(in_another_process(lambda: publish_until(step, tmp_path, data)), 0)
-    assert os.WIFSIGNALED(status)
+    assert exit_code(in_another_process(publish_until, step, tmp_path, data)) == -signal.SIGKILL
     found, refused = folder.open_newest()
     assert refused == []
     assert found.info.feed_seq == (2 if step == "prune" else 1)
@@ -170,42 +173,38 @@ def test_killed_at_any_step_a_whole_snapshot_stays(tmp_path: Path, step: str) ->
     assert folder.open_newest()[0].info.feed_seq == 3
 
 
+def publish_ten(folder: Path, first: int) -> None:
+    for seq in range(first, first + 10):
+        SnapshotFolder(folder, keep=50).publish(snapshot(seq))
+
+
 def test_two_publishers_do_not_collide(tmp_path: Path) -> None:
-    def publish_many(first: int) -> Callable[[], None]:
-        data = [snapshot(seq) for seq in range(first, first + 10)]
-
-        def publish() -> None:
-            for item in data:
-                SnapshotFolder(tmp_path, keep=50).publish(item)
-
-        return publish
-
-    publishers = [in_another_process(publish_many(first)) for first in (100, 200)]
-    assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]
+    publishers = [in_another_process(publish_ten, tmp_path, first) for first in (100, 200)]
+    assert [exit_code(publisher) for publisher in publishers] == [0, 0]
     paths = sorted(tmp_path.glob("snapshot-*"))
     assert sorted(Snapshot.open(path, verify=True).info.feed_seq for path in paths) == [*range(100, 110), *range(200, 210)]
     assert SnapshotFolder(tmp_path).current() == paths[-1]
 
 
+def count_and_publish(folder: Path, waiting: Event) -> None:
+    counter = folder / "seq"
+    for _ in range(20):
+        with SnapshotFolder(folder, keep=100).publishing(waiting.set) as publish:
+            seq = int(counter.read_text()) + 1
+            counter.write_text(str(seq))
+            publish(snapshot(seq))
+
+
 def test_who_waits_for_another_publisher_is_told_and_reads_afterwards(tmp_path: Path) -> None:
     """What a publisher reads while it holds the lock is never older than what the one before it read."""
-    counter = tmp_path / "seq"
-    waiting, told = os.pipe()
-
-    def publish_many() -> None:
-        for _ in range(20):
-            with SnapshotFolder(tmp_path, keep=100).publishing(lambda: os.write(told, b"!")) as publish:
-                seq = int(counter.read_text()) + 1
-                counter.write_text(str(seq))
-                publish(snapshot(seq))
-
+    waiting = [multiprocessing.get_context("forkserver").Event() for _ in range(2)]
     with SnapshotFolder(tmp_path, keep=100).publishing() as publish:
-        publishers = [in_another_process(publish_many) for _ in range(2)]
-        for _ in publishers:
-            assert os.read(waiting, 1) == b"!"
-        counter.write_text("1")
+        publishers = [in_another_process(count_and_publish, tmp_path, event) for event in waiting]
+        for event in waiting:
+            assert event.wait(60)
+        (tmp_path / "seq").write_text("1")
         publish(snapshot(1))
-    assert [os.waitpid(publisher, 0)[1] for publisher in publishers] == [0, 0]
+    assert [exit_code(publisher) for publisher in publishers] == [0, 0]
     paths = sorted(tmp_path.glob("snapshot-*"))
     assert [Snapshot.open(path).info.feed_seq for path in paths] == list(range(1, 42))
 

@@ -1,5 +1,6 @@
-import os
+import multiprocessing
 from collections.abc import Iterator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,80 @@ def test_the_feed_keeps_what_the_snapshot_before_lacks(subscriptions: Subscripti
     assert [change.seq for change in store.feed.read(0)] == [3]
 
 
+def publish_when_awaited(folder: Path, data: bytes, locked: Event, waiting: Event) -> None:
+    with SnapshotFolder(folder).publishing() as put_into_use:
+        locked.set()
+        assert waiting.wait(60)
+        put_into_use(data)
+
+
+def test_a_list_added_while_another_publishes_is_in_the_end_in_use(
+    subscriptions: Subscriptions, store: Store, tmp_path: Path
+) -> None:
+    """Another process has built without the list, and is slow to write: it must not replace what is published after it."""
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    older, _ = build_snapshot(subscriptions.files())
+    context = multiprocessing.get_context("forkserver")
+    locked, waiting = context.Event(), context.Event()
+    other = context.Process(target=publish_when_awaited, args=(tmp_path / "snapshots", older, locked, waiting))
+    other.start()
+    assert locked.wait(60)
+    (tmp_path / "mine.txt").write_text("listed.example.com\n")
+    subscriptions.add(str(tmp_path / "mine.txt"), category="games")
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".expired.example.com", expires_at=clock.now - 1)
+    store.lists.put_learned([learned("a.example/new", clock.now + 10), learned("a.example/old", clock.now - 10)])
+    seen: list[tuple[str, int, int]] = []
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    report = publish(folder, subscriptions, store.lists, store.feed, progress=lambda *step: seen.append(step), clock=clock)
+    assert report.path == folder.current()
+    assert (report.person_rules, report.learned, report.feed_seq) == (1, 1, store.feed.last_seq())
+    assert [item.source.name for item in report.sources] == ["starter-ads", "starter-test", "starter-trackers", "mine"]
+    assert seen[-1] == ("published", 5, 5)
+
+    snapshot, _ = folder.open_newest()
+    cases: dict[str, tuple[Reason, str]] = {
+        "http://sub.listed.example.com/": (Reason.BLACKLIST, "mine"),
+        "http://blocked.gatewayfilter.test/": (Reason.ADBLOCK, "starter-test"),
+        "http://person.example.com/": (Reason.PERSON_BLOCK, ""),
+        "http://a.example/new": (Reason.LEARNED, "learned:gambling"),
+        "http://a.example/old": (Reason.UNKNOWN, ""),
+        "http://expired.example.com/": (Reason.UNKNOWN, ""),
+    }
+    for url, (reason, source) in cases.items():
+        verdict = decide(snapshot, url)
+        assert verdict.reason is reason
+        if source:
+            assert verdict.source_list == source
+
+
+def test_what_changes_while_we_read_is_not_lost(subscriptions: Subscriptions, store: Store, tmp_path: Path) -> None:
+    class Racing:
+        """A list store into which somebody writes after the feed was read."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store.lists, name)
+
+        def rules(self) -> Any:
+            found = store.lists.rules()
+            store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".late.example.com")
+            return found
+
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    report = publish(folder, subscriptions, Racing(), store.feed)
+    engine = FilterEngine(folder.open_newest()[0])
+    engine.apply(store.feed.read(report.feed_seq))
+    assert engine.decide(Request(parse_url("http://late.example.com/"))).reason is Reason.PERSON_BLOCK
+
+
+def test_the_feed_keeps_what_the_snapshot_before_lacks(subscriptions: Subscriptions, store: Store, tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    for number in range(3):
+        store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, f".host{number}.example.com")
+        publish(folder, subscriptions, store.lists, store.feed)
+    assert [change.seq for change in store.feed.read(0)] == [3]
+
+
 def test_a_list_added_while_another_publishes_is_in_the_end_in_use(
     subscriptions: Subscriptions, store: Store, tmp_path: Path
 ) -> None:
@@ -115,10 +190,11 @@ def test_a_list_added_while_another_publishes_is_in_the_end_in_use(
 
     def progress(step: str, done: int, total: int) -> None:
         seen.append(step)
-        os.write(tell_waiting, b"!")
+        waiting.set()
 
     publish(folder, subscriptions, store.lists, store.feed, progress=progress)
-    assert os.waitpid(process, 0)[1] == 0
+    other.join(60)
+    assert other.exitcode == 0
     assert seen[0] == "waiting for another publisher to finish"
     assert decide(folder.open_newest()[0], "http://listed.example.com/").source_list == "mine"
 
