@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +72,9 @@ def test_everything_is_escaped_and_bounded() -> None:
 def test_head_and_undecodable_text() -> None:
     assert error_response(Fault.NAME, method="HEAD").raw_content == b""
     assert error_response(Fault.NAME, url="http://x/\udcff").raw_content
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_each_fault_is_documented(fault: Fault) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reasons.md").read_text(encoding="utf-8")
+    assert f"| `{fault}` | {fault.status} |" in text
