@@ -79,6 +79,7 @@ BROKEN = [
     pytest.param(reply(b"hello", "Content-Encoding: gzip, br"), BadAnswerError, id="two encodings"),
     pytest.param(reply(b"", "Location: http://[::", status="302 Found"), BadAnswerError, id="redirect to no URL"),
     pytest.param(reply(b"", "Location: file:///etc/passwd", status="302 Found"), BadAnswerError, id="redirect to a file"),
+    pytest.param(reply(b"", "Location: data:text/html,x", status="302 Found"), BadAnswerError, id="redirect to data"),
     pytest.param(reply(b"", "Location: gopher://127.0.0.1:6379/_x", status="302 Found"), BadAnswerError, id="redirect to gopher"),
     pytest.param(reply(b"", "Location: /", status="302 Found"), BadAnswerError, id="redirect to itself"),
 ]
