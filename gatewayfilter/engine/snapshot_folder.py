@@ -59,7 +59,10 @@ class SnapshotFolder:
                     if on_wait:
                         on_wait()
                     fcntl.flock(lock, fcntl.LOCK_EX)
-            yield self._publish
+            try:
+                yield self._publish
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile holds the file open, too
 
     def publish(self, data: bytes) -> Path:
         """Publishes a snapshot that does not depend on what others publish; `publishing` says what happens.
