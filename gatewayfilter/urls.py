@@ -59,11 +59,12 @@ class Url:
         scheme: ``http``, ``https``, ``ws`` or ``wss``.
         host: lower case, IDNA, no trailing dot; IPv6 in brackets.
         port: the port when it is not the scheme's default, else ``""``.
+        netloc: host, and port when it is not the default.
         path: begins with ``/``.
         query: begins with ``?``, or is ``""``.
     """
 
-    __slots__ = ("_digest", "_key", "host", "path", "port", "query", "scheme", "text")
+    __slots__ = ("_digest", "_key", "host", "netloc", "path", "port", "query", "scheme", "text")
 
     def __init__(self, scheme: str, host: str, port: str, path: str, query: str) -> None:
         self.scheme = scheme
@@ -71,20 +72,16 @@ class Url:
         self.port = port
         self.path = path
         self.query = query
-        self.text = f"{scheme}://{host}:{port}{path}{query}" if port else f"{scheme}://{host}{path}{query}"
+        self.netloc = netloc = f"{host}:{port}" if port else host
+        self.text = f"{scheme}://{netloc}{path}{query}"
         self._key: str | None = None
         self._digest: bytes | None = None
-
-    @property
-    def netloc(self) -> str:
-        """Host, and port when it is not the default."""
-        return f"{self.host}:{self.port}" if self.port else self.host
 
     @property
     def key(self) -> str:
         """The url key: no scheme, unreserved characters unescaped (RFC 3986 §6.2.2) so that ``%61`` does not evade ``a``."""
         if self._key is None:
-            key = f"{self.host}:{self.port}{self.path}{self.query}" if self.port else self.host + self.path + self.query
+            key = f"{self.netloc}{self.path}{self.query}"
             self._key = _ESCAPE.sub(_normalise_escape, key) if "%" in key else key
         return self._key
 
@@ -141,8 +138,7 @@ def parse_url(text: str) -> Url:
     scheme = _PROTOCOLS.get(parsed.protocol)
     if scheme is None:
         raise UrlError(f"not an http(s) URL: {text[:200]!r}")
-    host = parsed.hostname
-    host = host.removesuffix(".")
+    host = parsed.hostname.removesuffix(".")
     if not host or len(host) > 253 or ".." in host:
         raise UrlError(f"not a valid host in {text[:200]!r}")
     return Url(scheme, host, parsed.port, parsed.pathname, parsed.search)

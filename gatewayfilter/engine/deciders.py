@@ -3,6 +3,7 @@
 Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and first-visit-allow.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
@@ -42,7 +43,7 @@ class Question:
             facts = work_out(state, url, now)
             state.hosts.put(url.netloc, facts)
         self.facts: HostFacts = facts
-        self.maybe: list[KeyAnswer] = []
+        self.maybe: Sequence[KeyAnswer] = ()
         self.exception: AdblockMatch | None = None
 
     def prefix_keys(self) -> list[str]:
@@ -109,12 +110,10 @@ class BloomGate:
         state = question.state
         digest = url.digest
         if may_be_listed(state, digest):
-            question.maybe.append(KeyAnswer(url.key, digest))
+            question.maybe = [KeyAnswer(url.key, digest)]
         if question.facts.prefix_hosts:
-            for key in question.prefix_keys():
-                digest = digest_of(key)
-                if may_be_listed(state, digest):
-                    question.maybe.append(KeyAnswer(key, digest))
+            answers = [KeyAnswer(key, digest_of(key)) for key in question.prefix_keys()]
+            question.maybe = [*question.maybe, *(answer for answer in answers if may_be_listed(state, answer.digest))]
 
     def explain(self, question: Question) -> DeciderAnswer:
         """Counts the keys, those of the host included."""

@@ -47,22 +47,30 @@ class SearchedUrl:
     """The texts of a URL that wildcards and regular expressions are held against, in lower case; made once for all of them.
 
     Attributes:
-        text: the whole URL.
         pages: the URL without its scheme, and without its port where it has one.
-        hosts: the host, and the host with the port where it has one.
     """
 
-    __slots__ = ("hosts", "pages", "scheme", "text")
+    __slots__ = ("_url", "pages")
 
     def __init__(self, url: Url) -> None:
         page = url.key.lower()
-        self.scheme = url.scheme
-        self.text = url.text.lower()
-        self.pages: tuple[str, ...] = (page,)
-        self.hosts: tuple[str, ...] = (url.host,)
-        if url.port:
-            self.pages = (page, url.host + page[len(url.netloc) :])
-            self.hosts = (url.host, url.netloc)
+        self._url = url
+        self.pages: tuple[str, ...] = (page, url.host + page[len(url.netloc) :]) if url.port else (page,)
+
+    @property
+    def scheme(self) -> str:
+        """The URL's scheme."""
+        return self._url.scheme
+
+    @property
+    def text(self) -> str:
+        """The whole URL."""
+        return self._url.text.lower()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host, and the host with the port where it has one."""
+        return (self._url.host, self._url.netloc) if self._url.port else (self._url.host,)
 
 
 type Matches = Callable[[SearchedUrl], bool]
@@ -178,6 +186,7 @@ def _wildcard(pattern: str) -> Matches:
     if rest.startswith("*."):
         fits.append(_glob(rest[2:]))
     host_alone = "/" not in rest
+    literal = max(rest.removeprefix("*.").split("*"), key=len)  # in every URL that fits; the host alone is a part of its page
 
     def matches(url: SearchedUrl) -> bool:
         if fits_scheme is not None and not fits_scheme(url.scheme):
@@ -192,7 +201,7 @@ def _wildcard(pattern: str) -> Matches:
                         return True
         return False
 
-    return matches
+    return lambda url: (literal in url.pages[0] or literal in url.pages[-1]) and matches(url)
 
 
 def _glob(pattern: str) -> Callable[[str], bool]:
@@ -306,7 +315,7 @@ class PersonRules:
 
     def matching(self, url: Url, host_rules: HostRules, now: float) -> list[PersonRule]:
         """Returns the rules that cover the URL and have not expired at `now` (Unix seconds)."""
-        found = [*self._by_key.get(url.key, ()), *host_rules.rules]
+        found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
         for host in host_rules.prefix_hosts:
             for key in url.prefix_keys(host):
                 found += self._by_key.get(key, ())
