@@ -116,12 +116,12 @@ _look_up = HttpLayer.get_connection
 
 def _get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
     if len(self.connections) > 1:
-        yield from _tidy(self)
+        yield from _tidy(self, event)
     yield from _look_up(self, event, reuse=reuse)
 
 
-def _tidy(http: HttpLayer) -> Iterator[commands.Command]:
-    idle: list[Server] = []
+def _tidy(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Command]:
+    idle: list[tuple[Server, Connection]] = []
     for connection, handler in list(http.connections.items()):
         if (
             not isinstance(connection, Server)
@@ -129,13 +129,23 @@ def _tidy(http: HttpLayer) -> Iterator[commands.Command]:
             or connection is http.context.server
         ):
             continue
-        # Behind a parent proxy the connection to the origin lies in another one.
-        real: Connection = handler.tunnel_connection if isinstance(handler, tunnel.TunnelLayer) else connection
+        # Behind a parent proxy the connection to the origin lies in another one; both stand in the table.
+        real: Connection = connection
+        lent: Connection = connection
+        if isinstance(handler, tunnel.TunnelLayer):
+            real, lent = handler.tunnel_connection, handler.conn
         if isinstance(real, Server) and _gone(real):
             del http.connections[connection]
-        elif real is connection and connection.state is ConnectionState.OPEN and _idle(handler):
-            idle.append(connection)
-    for connection in idle[:-_MOST_IDLE]:  # the oldest ones
+        elif (
+            real is connection
+            and connection.state is ConnectionState.OPEN
+            and _idle(handler)
+            and not event.connection_spec_matches(lent)  # this very request is about to use that one
+        ):
+            idle.append((connection, lent))
+    for connection, lent in idle[:-_MOST_IDLE]:  # the oldest ones
+        if lent is not connection:
+            lent.state = ConnectionState.CLOSED  # the tunnel hears of the end later: until then nobody may be given it
         yield commands.CloseConnection(connection)
 
 

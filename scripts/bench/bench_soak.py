@@ -69,9 +69,9 @@ async def fetch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, item
     length = re.search(r"\r\ncontent-length: (\d+)", head)
     if length:
         await reader.readexactly(int(length[1]))
-    reason = re.search(r"\r\nx-gatewayfilter: block; reason=(\S+)", head)
-    if reason:
-        return "block", reason[1]
+    ours = re.search(r"\r\nx-gatewayfilter: (block|error); reason=(\S+)", head)
+    if ours:
+        return ours[1], ours[2]
     return ("allow", "") if head.startswith("http/1.1 200") else ("error", head.split("\r\n", 1)[0])
 
 

@@ -28,7 +28,7 @@ class Filter:
         self._environment = {
             **os.environ,
             "GATEWAYFILTER_DATA_DIR": str(state),
-            "GATEWAYFILTER_LOG__LEVEL": "warning",
+            "GATEWAYFILTER_LOG__LEVEL": os.environ.get("GATEWAYFILTER_LOG__LEVEL", "warning"),
             **(settings or {}),
         }
         self._arguments = ["run", "--listen", "127.0.0.1:0", *arguments]

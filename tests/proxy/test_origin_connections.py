@@ -72,6 +72,17 @@ async def test_one_client_connection_visits_many_sites_through_a_parent(start_ga
         assert parent.heard.count(b"GET http://site") == 40
 
 
+async def test_a_site_whose_connection_was_idle_is_visited_again_through_a_parent(start_gateway: Any) -> None:
+    """The oldest idle connection is given up just when it is wanted: the request must not be sent on it."""
+    sites = origin_connections._MOST_IDLE + 2
+    async with RawOrigin(OK).running() as parent, start_gateway(mode=f"upstream:http://127.0.0.1:{parent.port}") as gateway:
+        async with one_connection(gateway) as ask:
+            for step in (1, 1, 1, 3, 7):
+                for number in range(sites):
+                    assert await ask(f"http://site{number * step % sites}.example/")
+        assert parent.heard.count(b"GET http://site") == 5 * sites
+
+
 async def test_closed_connections_are_forgotten(gateway: Gateway) -> None:
     async with RawOrigin(OK).running() as origin:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
