@@ -24,7 +24,7 @@ RECHECK_EVERY_S = 60.0
 PURGE_EVERY_S = 3600.0
 SOURCES_EVERY_S = 300.0
 BYTES_A_DECISION = 250
-"""What a logged decision is taken to need: 161 bytes were measured with short URLs (docs/benchmarks.md), the rest is reserve."""
+"""What a logged decision with a long URL takes, its index included (docs/benchmarks.md, Log)."""
 
 
 def run_learner(settings: Settings) -> None:
