@@ -34,7 +34,7 @@ CASES = [
     ('<a name="x">', []),
     ('<a href="mailto:a@bad.test"><a href="javascript:x()"><a href="http://[">', []),
     ('<a href="/logout"><a href="/?token=1">', []),
-    ('<base href="/root/"><a href="a">', ["http://www.bad.test/root/a"]),
+    ('<base href="/base/"><a href="a">', ["http://www.bad.test/base/a"]),
     ('<base href="http://["><a href="a">', ["http://www.bad.test/dir/a"]),
     (r'<a href="\x\y">', ["http://www.bad.test/x/y"]),
     ('<a href="/&amp;x=1">', ["http://www.bad.test/&x=1"]),
