@@ -236,7 +236,11 @@ async def test_an_unreadable_request_is_explained(request_line: bytes, gateway: 
 
 @pytest.mark.parametrize("flood", [b"GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: x\r\n\r\n", b"\0"])
 async def test_what_is_sent_ahead_is_bounded(flood: bytes, gateway: Gateway) -> None:
-    silent = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    async def hear_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(hear_only, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     async with silent, asyncio.timeout(5):
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
