@@ -1,6 +1,6 @@
 """Where rooms meet: the protocols that siblings use of each other, joined in `wiring.py`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
@@ -10,11 +10,14 @@ from gatewayfilter.model import (
     Classification,
     EntryKind,
     Explanation,
+    HostVerdict,
     LearnedEntry,
     ListAction,
     LogRecord,
     PersonRule,
     Request,
+    RequestChange,
+    ResponseChange,
     Verdict,
 )
 
@@ -28,6 +31,35 @@ class Decide(Protocol):
 
     def explain(self, request: Request) -> Explanation:
         """Returns every decider's answer and the verdict that `decide` would give."""
+        ...
+
+
+class DecideHost(Protocol):
+    """The decision at the first sight of a connection, when only the host's name is known. Pure: no I/O, no lock."""
+
+    def decide_host(self, host: str, client: str = "") -> HostVerdict:
+        """Returns deny, splice or intercept for a host name or address literal; never raises."""
+        ...
+
+
+class ChangeTraffic(Protocol):
+    """What Adblock modifiers make of requests that are allowed and of their responses. Pure: no I/O, no lock."""
+
+    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:
+        """Returns what to change before the request goes out, `None` for nothing; header names are lower case."""
+        ...
+
+    def change_response(
+        self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
+    ) -> ResponseChange | None:
+        """Returns what to change in the response, `None` for nothing.
+
+        Args:
+            request: what was asked.
+            status: HTTP status.
+            headers: of the response, lower-case names.
+            address: of the server that answers, `""` when unknown.
+        """
         ...
 
 
@@ -261,6 +293,26 @@ class Page:
     def content_type(self) -> str:
         """The media type without parameters, lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class PageArchive(Protocol):
+    """Keeps fetched pages on disk: the buffer between fetching and scanning, and the evidence for people."""
+
+    def keep(self, page: Page, fetched_at: float) -> str:
+        """Appends a page; returns the reference under which it is found again.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        ...
+
+    def read(self, reference: str) -> Page | None:
+        """Returns a page, `None` when it has been removed to make room or its segment is damaged."""
+        ...
+
+    def pin(self, reference: str, until: float) -> None:
+        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap says."""
+        ...
 
 
 class Classify(Protocol):

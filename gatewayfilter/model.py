@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from gatewayfilter.urls import Url
 
@@ -73,6 +74,7 @@ class Verdict:
         category: what the source says this is (`gambling`, `ads` …), `""` when it says nothing.
         detail: the evidence in words, e.g. ``score 42.0 (limit 20.0): casino, betting``; `""` without.
         unknown: no black or white list knows this URL: it may be offered to the frontier.
+        stub: canonical name of the stub resource (`redirect=`) that stands in for a blocked response, `""` without.
     """
 
     action: Action
@@ -83,11 +85,98 @@ class Verdict:
     category: str = ""
     detail: str = ""
     unknown: bool = False
+    stub: str = ""
 
     @property
     def blocked(self) -> bool:
         """Whether the request must not go on."""
         return self.action is Action.BLOCK
+
+
+class HostAction(StrEnum):
+    """What happens to a whole connection when its host name is all that is known."""
+
+    DENY = "deny"
+    SPLICE = "splice"
+    INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True, slots=True)
+class HostVerdict:
+    """The engine's answer to a host name, before any URL is known.
+
+    Attributes:
+        action: refuse the connection, pass it through unread, or look at its requests.
+        verdict: who says so and why, as for a request; for `intercept` the verdict of nobody.
+    """
+
+    action: HostAction
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRule:
+    """A rule of a list that changes a request or its response without blocking it.
+
+    Attributes:
+        source_list: name of the list; `line` the rule's line in it, from 1.
+        rule: as its list writes it.
+        modifier: the option that does it, e.g. `removeparam`, `csp`, `cosmetic`.
+    """
+
+    source_list: str
+    rule: str
+    line: int
+    modifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestChange:
+    """What Adblock modifiers make of a request that is allowed, before it goes out.
+
+    Attributes:
+        url: the text of the URL to ask for instead, `""` to leave it.
+        redirect: tell the client (307) rather than ask for it silently: the other URL is of another origin or a page's own.
+        remove_headers: lower-case names of request headers to leave out.
+        rules: what did it, in order.
+    """
+
+    url: str = ""
+    redirect: bool = False
+    remove_headers: tuple[str, ...] = ()
+    rules: tuple[AppliedRule, ...] = ()
+
+
+class BodyEdit(Protocol):
+    """One `$replace` rule, made ready; linear in the length of the text."""
+
+    def apply(self, text: str) -> str:
+        """Returns the text with everything replaced that the rule finds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseChange:
+    """What Adblock modifiers make of a response whose headers are known.
+
+    Attributes:
+        verdict: a rule about response headers blocks it after all; `None` without.
+        csp: policies to add as `content-security-policy` headers; `permissions` likewise as `permissions-policy`.
+        remove_headers: lower-case names of response headers to leave out.
+        edits: of a text body, in order.
+        style: CSS that hides elements, `""` without; only ever for HTML documents.
+        remove_elements: CSS selectors of elements to take out of the HTML (`##^`).
+        rules: what did it.
+    """
+
+    verdict: Verdict | None = None
+    csp: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()
+    remove_headers: tuple[str, ...] = ()
+    edits: tuple[BodyEdit, ...] = ()
+    style: str = ""
+    remove_elements: tuple[str, ...] = ()
+    rules: tuple[AppliedRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
