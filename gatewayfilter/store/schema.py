@@ -4,9 +4,9 @@ URLs and list keys have no length limit, so rows are identified by the MD5 of th
 PostgreSQL index row grows too long. Times are Unix seconds.
 """
 
-from sqlalchemy import JSON, BigInteger, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-HEAD = "0001"
+HEAD = "0002"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -95,5 +95,67 @@ PAGE_VERDICTS = Table(
     Column("category", Text, nullable=False),
     Column("judged_at", Double, nullable=False),
     Column("classification", JSON, nullable=False),
+    Column("host", Text, nullable=False, server_default=""),  # "" for what was judged before this column was there
+    Column("text_digest", LargeBinary(16)),  # MD5 of the visible text
     Index("ix_page_verdicts_judged_at", "judged_at"),
+    Index("ix_page_verdicts_host", "host"),
+)
+
+FINGERPRINTS = Table(
+    "fingerprints",
+    METADATA,
+    Column("kind", String(8), primary_key=True),
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5, the key
+    Column("proof", LargeBinary(16), nullable=False),  # keyed BLAKE2b-128 of the same content
+    Column("category", Text, nullable=False),
+    Column("judge", Text, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("classification", JSON, nullable=False),
+    Column("judged_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("hits", Integer, nullable=False),
+    Index("ix_fingerprints_expires_at", "expires_at"),
+)
+
+REVIEW_TASKS = Table(
+    "review_tasks",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(16), nullable=False),  # MD5 of key
+    Column("kind", String(8), nullable=False),
+    Column("url", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("state", String(8), nullable=False),
+    Column("group_id", BigInteger, nullable=False),  # the first task of those alike; its own number when it is the first
+    Column("blocked", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("decided_at", Double),
+    Column("decided_by", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("simhash", LargeBinary(8), nullable=False),
+    Column("page_digest", LargeBinary(16), nullable=False),
+    Column("page_proof", LargeBinary(16), nullable=False),
+    Column("text_digest", LargeBinary(16), nullable=False),
+    Column("text_proof", LargeBinary(16), nullable=False),
+    Column("classification", JSON, nullable=False),
+    Column("text", LargeBinary, nullable=False),  # what people are shown, compressed by zlib
+    Index("ix_review_tasks_digest", "digest"),
+    Index("ix_review_tasks_state_created_at", "state", "created_at"),
+    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another task
+)
+
+REVIEW_STEPS = Table(
+    "review_steps",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("task_id", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", String(16), nullable=False),
+    Column("undone", Boolean, nullable=False),
+    Column("detail", JSON, nullable=False),
+    Index("ix_review_steps_task_id", "task_id"),
+    sqlite_autoincrement=True,
 )
