@@ -240,6 +240,19 @@ class ListStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class HostPages:
+    """What was judged of a host's pages.
+
+    Attributes:
+        pages: how many have different texts.
+        harmful: category → how many of them.
+    """
+
+    pages: int
+    harmful: dict[str, int]
+
+
 class VerdictStore(Protocol):
     """What the classifier said of each URL, with its evidence."""
 
@@ -249,6 +262,10 @@ class VerdictStore(Protocol):
 
     def find(self, url: str) -> tuple[Classification, float] | None:
         """Returns the judgement and when it was made (Unix seconds)."""
+        ...
+
+    def host_pages(self, host: str) -> HostPages:
+        """Returns what was judged of this host's pages; many addresses of one text count as one page."""
         ...
 
 

@@ -40,6 +40,8 @@ class Area(IntEnum):
     FRONTIER = 0x6766_0002
     LOG = 0x6766_0003
     VERDICTS = 0x6766_0004
+    FINGERPRINTS = 0x6766_0005
+    REVIEWS = 0x6766_0006
 
 
 class Database:

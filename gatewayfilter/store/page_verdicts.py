@@ -1,14 +1,16 @@
 """What the classifier said of each URL, with its evidence."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
-from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import HostPages
+from gatewayfilter.model import Classification
+from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import PAGE_VERDICTS
-from gatewayfilter.urls import digest_of
+from gatewayfilter.urls import digest_of, parse_url
 
 KEEP_S: Final = 180 * 86_400.0
 """Longer than any learned entry lives by default: a judgement that nobody renewed speaks for no list any more."""
@@ -21,6 +23,11 @@ _FORGET = delete(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of"), _COLUM
 _IS_THERE = select(_COLUMNS.digest).where(_COLUMNS.digest == bindparam("of"))
 _TOO_OLD = (
     select(_COLUMNS.digest).where(_COLUMNS.judged_at < bindparam("before")).order_by(_COLUMNS.judged_at).limit(bindparam("most"))
+)
+_HOST_PAGES = (
+    select(_COLUMNS.category, func.count(_COLUMNS.text_digest.distinct()))
+    .where(_COLUMNS.host == bindparam("host"), _COLUMNS.text_digest.is_not(None))
+    .group_by(_COLUMNS.category)
 )
 _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 
@@ -40,7 +47,9 @@ class SqlVerdictStore:
             "url": url,
             "category": classification.category,
             "judged_at": judged_at,
-            "classification": _document(classification),
+            "classification": as_document(classification),
+            "host": _host_of(url),
+            "text_digest": classification.text_digest or None,
         }
         with self._database.write(Area.VERDICTS) as connection:
             if self._sweep_in <= 0:
@@ -55,22 +64,17 @@ class SqlVerdictStore:
         """Returns the judgement and when it was made (Unix seconds)."""
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"of": digest_of(url)}).one_or_none()
-        return None if row is None else (_classification(row.classification), row.judged_at)
+        return None if row is None else (from_document(row.classification), row.judged_at)
+
+    def host_pages(self, host: str) -> HostPages:
+        """Returns what was judged of this host's pages; many addresses of one text count as one page."""
+        with self._database.read() as connection:
+            counts = {row[0]: row[1] for row in connection.execute(_HOST_PAGES, {"host": host})}
+        return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
 
 
-def _document(classification: Classification) -> dict[str, object]:
-    return {
-        "category": classification.category,
-        "score": classification.score,
-        "limit": classification.limit,
-        "scores": classification.scores,
-        "evidence": [[hit.word, hit.category, hit.weight, hit.zone, hit.position] for hit in classification.evidence],
-        "title": classification.title,
-        "charset": classification.charset,
-        "text_digest": classification.text_digest.hex(),
-    }
-
-
-def _classification(document: Mapping[str, Any]) -> Classification:
-    evidence = tuple(Evidence(*hit) for hit in document["evidence"])
-    return Classification(**{**document, "evidence": evidence, "text_digest": bytes.fromhex(document["text_digest"])})
+def _host_of(url: str) -> str:
+    try:
+        return parse_url(url).host
+    except UrlError:
+        return ""

@@ -5,9 +5,11 @@ from typing import Self
 from gatewayfilter.store.change_feed import SqlChangeFeed
 from gatewayfilter.store.database import BUSY_TIMEOUT_S, Database
 from gatewayfilter.store.decision_log import SqlDecisionLog
+from gatewayfilter.store.fingerprints import SqlFingerprintStore
 from gatewayfilter.store.frontier import SqlFrontier
 from gatewayfilter.store.list_store import SqlListStore
 from gatewayfilter.store.page_verdicts import SqlVerdictStore
+from gatewayfilter.store.reviews import SqlReviewStore
 from gatewayfilter.store.schema_version import bring_to_head
 
 
@@ -20,6 +22,8 @@ class Store:
         frontier: URLs to crawl.
         log: decisions.
         verdicts: what the classifier said.
+        fingerprints: content that was judged.
+        reviews: what people are asked, and what they said.
     """
 
     def __init__(self, database: Database) -> None:
@@ -29,6 +33,8 @@ class Store:
         self.frontier = SqlFrontier(database)
         self.log = SqlDecisionLog(database)
         self.verdicts = SqlVerdictStore(database)
+        self.fingerprints = SqlFingerprintStore(database)
+        self.reviews = SqlReviewStore(database)
 
     @classmethod
     def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:

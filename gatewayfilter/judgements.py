@@ -1,0 +1,205 @@
+"""What is remembered of judged content, and what people are asked about it: values, and the protocols of their stores.
+
+Source: [page-dedup] fingerprints with their verdict and a validity; tasks for review by a person.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from gatewayfilter.interfaces import Page
+from gatewayfilter.model import Classification
+
+
+class ContentKind(StrEnum):
+    """What a fingerprint was taken of."""
+
+    PAGE = "page"
+    TEXT = "text"
+    IMAGE = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentId:
+    """Content by what it is, wherever it was found.
+
+    Attributes:
+        digest: MD5, 16 bytes: the key. Two contents with the same MD5 can be made on purpose, so it is never believed alone.
+        proof: keyed BLAKE2b-128 of the whole content, 16 bytes, which nobody outside can aim at.
+    """
+
+    kind: ContentKind
+    digest: bytes
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Content that was judged, with its verdict.
+
+    Attributes:
+        judge: who judged: `""` for the classifier, else the person's name.
+        words: version of the lexicon that judged, `""` for a person, whose word does not age.
+        url: where it was first seen.
+        judged_at, expires_at: Unix seconds; a hit puts the expiry off.
+        hits: how often it was met again.
+    """
+
+    content: ContentId
+    classification: Classification
+    judge: str
+    words: str
+    url: str
+    judged_at: float
+    expires_at: float
+    hits: int = 0
+
+
+class ReviewState(StrEnum):
+    """Where a task of a person stands."""
+
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class ReviewKind(StrEnum):
+    """What a task is about."""
+
+    PAGE = "page"
+    DOMAIN = "domain"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTask:
+    """Something that the classifier judged harmful, for a person to look at.
+
+    Attributes:
+        task_id: the database's number, 0 before it has one.
+        key: the list key that is or would be blocked.
+        category: of the verdict as it stands: the classifier's, or the one a person gave.
+        group_id: the first of the tasks whose pages are alike; its own number for the first.
+        blocked: whether it is blocked until somebody decides.
+        text: what the page says, bounded.
+        simhash: of the text, for likeness (learn/likeness.py), 0 without text.
+        page, content: the page's and its visible text's identity, `None` for a domain.
+        created_at, decided_at: Unix seconds.
+    """
+
+    task_id: int
+    kind: ReviewKind
+    url: str
+    key: str
+    category: str
+    classification: Classification
+    blocked: bool
+    created_at: float
+    state: ReviewState = ReviewState.OPEN
+    group_id: int = 0
+    text: str = ""
+    simhash: int = 0
+    page: ContentId | None = None
+    content: ContentId | None = None
+    decided_at: float | None = None
+    decided_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewStep:
+    """One thing that a person did to a task.
+
+    Attributes:
+        action: `approve`, `reject`, `change` or `undo`.
+        undone: it was taken back later.
+        detail: what is needed to take it back.
+    """
+
+    step_id: int
+    task_id: int
+    at: float
+    who: str
+    action: str
+    undone: bool = False
+    detail: dict[str, object] = field(default_factory=dict)
+
+
+class FingerprintStore(Protocol):
+    """Judged content by its identity. Expired ones are never found."""
+
+    def find(self, content: ContentId, now: float) -> Fingerprint | None:
+        """Returns the fingerprint whose key and proof are both these."""
+        ...
+
+    def put(self, fingerprint: Fingerprint) -> None:
+        """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
+        ...
+
+    def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:
+        """Counts hits and puts the expiry off to at least this time (Unix seconds)."""
+        ...
+
+    def remove(self, content: ContentId) -> bool:
+        """Forgets one. Returns False when there was none."""
+        ...
+
+    def sweep(self, now: float) -> int:
+        """Removes expired ones. Returns how many."""
+        ...
+
+    def stats(self) -> dict[str, int]:
+        """Returns counts: each kind, `harmful`, `by_people`, and `hits` in all."""
+        ...
+
+
+class ReviewStore(Protocol):
+    """Tasks for people, and everything that was done to them."""
+
+    def add(self, task: ReviewTask) -> int:
+        """Adds a task; returns its number. A `group_id` of 0 becomes that number."""
+        ...
+
+    def get(self, task_id: int) -> ReviewTask | None:
+        """Returns a task."""
+        ...
+
+    def newest_of(self, key: str) -> ReviewTask | None:
+        """Returns the newest task about this list key."""
+        ...
+
+    def tasks(
+        self,
+        state: ReviewState | None = None,
+        *,
+        category: str = "",
+        group_id: int = 0,
+        after: int = 0,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[ReviewTask]:
+        """Returns tasks with numbers above `after`, in the order of their numbers or the newest first."""
+        ...
+
+    def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:
+        """Writes state, category, `decided_at` and `decided_by` of the task and the step in one transaction; returns the step."""
+        ...
+
+    def undo(self, task: ReviewTask, undone: int, step: ReviewStep) -> ReviewStep:
+        """As `decide`, and marks the step with this number as undone."""
+        ...
+
+    def steps(self, task_id: int = 0, *, limit: int = 100) -> list[ReviewStep]:
+        """Returns steps, of one task or (0) of all, the newest first."""
+        ...
+
+    def stats(self) -> list[tuple[str, str, int, float]]:
+        """Returns (state, category, how many, when the oldest was made) for each state and category."""
+        ...
+
+
+class ReadText(Protocol):
+    """Tells what a page says to the person who looks at it."""
+
+    def text_of(self, page: Page) -> str:
+        """Returns the visible text in the classifier's normal view, bounded."""
+        ...

@@ -1,0 +1,26 @@
+"""A classification as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gatewayfilter.model import Classification, Evidence
+
+
+def as_document(classification: Classification) -> dict[str, object]:
+    """Returns the classification as JSON knows it."""
+    return {
+        "category": classification.category,
+        "score": classification.score,
+        "limit": classification.limit,
+        "scores": classification.scores,
+        "evidence": [[hit.word, hit.category, hit.weight, hit.zone, hit.position] for hit in classification.evidence],
+        "title": classification.title,
+        "charset": classification.charset,
+        "text_digest": classification.text_digest.hex(),
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> Classification:
+    """Returns what `as_document` wrote."""
+    evidence = tuple(Evidence(*hit) for hit in document["evidence"])
+    return Classification(**{**document, "evidence": evidence, "text_digest": bytes.fromhex(document["text_digest"])})

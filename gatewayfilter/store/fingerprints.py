@@ -1,0 +1,127 @@
+"""Fingerprints of judged content, each with its verdict and a validity.
+
+Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes it, expired ones are removed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, case, delete, func, insert, select, update
+
+from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
+from gatewayfilter.store.classification_document import as_document, from_document
+from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.schema import FINGERPRINTS
+
+_COLUMNS = FINGERPRINTS.c
+_ROW = (
+    _COLUMNS.kind,
+    _COLUMNS.digest,
+    _COLUMNS.proof,
+    _COLUMNS.classification,
+    _COLUMNS.judge,
+    _COLUMNS.words,
+    _COLUMNS.url,
+    _COLUMNS.judged_at,
+    _COLUMNS.expires_at,
+    _COLUMNS.hits,
+)
+_IS_THIS = (_COLUMNS.kind == bindparam("of_kind")) & (_COLUMNS.digest == bindparam("of"))
+_FIND = select(*_ROW).where(_IS_THIS, _COLUMNS.expires_at > bindparam("now"))
+_JUDGE = select(_COLUMNS.judge).where(_IS_THIS)
+_REMOVE = delete(FINGERPRINTS).where(_IS_THIS)
+_TOUCH = (
+    update(FINGERPRINTS)
+    .where(_IS_THIS)
+    .values(
+        hits=_COLUMNS.hits + bindparam("more"),
+        expires_at=case((_COLUMNS.expires_at < bindparam("until"), bindparam("until")), else_=_COLUMNS.expires_at),
+    )
+)
+_SWEEP = delete(FINGERPRINTS).where(_COLUMNS.expires_at <= bindparam("now"))
+_COUNTS = select(
+    _COLUMNS.kind,
+    func.count(),
+    func.sum(case((_COLUMNS.category != "", 1), else_=0)),
+    func.sum(case((_COLUMNS.judge != "", 1), else_=0)),
+    func.sum(_COLUMNS.hits),
+).group_by(_COLUMNS.kind)
+
+
+class SqlFingerprintStore:
+    """Implements `judgements.FingerprintStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, content: ContentId, now: float) -> Fingerprint | None:
+        """Returns the fingerprint whose key and proof are both these; an expired one is none."""
+        with self._database.read() as connection:
+            row = connection.execute(_FIND, {**_key(content), "now": now}).one_or_none()
+        return None if row is None or row.proof != content.proof else _fingerprint(row)
+
+    def put(self, fingerprint: Fingerprint) -> None:
+        """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
+        content = fingerprint.content
+        with self._database.write(Area.FINGERPRINTS) as connection:
+            judge = connection.scalar(_JUDGE, _key(content))
+            if judge and not fingerprint.judge:
+                return
+            connection.execute(_REMOVE, _key(content))
+            connection.execute(insert(FINGERPRINTS), _as_row(fingerprint))
+
+    def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:
+        """Counts hits and puts the expiry off to at least this time (Unix seconds)."""
+        if not hits:
+            return
+        rows = [{**_key(content), "more": more, "until": expires_at} for content, more in hits.items()]
+        with self._database.write(Area.FINGERPRINTS) as connection:
+            connection.execute(_TOUCH, rows)
+
+    def remove(self, content: ContentId) -> bool:
+        """Forgets one. Returns False when there was none."""
+        with self._database.write(Area.FINGERPRINTS) as connection:
+            return connection.execute(_REMOVE, _key(content)).rowcount > 0
+
+    def sweep(self, now: float) -> int:
+        """Removes expired ones. Returns how many."""
+        with self._database.write(Area.FINGERPRINTS) as connection:
+            return connection.execute(_SWEEP, {"now": now}).rowcount
+
+    def stats(self) -> dict[str, int]:
+        """Returns counts: each kind, `harmful`, `by_people`, and `hits` in all."""
+        counts = {kind.value: 0 for kind in ContentKind} | {"harmful": 0, "by_people": 0, "hits": 0}
+        with self._database.read() as connection:
+            for kind, count, harmful, by_people, hits in connection.execute(_COUNTS):
+                counts[kind] = count
+                counts["harmful"] += int(harmful)
+                counts["by_people"] += int(by_people)
+                counts["hits"] += int(hits)
+        return counts
+
+
+def _key(content: ContentId) -> dict[str, object]:
+    return {"of_kind": content.kind.value, "of": content.digest}
+
+
+def _as_row(fingerprint: Fingerprint) -> dict[str, object]:
+    content = fingerprint.content
+    return {
+        "kind": content.kind.value,
+        "digest": content.digest,
+        "proof": content.proof,
+        "category": fingerprint.classification.category,
+        "judge": fingerprint.judge,
+        "words": fingerprint.words,
+        "url": fingerprint.url,
+        "classification": as_document(fingerprint.classification),
+        "judged_at": fingerprint.judged_at,
+        "expires_at": fingerprint.expires_at,
+        "hits": fingerprint.hits,
+    }
+
+
+def _fingerprint(row: Sequence[Any]) -> Fingerprint:
+    kind, digest, proof, classification, judge, words, url, judged_at, expires_at, hits = row
+    content = ContentId(ContentKind(kind), bytes(digest), bytes(proof))
+    return Fingerprint(content, from_document(classification), judge, words, url, judged_at, expires_at, hits)
