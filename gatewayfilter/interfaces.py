@@ -1,7 +1,7 @@
 """Where rooms meet: the protocols that siblings use of each other, joined in `wiring.py`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from gatewayfilter.model import (
     ResponseChange,
     Verdict,
 )
+from gatewayfilter.urls import Url
 
 
 class Decide(Protocol):
@@ -60,6 +61,46 @@ class ChangeTraffic(Protocol):
             headers: of the response, lower-case names.
             address: of the server that answers, `""` when unknown.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRequest:
+    """A request for a page of the filter itself.
+
+    Attributes:
+        url: what was asked for.
+        method: upper case.
+        headers: lower-case name → value, the first of repeated ones.
+        client: address of the asking device, `""` when unknown.
+        local: the address and port of ours that it is connected to; in transparent mode those it wanted to reach.
+    """
+
+    url: Url
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    client: str = ""
+    local: tuple[str, int] = ("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """What the filter says for itself: status, headers (lower-case names) and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class OwnPages(Protocol):
+    """The filter's own pages, which it answers instead of any origin. Pure: no I/O, no lock."""
+
+    def answers(self, url: Url) -> bool:
+        """Returns whether this URL is one of ours; cheap, it is asked for every request and before any decision."""
+        ...
+
+    def respond(self, request: OwnRequest) -> OwnAnswer:
+        """Returns the answer to a request that `answers` took."""
         ...
 
 

@@ -15,13 +15,14 @@ from mitmproxy import addonmanager, ctx, http, tcp, udp
 
 from gatewayfilter.config import OnError, ProxySettings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import Decide, OfferSink
+from gatewayfilter.interfaces import Decide, OfferSink, OwnPages
 from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy import connections, origin_connections
 from gatewayfilter.proxy.early_answer import answer_early
 from gatewayfilter.proxy.faults import is_origin_fault
 from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
+from gatewayfilter.proxy.own_response import own_response
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
 from gatewayfilter.telemetry import Counters
@@ -38,6 +39,7 @@ _MOST_HELD = 256
 """Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
 _COMPLAIN_EVERY_S = 10.0
 _FOR_A_PROXY = (b"proxy-connection", b"proxy-authorization")
+_BODILESS = frozenset({"GET", "HEAD"})
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 
 
@@ -55,12 +57,13 @@ class GatewayAddon:
         settings: what to do with unknown URLs and with failures of the filter itself.
         counters: `requests`, `blocked`, `unknown`, `origin_errors`, `hook_errors`.
         title_of: names a category for people, on the block page.
+        own_pages: what the filter answers for itself, before any decision; neither counted nor logged.
         on_start, on_stop: called when mitmproxy runs and when it ends; for use under mitmdump, where nobody else would.
     """
 
     name = "gatewayfilter"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a part that it is joined from
         self,
         decide: Decide,
         offers: OfferSink | None,
@@ -69,6 +72,7 @@ class GatewayAddon:
         counters: Counters,
         *,
         title_of: CategoryTitle | None = None,
+        own_pages: OwnPages | None = None,
         on_start: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
     ) -> None:
@@ -78,6 +82,7 @@ class GatewayAddon:
         self._settings = settings
         self._counters = counters
         self._title_of = title_of or _plain_title
+        self._own_pages = own_pages
         self._on_start = on_start
         self._on_stop = on_stop
         self._has_parent = settings.mode.startswith("upstream:")
@@ -186,6 +191,11 @@ class GatewayAddon:
             flow.response = bad_request_response(flow.request.method, flow.request.headers.get("accept-language", ""))
             self._bad_request(flow)
             self._answer_early(flow)
+            return None
+        if self._own_pages is not None and self._own_pages.answers(asked.request.url):
+            flow.response = own_response(self._own_pages, asked.request, flow)
+            if asked.request.method not in _BODILESS:
+                self._answer_early(flow)
             return None
         verdict = self._verdict(asked)
         if not verdict.unknown or verdict.blocked:

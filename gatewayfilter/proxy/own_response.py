@@ -1,0 +1,24 @@
+"""From a flow to the filter's own pages and back: they know nothing of mitmproxy."""
+
+from mitmproxy import http
+
+from gatewayfilter.interfaces import OwnPages, OwnRequest
+from gatewayfilter.model import Request
+
+
+def own_response(pages: OwnPages, asked: Request, flow: http.HTTPFlow) -> http.Response:
+    """Returns what the filter's own pages answer to a flow."""
+    headers: dict[str, str] = {}
+    for name, value in flow.request.headers.items(multi=True):  # type: ignore[no-untyped-call]
+        headers.setdefault(name.lower(), value)
+    answer = pages.respond(
+        OwnRequest(
+            url=asked.url,
+            method=asked.method,
+            headers=headers,
+            client=asked.client,
+            local=flow.client_conn.sockname[:2] if flow.client_conn.sockname else ("", 0),
+        )
+    )
+    content = b"" if asked.method == "HEAD" else answer.content
+    return http.Response.make(answer.status, content, dict(answer.headers))

@@ -1,0 +1,64 @@
+"""The hook for the filter's own pages, on real flows of mitmproxy."""
+
+import pytest
+from mitmproxy.test import tflow, tutils
+
+from gatewayfilter.config import OnError, ProxySettings
+from gatewayfilter.interfaces import OwnAnswer, OwnRequest
+from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import Url
+from tests.proxy.proxy_fakes import Gateway
+
+
+class OneHost:
+    """Answers for one host; fails at `/fault`."""
+
+    def __init__(self) -> None:
+        self.asked: list[OwnRequest] = []
+
+    def answers(self, url: Url) -> bool:
+        return url.host == "own.example"
+
+    def respond(self, request: OwnRequest) -> OwnAnswer:
+        self.asked.append(request)
+        if "fault" in request.url.text:
+            raise RuntimeError("a broken page")
+        return OwnAnswer(200, {"content-type": "text/plain"}, b"hello")
+
+
+def addon_with(pages: OneHost, gateway: Gateway) -> GatewayAddon:
+    return GatewayAddon(gateway.decide, None, None, ProxySettings(), Counters(), own_pages=pages)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_an_own_page_is_answered_without_a_decision(method: str) -> None:
+    pages, gateway = OneHost(), Gateway()
+    flow = tflow.tflow(
+        req=tutils.treq(method=method.encode(), host="own.example", port=80, path=b"/a?b", headers=((b"host", b"own.example"),))
+    )
+    addon_with(pages, gateway).requestheaders(flow)
+    assert flow.response is not None
+    assert (flow.response.status_code, flow.response.content) == (200, b"" if method == "HEAD" else b"hello")
+    (asked,) = pages.asked
+    assert (asked.url.text, asked.method, asked.headers["host"]) == ("http://own.example/a?b", method, "own.example")
+    assert asked.client == "127.0.0.1"
+    assert gateway.decide.asked == []
+
+
+def test_other_hosts_are_decided() -> None:
+    pages, gateway = OneHost(), Gateway()
+    flow = tflow.tflow(req=tutils.treq(host="other.example", port=80, headers=((b"host", b"other.example"),)))
+    addon_with(pages, gateway).requestheaders(flow)
+    assert flow.response is None
+    assert pages.asked == []
+    assert gateway.decide.asked[0].url.host == "other.example"
+
+
+def test_a_broken_page_never_reaches_an_origin_when_the_filter_is_to_block() -> None:
+    pages, gateway = OneHost(), Gateway()
+    addon = GatewayAddon(gateway.decide, None, None, ProxySettings(on_error=OnError.BLOCK), Counters(), own_pages=pages)
+    flow = tflow.tflow(req=tutils.treq(host="own.example", port=80, path=b"/fault", headers=((b"host", b"own.example"),)))
+    addon.requestheaders(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 503
