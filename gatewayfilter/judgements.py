@@ -124,6 +124,17 @@ class ReviewStep:
     detail: dict[str, object] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class TaskOutline:
+    """What of a task tells whether another page is like its page."""
+
+    task_id: int
+    group_id: int
+    title: str
+    simhash: int
+    page_digest: bytes
+
+
 class FingerprintStore(Protocol):
     """Judged content by its identity. Expired ones are never found."""
 
@@ -178,6 +189,14 @@ class ReviewStore(Protocol):
         newest_first: bool = False,
     ) -> list[ReviewTask]:
         """Returns tasks with numbers above `after`, in the order of their numbers or the newest first."""
+        ...
+
+    def outlines(self, category: str, limit: int) -> list[TaskOutline]:
+        """Returns the outlines of the newest open tasks of a category, the newest first."""
+        ...
+
+    def open_count(self) -> int:
+        """Returns how many tasks wait for a person."""
         ...
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from gatewayfilter.judgements import ContentId, ContentKind, ReviewKind, ReviewState, ReviewStep, ReviewTask
+from gatewayfilter.judgements import ContentId, ContentKind, ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import REVIEW_STEPS, REVIEW_TASKS
@@ -22,6 +22,13 @@ _NONE = b""
 _NEWEST_OF = (
     select(REVIEW_TASKS).where(_T.digest == bindparam("of"), _T.key == bindparam("the_key")).order_by(_T.id.desc()).limit(1)
 )
+_OUTLINES = (
+    select(_T.id, _T.group_id, _T.title, _T.simhash, _T.page_digest)
+    .where(_T.state == ReviewState.OPEN.value, _T.category == bindparam("the_category"))
+    .order_by(_T.id.desc())
+    .limit(bindparam("most"))
+)
+_OPEN = select(func.count()).where(_T.state == ReviewState.OPEN.value)
 _STATS = (
     select(_T.state, _T.category, func.count(), func.min(_T.created_at))
     .group_by(_T.state, _T.category)
@@ -76,6 +83,20 @@ class SqlReviewStore:
             query = query.where(_T.group_id == group_id)
         with self._database.read() as connection:
             return [_task(row) for row in connection.execute(query)]
+
+    def outlines(self, category: str, limit: int) -> list[TaskOutline]:
+        """Returns the outlines of the newest open tasks of a category, the newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(_OUTLINES, {"the_category": category, "most": limit})
+            return [
+                TaskOutline(task_id, group_id, title, int.from_bytes(simhash), bytes(page_digest))
+                for task_id, group_id, title, simhash, page_digest in rows
+            ]
+
+    def open_count(self) -> int:
+        """Returns how many tasks wait for a person."""
+        with self._database.read() as connection:
+            return int(connection.scalar(_OPEN) or 0)
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:
         """Writes state, category, `decided_at` and `decided_by` of the task and the step in one transaction; returns the step."""

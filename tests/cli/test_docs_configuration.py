@@ -39,9 +39,9 @@ def _type(key: str) -> str:
         return " · ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema or schema.get("format") == "path":
         return "path"
-    kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list"}[
-        schema["type"]
-    ]
+    kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list"}.get(
+        schema["type"], "table"
+    )
     return kind + _range(schema)
 
 
