@@ -24,6 +24,7 @@ class Reason(StrEnum):
     ADBLOCK = "adblock"
     ADBLOCK_EXCEPTION = "adblock-exception"
     WHITELIST = "whitelist"
+    SPLICELIST = "splicelist"
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
     FAILURE = "failure"
@@ -206,10 +207,11 @@ class Explanation:
 
 
 class ListAction(StrEnum):
-    """What being on a list means."""
+    """What being on a list means. `splice`: connections to these hosts pass through unread; it says nothing of single URLs."""
 
     BLOCK = "block"
     ALLOW = "allow"
+    SPLICE = "splice"
 
 
 class EntryKind(StrEnum):
@@ -229,7 +231,8 @@ class Source:
 
     Attributes:
         name: unique, as in `source status`; learned entries are `learned:<category>`.
-        action: what its entries mean. Adblock lists are always `block`; their exceptions are their own affair.
+        action: what its entries mean; of a `splice` list only host and domain entries count. Adblock lists are always
+            `block`; their exceptions are their own affair.
         category: what its entries are.
     """
 

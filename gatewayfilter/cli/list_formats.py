@@ -200,14 +200,16 @@ def write_entries(rules: Iterable[PersonRule], file_format: str) -> tuple[list[s
 
     Args:
         rules: what to write.
-        file_format: one of `FORMATS`. JSON holds everything; the others neither comment nor expiry.
+        file_format: one of `FORMATS`. JSON holds everything; the others neither comment nor expiry, and only plain domains
+            can stand for hosts that are spliced.
     """
     if file_format == "json":
         return json.dumps([_object(rule) for rule in rules], ensure_ascii=False, indent=2).split("\n"), 0
     lines: list[str] = []
     left_out = 0
     for rule in rules:
-        written = _WRITERS[file_format](rule)
+        sayable = rule.action is not ListAction.SPLICE or file_format == "domains"
+        written = _WRITERS[file_format](rule) if sayable else []
         left_out += not written
         lines += written
     return list(dict.fromkeys(lines)), left_out

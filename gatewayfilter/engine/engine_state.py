@@ -17,6 +17,7 @@ class EngineState:
     Attributes:
         off_categories: categories whose lists do not block.
         off_sources: indices of the snapshot's sources that are off for that reason.
+        tables: by what being in one means.
         on_sets: number of a source set → its sources that are on, ascending.
         hosts: facts by host and port.
         adblock_verdicts: verdicts by source and line of the rule.
@@ -43,7 +44,7 @@ class EngineState:
         self.off_categories = off_categories
         self.sources = snapshot.sources
         self.bloom = snapshot.bloom
-        self.tables = {ListAction.BLOCK: snapshot.blacklist, ListAction.ALLOW: snapshot.whitelist}
+        self.tables = snapshot.tables
         self.adblock = snapshot.adblock
         self.off_sources = frozenset(
             index

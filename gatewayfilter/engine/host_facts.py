@@ -23,6 +23,7 @@ class HostFacts:
     Attributes:
         person: people's rules that the host brings into play.
         black, white: the verdict of the most specific host or domain entry in force.
+        splice: likewise of the lists of hosts whose connections pass through unread; no URL is decided by it.
         prefix_hosts: the hosts whose prefix entries may cover its URLs.
         until: Unix seconds at which this must be worked out anew, because a learned entry expires.
     """
@@ -30,6 +31,7 @@ class HostFacts:
     person: HostRules
     black: Verdict | None
     white: Verdict | None
+    splice: Verdict | None
     prefix_hosts: tuple[str, ...]
     until: float
 
@@ -58,6 +60,7 @@ def work_out(state: "EngineState", url: Url, now: float) -> HostFacts:
         person=rules.for_host(url) if rules else _NO_RULES,
         black=found.get(ListAction.BLOCK),
         white=found.get(ListAction.ALLOW),
+        splice=found.get(ListAction.SPLICE),
         prefix_hosts=tuple(host for host in hosts_of_prefixes(url) if _has_prefixes(state, netloc_of(host, url))),
         until=until,
     )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gatewayfilter.engine.engine_state import EngineState
 
 _MAYBE = BloomAnswer.MAYBE
+_OF_URLS = (ListAction.BLOCK, ListAction.ALLOW)
 
 
 class _Unchanged:
@@ -49,8 +50,8 @@ def may_be_listed(state: "EngineState", digest: bytes) -> bool:
 
 
 def is_marked(state: "EngineState", digest: bytes) -> bool:
-    """Tells whether the marker of a host with prefix entries is in one of the tables."""
-    return state.bloom.ask(digest) is _MAYBE and any(table.find(digest) is not None for table in state.tables.values())
+    """Tells whether the marker of a host with prefix entries is in one of the tables that decide URLs."""
+    return state.bloom.ask(digest) is _MAYBE and any(state.tables[action].find(digest) is not None for action in _OF_URLS)
 
 
 def find_listing(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Listing | None:
@@ -85,7 +86,8 @@ def _in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now
 def _list_verdict(source: Source, key: str) -> Verdict:
     if source.action is ListAction.BLOCK:
         return Verdict(Action.BLOCK, Reason.BLACKLIST, source.name, key, category=source.category)
-    return Verdict(Action.ALLOW, Reason.WHITELIST, source.name, key, category=source.category)
+    reason = Reason.WHITELIST if source.action is ListAction.ALLOW else Reason.SPLICELIST
+    return Verdict(Action.ALLOW, reason, source.name, key, category=source.category)
 
 
 def _learned_listing(entry: LearnedEntry) -> Listing:

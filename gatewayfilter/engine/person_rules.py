@@ -314,7 +314,10 @@ class PersonRules:
         return HostRules(tuple(found), hosts)
 
     def matching(self, url: Url, host_rules: HostRules, now: float) -> list[PersonRule]:
-        """Returns the rules that cover the URL and have not expired at `now` (Unix seconds)."""
+        """Returns the rules that speak of the URL and have not expired at `now` (Unix seconds).
+
+        Those that splice speak of connections: they neither allow nor block a URL.
+        """
         found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
         for host in host_rules.prefix_hosts:
             for key in url.prefix_keys(host):
@@ -322,7 +325,7 @@ class PersonRules:
         if self._tried:
             searched = SearchedUrl(url)
             found += [rule for rule, matches in self._tried if matches(searched)]
-        return [rule for rule in found if rule.expires_at is None or now < rule.expires_at] if found else found
+        return [rule for rule in found if rule.action is not _SPLICE and (rule.expires_at is None or now < rule.expires_at)]
 
     def find(self, url: Url, host_rules: HostRules, now: float) -> PersonRule | None:
         """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""
@@ -334,6 +337,7 @@ class PersonRules:
         return first
 
 
+_SPLICE = ListAction.SPLICE
 _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
 
 

@@ -16,7 +16,7 @@ from gatewayfilter.engine.bitmap_table import BitmapTable
 from gatewayfilter.engine.bloom import BloomFilter, Mapped
 from gatewayfilter.engine.learned_records import LearnedRecords
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_format import VERSION, Section, read_sections, read_verified, verify_sections
+from gatewayfilter.engine.snapshot_format import TABLE_NAMES, VERSION, Section, read_sections, read_verified, verify_sections
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 
@@ -31,7 +31,7 @@ class SnapshotInfo:
         version: of the file format.
         feed_seq: the newest step of the change feed that it includes.
         created_at: Unix seconds.
-        blacklist, whitelist: distinct list keys, learned ones included.
+        blacklist, whitelist, splicelist: distinct list keys, learned ones included.
         adblock_rules, person_rules, learned: how many of each.
     """
 
@@ -40,6 +40,7 @@ class SnapshotInfo:
     created_at: float
     blacklist: int
     whitelist: int
+    splicelist: int
     adblock_rules: int
     person_rules: int
     learned: int
@@ -52,10 +53,10 @@ class Snapshot:
     Attributes:
         info: what it holds.
         sources: by index, as verdicts name them.
-        source_sets: what a number in `blacklist` or `whitelist` stands for: ascending source indices.
+        source_sets: what a number in a table stands for: ascending source indices.
         rules: people's rules.
-        bloom: over the keys of both lists.
-        blacklist, whitelist: digest → number of a source set.
+        bloom: over the keys of all tables.
+        tables: what being on a list means → digest → number of a source set.
     """
 
     def __init__(self, data: Mapped, *, verify: bool) -> None:
@@ -88,8 +89,7 @@ class Snapshot:
             for rule_id, action, kind, pattern, comment, group, expires_at in self._json(sections["rules"])
         )
         self.bloom = self._part(BloomFilter, sections["bloom"])
-        self.blacklist = self._part(BitmapTable, sections["blacklist"])
-        self.whitelist = self._part(BitmapTable, sections["whitelist"])
+        self.tables = {action: self._part(BitmapTable, sections[name]) for action, name in TABLE_NAMES.items()}
         learned = self._part(BitmapTable, sections["learned"])
         details = sections["details"]
         self._learned = LearnedRecords(self._data, details.offset, details.length, learned)
@@ -102,6 +102,7 @@ class Snapshot:
             created_at=float(meta["created_at"]),
             blacklist=int(meta["blacklist"]),
             whitelist=int(meta["whitelist"]),
+            splicelist=int(meta["splicelist"]),
             adblock_rules=int(meta["adblock_rules"]),
             person_rules=len(self.rules),
             learned=learned.count,
@@ -142,6 +143,21 @@ class Snapshot:
             SnapshotError: damaged, no snapshot, or of another version.
         """
         return cls(data, verify=True)
+
+    @property
+    def blacklist(self) -> BitmapTable:
+        """The table of what lists block."""
+        return self.tables[ListAction.BLOCK]
+
+    @property
+    def whitelist(self) -> BitmapTable:
+        """The table of what lists know to be harmless."""
+        return self.tables[ListAction.ALLOW]
+
+    @property
+    def splicelist(self) -> BitmapTable:
+        """The table of hosts whose connections pass through unread."""
+        return self.tables[ListAction.SPLICE]
 
     @property
     def adblock(self) -> AdblockMatcher:

@@ -13,7 +13,7 @@ from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.engine.bitmap_table import build_table
 from gatewayfilter.engine.bloom import build_bloom
 from gatewayfilter.engine.learned_records import build_records, learned_source
-from gatewayfilter.engine.snapshot_format import pack_sections
+from gatewayfilter.engine.snapshot_format import TABLE_NAMES, pack_sections
 from gatewayfilter.engine.source_sets import SourceSets
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of
@@ -127,13 +127,11 @@ class SnapshotBuilder:
             chunks[action].append((len(sources) - 1, _as_rows(digests)))
 
         sets = SourceSets()
-        black = sets.merge(chunks[ListAction.BLOCK])
-        white = sets.merge(chunks[ListAction.ALLOW])
+        merged = {action: sets.merge(parts) for action, parts in chunks.items()}
         meta = {
             "created_at": self._created_at,
             "feed_seq": self._feed_seq,
-            "blacklist": len(black.digests) - len(markers[ListAction.BLOCK]),
-            "whitelist": len(white.digests) - len(markers[ListAction.ALLOW]),
+            **{TABLE_NAMES[action]: len(keys.digests) - len(markers[action]) for action, keys in merged.items()},
             "adblock_rules": self._adblock_rules,
         }
         return pack_sections(
@@ -142,9 +140,8 @@ class SnapshotBuilder:
                 ("sources", _as_json([[s.name, s.action, s.category, s.learned] for s in sources])),
                 ("sets", _as_json(sets.as_lists())),
                 ("rules", _as_json([_rule_row(rule) for rule in self._rules])),
-                ("bloom", build_bloom(np.concatenate((black.digests, white.digests)), self._error_rate)),
-                ("blacklist", build_table(black.digests, black.sets)),
-                ("whitelist", build_table(white.digests, white.sets)),
+                ("bloom", build_bloom(np.concatenate([keys.digests for keys in merged.values()]), self._error_rate)),
+                *((TABLE_NAMES[action], build_table(keys.digests, keys.sets)) for action, keys in merged.items()),
                 ("learned", build_table(_as_rows(learned_digests), np.arange(len(learned), dtype=np.uint32))),
                 ("details", build_records(learned)),
                 ("adblock", self._adblock.build()),

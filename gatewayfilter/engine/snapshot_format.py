@@ -11,10 +11,14 @@ from struct import Struct
 
 from gatewayfilter.engine.bloom import Mapped
 from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import ListAction
 
 MAGIC = b"GWFLTSNP"
-VERSION = 1
+VERSION = 2
 """Raised by one whenever a reader of the version before would misread a file."""
+
+TABLE_NAMES = {ListAction.BLOCK: "blacklist", ListAction.ALLOW: "whitelist", ListAction.SPLICE: "splicelist"}
+"""The sections that hold list keys, by what being in them means, in the order of the file."""
 
 ALIGNMENT = 64
 """Sections begin at multiples of a cache line, so that slots and numbers lie aligned."""

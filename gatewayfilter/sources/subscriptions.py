@@ -255,7 +255,7 @@ class Subscriptions:
         if not isinstance(got, Acquired):
             raise SourceError(f"{definition.address} answers 304 to a first request")
         definition = replace(definition, list_format=got.report.list_format)
-        if definition.action is ListAction.ALLOW and definition.list_format is ListFormat.ADBLOCK:
+        if definition.action is not ListAction.BLOCK and definition.list_format is ListFormat.ADBLOCK:
             raise SourceError("an Adblock list says itself what it allows: add it as one that blocks")
         now = self._clock()
         return definition, _fresh_state(got, now), got.report

@@ -155,3 +155,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         lines, _ = write_entries(found.rules, file_format)
         if file_format == "json":
             assert isinstance(json.loads("\n".join(lines)), list)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "lines", "left_out"),
+    [("hosts", [], 1), ("dnsmasq", [], 1), ("adblock", [], 1), ("domains", ["bank.example"], 0)],
+)
+def test_hosts_that_are_spliced_are_never_written_as_blocked_or_allowed(
+    file_format: str, lines: list[str], left_out: int
+) -> None:
+    rules = [PersonRule(0, ListAction.SPLICE, EntryKind.DOMAIN, ".bank.example")]
+    assert write_entries(rules, file_format) == (lines, left_out)
+    found = read_entries("\n".join(write_entries(rules, "json")[0]), BLOCK)
+    assert [rule.action for rule in found.rules] == [ListAction.SPLICE]

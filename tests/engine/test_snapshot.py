@@ -74,7 +74,7 @@ def test_save_and_open_is_identity(
     created_at: float,
 ) -> None:
     builder = SnapshotBuilder(feed_seq=feed_seq, created_at=created_at)
-    expected: dict[ListAction, dict[str, set[str]]] = {BLOCK: {}, ALLOW: {}}
+    expected: dict[ListAction, dict[str, set[str]]] = {action: {} for action in ListAction}
     for number, (source, listed) in enumerate(lists):
         assert builder.add_source(source) == number
         assert builder.add_keys(number, listed) == len(listed)
@@ -92,7 +92,7 @@ def test_save_and_open_is_identity(
     assert snapshot.rules == tuple(people)
     assert (snapshot.info.feed_seq, snapshot.info.created_at) == (feed_seq, created_at)
     assert (snapshot.info.person_rules, snapshot.info.learned) == (len(people), len(last))
-    for action, table in ((BLOCK, snapshot.blacklist), (ALLOW, snapshot.whitelist)):
+    for action, table in snapshot.tables.items():
         for key, names in expected[action].items():
             assert snapshot.bloom.ask(digest_of(key)) is BloomAnswer.MAYBE
             found = table.find(digest_of(key))
@@ -103,6 +103,7 @@ def test_save_and_open_is_identity(
         assert table.find(digest_of("never.listed")) is None
     assert snapshot.info.blacklist == len(expected[BLOCK])
     assert snapshot.info.whitelist == len(expected[ALLOW])
+    assert snapshot.info.splicelist == len(expected[ListAction.SPLICE])
     for key, entry in last.items():
         assert snapshot.learned(digest_of(key)) == entry
     assert snapshot.learned(digest_of("never.listed")) is None
@@ -112,7 +113,7 @@ def test_info_counts_what_people_call_entries() -> None:
     data = small()
     info = Snapshot.from_bytes(data).info
     assert (info.blacklist, info.whitelist, info.adblock_rules, info.person_rules, info.learned) == (4, 1, 2, 1, 1)
-    assert (info.version, info.feed_seq, info.created_at, info.size_bytes) == (1, 7, 1_000.0, len(data))
+    assert (info.version, info.feed_seq, info.created_at, info.size_bytes) == (2, 7, 1_000.0, len(data))
 
 
 def test_digests_of_another_shape_are_refused() -> None:
@@ -202,8 +203,8 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
 
 def test_another_version_says_so() -> None:
     data = bytearray(small())
-    data[8] = 2
-    with pytest.raises(SnapshotError, match="format version 2, this program reads version 1"):
+    data[8] = 1
+    with pytest.raises(SnapshotError, match="format version 1, this program reads version 2"):
         Snapshot.from_bytes(bytes(data))
 
 
