@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from gatewayfilter.urls import canonical_host
+
 
 def split_address(value: str) -> tuple[str, int]:
     """Splits `HOST:PORT`; an IPv6 host stands in brackets.
@@ -26,6 +28,7 @@ class UnknownRule(StrEnum):
 
     ALLOW = "allow"
     HOLD = "hold"
+    INSPECT = "inspect"
     BLOCK = "block"
 
 
@@ -94,13 +97,21 @@ class ProxySettings(Section):
     workers: int = Field(default=0, ge=0, le=64)
     """Proxy processes; 0 means one a core."""
     unknown: UnknownRule = UnknownRule.ALLOW
-    """A URL that no list knows: `allow` it and look at it, `hold` it for a verdict, or `block` it."""
+    """A URL that no list knows: `allow` it and look at it, `hold` it for a verdict, `inspect` its page, or `block` it."""
     hold_ms: int = Field(default=1500, ge=0, le=30_000)
     """How long `hold` waits for the crawler's verdict before it allows, in milliseconds."""
+    inspect_ms: int = Field(default=2000, ge=10, le=30_000)
+    """How long `inspect` may look at a page, its turn awaited included, in milliseconds; then `on_error` decides."""
     on_error: OnError = OnError.ALLOW
     """A request on which the filter itself fails: `allow` or `block`."""
     upstream_ca: Path | None = None
     """A PEM file of further authorities to trust for origin servers, beside the usual ones."""
+    brand_name: str = Field(default="", max_length=80)
+    """The name that block and error pages show instead of GatewayFilter's."""
+    block_template: Path | None = None
+    """A Jinja template of your own for block and error pages."""
+    unblock_requests: bool = True
+    """Whether block pages have a button to ask for a page to be unblocked."""
 
     @field_validator("listen")
     @classmethod
@@ -161,6 +172,8 @@ class LearnSettings(Section):
 
     enabled: bool = True
     """Whether unknown pages are fetched and classified at all."""
+    passive: bool = True
+    """Whether a public page that a client was just given is classified as it came, instead of being fetched again."""
     block_days: float = Field(default=30.0, gt=0)
     """A learned block expires and is checked again after this many days."""
     allow_days: float = Field(default=7.0, gt=0)
@@ -235,11 +248,57 @@ class WebSettings(Section):
         return value
 
 
+class GatewaySettings(Section):
+    """The machine as a network's way out, and what devices are told about it."""
+
+    lan: tuple[str, ...] = ()
+    """Interfaces of the LAN, whose web traffic `gateway up` redirects, e.g. `["lan0"]`."""
+    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
+    """TCP ports that are redirected; on UDP they are QUIC."""
+    reject_quic: bool = True
+    """Whether QUIC (HTTP/3), which the filter cannot see, is refused, so that browsers turn to TCP."""
+    reject_dot: bool = False
+    """Whether DNS over TLS and over QUIC (port 853) are refused, so that devices ask the network's own DNS."""
+    filter_private: bool = False
+    """Whether connections to other private networks are redirected too."""
+    own_port_80: bool = False
+    """Whether port 80 of the gateway itself is the filter's set-up page and `/wpad.dat`; nothing else may use it then."""
+    free_devices: tuple[str, ...] = ()
+    """Devices that go past the filter: addresses, networks or hardware addresses."""
+    free_sites: tuple[str, ...] = ()
+    """Destinations that go past the filter: addresses or networks."""
+    fail_open: bool = False
+    """Whether web traffic goes past the filter while no worker listens, instead of nowhere."""
+    hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
+    """Names and addresses under which the filter serves its set-up page to everybody whose traffic passes it."""
+    bypass: tuple[str, ...] = ()
+    """Hosts that the PAC file sends past the filter: `bank.example` (with all below it), addresses, networks."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(canonical_host(item) for item in value)
+
+    @field_validator("bypass")
+    @classmethod
+    def _are_hosts_or_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            if "/" in item:
+                ip_network(item)
+            else:
+                canonical_host(item.removeprefix("*").removeprefix("."))
+        return value
+
+
 class FilterSettings(Section):
     """What is blocked."""
 
     off_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
+    cosmetic: bool = True
+    """Whether Adblock rules may hide elements of pages, by a style sheet put into the HTML."""
+    replace: bool = True
+    """Whether Adblock rules may change the text of responses (`$replace`) and take elements out of the HTML (`##^`)."""
 
 
 class SourceSettings(Section):
@@ -297,6 +356,7 @@ class Settings(Section):
     cache: CacheSettings = CacheSettings()
     queue: QueueSettings = QueueSettings()
     web: WebSettings = WebSettings()
+    gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
 
     @property

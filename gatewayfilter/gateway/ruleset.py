@@ -1,0 +1,132 @@
+"""The firewall's table for a plan, in the language of nft. Loading it is one transaction: all of it or nothing."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+from gatewayfilter.gateway.plan import GatewayPlan
+
+TABLE: Final = "gatewayfilter"
+DIVERT: Final = "divert"
+"""The chain that sends connections to the filter, alone in it: flushed, it lets them past."""
+_PRIVATE4: Final = (
+    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",
+)  # fmt: skip
+_PRIVATE6: Final = ("::1", "fc00::/7", "fe80::/10", "ff00::/8")
+_NEVER4: Final = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")
+_NEVER6: Final = ("::1", "fe80::/10", "ff00::/8")
+"""Loopback, link-local and multicast are redirected by nobody."""
+_DOT: Final = 853
+
+
+def ruleset(plan: GatewayPlan) -> str:
+    """Returns what `nft -f` loads: the table made anew, whatever it was before."""
+    head = [f"table inet {TABLE}", f"delete table inet {TABLE}", ""]
+    return "\n".join([*head, f"table inet {TABLE} {{", *_sets(plan), "", *_chains(plan), "}", ""])
+
+
+def unload() -> str:
+    """Returns what removes the table, whether it is there or not."""
+    return f"table inet {TABLE}\ndelete table inet {TABLE}\n"
+
+
+def open_way() -> str:
+    """Returns what lets web traffic past the filter while everything else stays as it is."""
+    return f"flush chain inet {TABLE} {DIVERT}\n"
+
+
+def close_way(plan: GatewayPlan) -> str:
+    """Returns what sends web traffic through the filter again."""
+    rules = "\n".join(f"add rule inet {TABLE} {DIVERT} {rule}" for rule in _divert(plan))
+    return f"{open_way()}{rules}\n"
+
+
+def digest(plan: GatewayPlan) -> str:
+    """Returns what tells two rulesets apart: SHA-256, hexadecimal, 16 characters."""
+    return sha256(ruleset(plan).encode()).hexdigest()[:16]
+
+
+def _sets(plan: GatewayPlan) -> Iterator[str]:
+    yield from _set("lan", "ifname", [f'"{name}"' for name in plan.lan], interval=any(name.endswith("*") for name in plan.lan))
+    yield "    # Not redirected: other networks of this house, such as a NAS behind a second interface."
+    yield from _set("private4", "ipv4_addr", _NEVER4 if plan.filter_private else _PRIVATE4)
+    yield from _set("private6", "ipv6_addr", _NEVER6 if plan.filter_private else _PRIVATE6)
+    yield "    # Sites and devices that go past the filter (gateway.free_sites, gateway.free_devices)."
+    yield from _set("past4", "ipv4_addr", plan.past4)
+    yield from _set("past6", "ipv6_addr", plan.past6)
+    yield from _set("free4", "ipv4_addr", plan.free4)
+    yield from _set("free6", "ipv6_addr", plan.free6)
+    yield from _set("free_macs", "ether_addr", plan.free_macs, interval=False)
+
+
+def _set(name: str, kind: str, elements: Sequence[str], *, interval: bool = True) -> Iterator[str]:
+    parts = [f"type {kind}"]
+    if interval:
+        parts += ["flags interval", "auto-merge"]
+    if elements:
+        parts.append(f"elements = {{ {', '.join(elements)} }}")
+    yield f"    set {name} {{"
+    yield from (f"        {part}" for part in parts)
+    yield "    }"
+
+
+def _chains(plan: GatewayPlan) -> Iterator[str]:
+    yield from _chain("prerouting", "nat hook prerouting priority dstnat", _prerouting(plan))
+    yield from _chain(DIVERT, "", _divert(plan))
+    yield from _chain("forward", "filter hook forward priority filter", _forward(plan))
+    yield from _chain("input", "filter hook input priority filter", _input(plan))
+    yield from _chain("exempt", "", _exempt())
+
+
+def _chain(name: str, hook: str, rules: Iterator[str]) -> Iterator[str]:
+    yield f"    chain {name} {{"
+    if hook:
+        yield f"        type {hook}; policy accept;"
+    yield from (f"        {rule}" for rule in rules)
+    yield "    }"
+
+
+def _prerouting(plan: GatewayPlan) -> Iterator[str]:
+    yield "iifname != @lan accept"
+    if plan.own_port_80:
+        yield f'tcp dport 80 fib daddr type local redirect to :{plan.proxy_port} comment "the filter\'s own pages"'
+    yield 'fib daddr type local accept comment "SSH, the dashboard and all else of the gateway itself"'
+    yield "jump exempt"
+    yield "ip daddr @private4 accept"
+    yield "ip6 daddr @private6 accept"
+    yield f"jump {DIVERT}"
+
+
+def _divert(plan: GatewayPlan) -> Iterator[str]:
+    # Refused by the kernel where nobody listens, so a filter that serves IPv4 alone or not at all is no way past it.
+    yield f"tcp dport {_ports(plan.ports)} counter redirect to :{plan.proxy_port}"
+
+
+def _forward(plan: GatewayPlan) -> Iterator[str]:
+    yield "iifname != @lan accept"
+    yield "jump exempt"
+    if plan.reject_quic:
+        # Refused, not dropped: browsers turn to TCP without waiting.
+        yield f'udp dport {_ports(plan.ports)} counter reject with icmpx port-unreachable comment "QUIC"'
+    if plan.reject_dot:
+        yield f'tcp dport {_DOT} counter reject with tcp reset comment "DNS over TLS"'
+        yield f'udp dport {_DOT} counter reject with icmpx port-unreachable comment "DNS over QUIC"'
+
+
+def _input(plan: GatewayPlan) -> Iterator[str]:
+    # The filter's port is for redirected connections alone; everything else is not this table's affair.
+    yield 'iifname "lo" accept'
+    yield f"iifname != @lan tcp dport {plan.proxy_port} drop"
+    yield f"tcp dport {plan.proxy_port} ct status & dnat == 0 drop"
+
+
+def _exempt() -> Iterator[str]:
+    yield "ether saddr @free_macs accept"
+    yield "ip saddr @free4 accept"
+    yield "ip6 saddr @free6 accept"
+    yield "ip daddr @past4 accept"
+    yield "ip6 daddr @past6 accept"
+
+
+def _ports(ports: Sequence[int]) -> str:
+    return f"{{ {', '.join(str(port) for port in ports)} }}"
