@@ -33,6 +33,10 @@ class StoreError(GatewayFilterError):
     """The database cannot be opened, read or written."""
 
 
+class InspectError(GatewayFilterError):
+    """A page could not be looked at in time."""
+
+
 class FetchError(GatewayFilterError):
     """A page that could not be fetched."""
 
@@ -45,5 +49,13 @@ class ClassifyError(GatewayFilterError):
     """A word list or page that cannot be used for classification."""
 
 
+class ReviewError(GatewayFilterError):
+    """A task of a person cannot be decided so."""
+
+
 class StartupError(GatewayFilterError):
     """The filter cannot start: a port in use, a missing certificate, another instance on the same state folder."""
+
+
+class GatewayError(GatewayFilterError):
+    """The firewall or the kernel's forwarding cannot be set as asked; what had been set is taken back."""

@@ -385,6 +385,85 @@ class Classify(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PassedResponse:
+    """A response that passed the proxy, as it came over the wire.
+
+    Attributes:
+        url: what was asked for, canonical.
+        status: HTTP status.
+        headers: lower-case names; the last of repeated ones.
+        body: with its content encoding still on it, bounded by the proxy.
+        public: anybody who asks gets the same, and may keep it: what is found out may go on a list.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    public: bool
+
+
+class PassedSink(Protocol):
+    """Takes public pages as they pass, so that nobody has to fetch them again. Never waits, never raises."""
+
+    def passed(self, response: PassedResponse) -> bool:
+        """Returns whether it was taken; a page that was not is offered to the frontier instead."""
+        ...
+
+
+class Inspect(Protocol):
+    """Judges a page while its client waits, outside of the event loop."""
+
+    async def inspect(self, response: PassedResponse) -> Classification | None:
+        """Returns the judgement, `None` for a page of a kind that is not classified.
+
+        Raises:
+            InspectError: there is none in time.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnblockRequest:
+    """Somebody who met the block page asks for the page to be unblocked.
+
+    Attributes:
+        url: canonical text of what was blocked.
+        client: who asks, as `log.hash_clients` writes it.
+        comment: what they say, bounded.
+        at: Unix seconds of the newest request; `times` how often it was asked.
+        request_id: the database's number, 0 before it has one.
+    """
+
+    url: str
+    client: str
+    reason: str
+    source_list: str
+    rule: str
+    category: str
+    comment: str
+    at: float
+    times: int = 1
+    request_id: int = 0
+
+
+class UnblockRequests(Protocol):
+    """What users ask the operator for. One open request a URL and client; bounded."""
+
+    def ask(self, requests: Sequence[UnblockRequest]) -> int:
+        """Records requests; asking again counts up. Returns how many are new."""
+        ...
+
+    def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
+        """Returns what nobody has settled yet, the newest first."""
+        ...
+
+    def settle(self, request_id: int) -> UnblockRequest | None:
+        """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
+        ...
+
+
 class PageSink(Protocol):
     """What the crawler hands a fetched page to."""
 

@@ -56,7 +56,7 @@ def test_the_state_folder_may_hold_the_file(tmp_path: Path) -> None:
         ('[proxy]\nlisten = "8080"\n', ["proxy.listen", "HOST:PORT"]),
         ("[proxy]\nworkers = -1\n", ["proxy.workers", "greater than or equal to 0"]),
         ('[proxy]\nworkers = "many"\n', ["proxy.workers", "integer"]),
-        ('[proxy]\nunknown = "maybe"\n', ["proxy.unknown", "'allow', 'hold' or 'block'"]),
+        ('[proxy]\nunknown = "maybe"\n', ["proxy.unknown", "'allow', 'hold', 'inspect' or 'block'"]),
         ('[proxy]\nmode = "reverse"\n', ["proxy.mode", "regular, transparent or upstream"]),
         ('[crawl]\nallow_networks = ["127.0.0.1/8"]\n', ["crawl.allow_networks", "host bits"]),
         ('[queue]\nurl = "redis://x"\n', ["queue.url", "no shared queue"]),

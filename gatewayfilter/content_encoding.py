@@ -1,0 +1,174 @@
+"""Content encodings taken off a body while it streams, in pieces of bounded size, so that no body can fill the memory."""
+
+import zlib
+from collections.abc import Iterator
+from typing import IO, Final, Protocol, cast
+
+import brotli
+import zstandard
+
+from gatewayfilter.errors import GatewayFilterError
+
+KNOWN: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"})
+"""Names in `Content-Encoding` that `StreamDecoder` takes."""
+MAX_WINDOW: Final = 8_388_608
+"""Largest zstd window that a client must accept (RFC 9659)."""
+MAX_RATIO: Final = 250
+"""A body that expands further is a bomb; what passes 100:1 on real sites are tables of zeros in the first `RATIO_FROM` bytes."""
+RATIO_FROM: Final = 1_048_576
+_STEP: Final = 65_536
+
+
+class EncodingError(GatewayFilterError):
+    """A body is not in the encoding that it claims, in one that is not known, or expands without measure."""
+
+
+class _Decoder(Protocol):
+    def decode(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class StreamDecoder:
+    """Decodes one body, piece by piece.
+
+    Args:
+        content_encoding: the header's value; one encoding, `""` for none.
+
+    Raises:
+        EncodingError: an encoding that is not known, or several of them.
+    """
+
+    def __init__(self, content_encoding: str) -> None:
+        name = content_encoding.strip().lower()
+        if name not in KNOWN:
+            raise EncodingError(f"the body is in the unknown encoding {name[:40]!r}")
+        self.encoded = name not in {"", "identity"}
+        self._decoder = _DECODERS[name]() if self.encoded else None
+        self._taken = 0
+        self._given = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yields what the next bytes from the wire decode to, in pieces of some 64 KB.
+
+        Raises:
+            EncodingError: they are not of that encoding, or a bomb.
+        """
+        if self._decoder is None:
+            if data:
+                yield data
+            return
+        self._taken += len(data)
+        try:
+            for piece in self._decoder.decode(data):
+                self._given += len(piece)
+                if RATIO_FROM < self._given > self._taken * MAX_RATIO:
+                    raise EncodingError(f"the body expands to more than {MAX_RATIO} times its size")
+                if piece:
+                    yield piece
+        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+            raise EncodingError("the body is not in the encoding that it claims") from error
+
+
+def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes, bool]:
+    """Decodes a whole body.
+
+    Args:
+        body: as it came over the wire, perhaps cut off.
+        content_encoding: the header's value.
+        limit: most bytes that are wanted.
+
+    Returns:
+        The decoded body, and whether it was cut at the limit.
+
+    Raises:
+        EncodingError: as `StreamDecoder`.
+    """
+    whole = bytearray()
+    for piece in StreamDecoder(content_encoding).feed(body):
+        whole += piece
+        if len(whole) > limit:
+            return bytes(whole[:limit]), True
+    return bytes(whole), False
+
+
+class _Gzip:
+    """gzip of any number of members."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._inflate.eof:
+                if not data.startswith(b"\x1f"):
+                    return  # browsers ignore what follows the last member
+                self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            yield self._inflate.decompress(data, _STEP)
+            data = self._inflate.unconsumed_tail or self._inflate.unused_data
+
+
+class _Deflate:
+    """zlib's format, or raw deflate, which some servers send under the same name."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._inflate = zlib.decompressobj()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        if not self._started and data:
+            self._started = True
+            if data[0] & 0x0F != 8:
+                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        while data and not self._inflate.eof:
+            yield self._inflate.decompress(data, _STEP)
+            data = self._inflate.unconsumed_tail
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._brotli = brotli.Decompressor()
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        if self._brotli.is_finished():
+            return
+        yield self._brotli.process(data, output_buffer_limit=_STEP)
+        while not self._brotli.can_accept_more_data():
+            yield self._brotli.process(b"", output_buffer_limit=_STEP)
+
+
+class _Pieces:
+    """What zstandard writes to. It writes at most `_STEP` bytes at a time but does not stop between them."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.room = 0
+
+    def write(self, data: bytes) -> int:
+        self.pieces.append(bytes(data))
+        self.room -= len(data)
+        if self.room < 0:
+            raise EncodingError(f"the body expands to more than {MAX_RATIO} times its size")
+        return len(data)
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._out = _Pieces()
+        self._out.room = RATIO_FROM
+        self._writer = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_writer(
+            cast("IO[bytes]", self._out), write_size=_STEP, closefd=False
+        )
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        self._out.room += len(data) * MAX_RATIO
+        self._writer.write(data)
+        pieces, self._out.pieces = self._out.pieces, []
+        yield from pieces
+
+
+_DECODERS: Final[dict[str, type[_Decoder]]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
