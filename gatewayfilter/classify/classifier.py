@@ -49,6 +49,14 @@ class PageClassifier:
         """Judges plain text, all of it as main text. Never raises."""
         return self._classify(plain_text(text), "")
 
+    def text_of(self, page: Page) -> str:
+        """Returns what a page says (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
+        kind = page.content_type
+        decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
+        if kind in _HTML_TYPES:
+            return page_text(decoded.text).visible()
+        return plain_text(decoded.text).visible() if kind.startswith("text/") or kind in _TEXT_TYPES else ""
+
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page))
         return Classification(

@@ -1,9 +1,11 @@
 """A classifier that follows its words: files that change on disk are taken in while it is in use."""
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from hashlib import md5
 from pathlib import Path
 
 from gatewayfilter.classify.classifier import PageClassifier
@@ -41,6 +43,7 @@ class FollowingClassifier:
         self._one = threading.Lock()
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
+        self._version = self._digest()
         self._current = PageClassifier(Lexicon.load(self._folders))
 
     def classify_page(self, page: Page) -> Classification:
@@ -50,6 +53,14 @@ class FollowingClassifier:
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, as `PageClassifier` does."""
         return self._newest().classify_text(text)
+
+    def text_of(self, page: Page) -> str:
+        """Returns what a page says, as `PageClassifier` does."""
+        return self._current.text_of(page)
+
+    def words_version(self) -> str:
+        """Returns what names the words in use: others have another name."""
+        return self._version
 
     def _newest(self) -> PageClassifier:
         if self._clock() >= self._look_at and self._one.acquire(blocking=False):
@@ -66,11 +77,21 @@ class FollowingClassifier:
             if signature == self._seen:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
+            version = self._digest()
             self._current = PageClassifier(Lexicon.load(self._folders))
+            self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
         else:
             _log.info("the words have changed: %d in use", self._current.lexicon.word_count())
+
+    def _digest(self) -> str:
+        digest = md5(usedforsecurity=False)
+        for folder in self._folders:
+            for path in sorted(folder.glob("*.toml")):
+                with contextlib.suppress(OSError):
+                    digest.update(path.read_bytes())
+        return digest.hexdigest()
 
     def _signature(self) -> _Signature:
         return tuple(_state(path) for folder in self._folders for path in sorted(folder.glob("*.toml")))

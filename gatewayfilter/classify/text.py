@@ -32,10 +32,13 @@ class PageText:
     title: str
     zones: dict[str, str]
 
+    def visible(self) -> str:
+        """What a person sees: title, main text and the rest."""
+        return "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
+
     def digest(self) -> bytes:
-        """MD5 of the visible text (title, main, rest), 16 bytes."""
-        seen = "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
-        return md5(seen.encode(errors="replace"), usedforsecurity=False).digest()
+        """MD5 of the visible text, 16 bytes."""
+        return md5(self.visible().encode(errors="replace"), usedforsecurity=False).digest()
 
 
 def page_text(html: str, url: str = "") -> PageText:
