@@ -19,12 +19,14 @@ class Reason(StrEnum):
 
     PERSON_ALLOW = "person-allow"
     PERSON_BLOCK = "person-block"
+    PERSON_SPLICE = "person-splice"
     BLACKLIST = "blacklist"
     LEARNED = "learned"
     ADBLOCK = "adblock"
     ADBLOCK_EXCEPTION = "adblock-exception"
     WHITELIST = "whitelist"
     SPLICELIST = "splicelist"
+    PASS_THROUGH = "pass-through"
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
     FAILURE = "failure"
@@ -109,10 +111,12 @@ class HostVerdict:
     Attributes:
         action: refuse the connection, pass it through unread, or look at its requests.
         verdict: who says so and why, as for a request; for `intercept` the verdict of nobody.
+        named: a block of a person or of a list names the host or a part of it: nothing may pass it through unread.
     """
 
     action: HostAction
     verdict: Verdict
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

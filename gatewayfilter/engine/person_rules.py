@@ -267,7 +267,7 @@ class PersonRules:
     (made by another version) is kept but not applied either.
     """
 
-    __slots__ = ("_by_key", "_prefix_netlocs", "_tried", "_wanted")
+    __slots__ = ("_by_key", "_of_parts", "_prefix_netlocs", "_tried", "_wanted")
 
     def __init__(self, rules: Iterable[PersonRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
@@ -288,6 +288,12 @@ class PersonRules:
             rule.pattern.partition("/")[0] for found in by_key.values() for rule in found if rule.kind is EntryKind.PREFIX
         )
         self._tried = tuple(tried)
+        of_parts: dict[str, list[PersonRule]] = {}
+        for found in by_key.values():
+            for rule in found:
+                if rule.kind in {EntryKind.URL, EntryKind.PREFIX}:
+                    of_parts.setdefault(_host_of_key(rule.pattern), []).append(rule)
+        self._of_parts = {host: tuple(rules) for host, rules in of_parts.items()}
 
     def __bool__(self) -> bool:
         """Whether there is any rule to apply."""
@@ -327,6 +333,16 @@ class PersonRules:
             found += [rule for rule, matches in self._tried if matches(searched)]
         return [rule for rule in found if rule.action is not _SPLICE and (rule.expires_at is None or now < rule.expires_at)]
 
+    def of_parts(self, url: Url, action: ListAction) -> list[PersonRule]:
+        """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
+
+        Of wildcards and regular expressions those that block count only where they name the host, and all that allow: whether
+        one fits any URL of a host cannot be told, and looking at a request too many does no harm.
+        """
+        found = [rule for host in hosts_of_prefixes(url) for rule in self._of_parts.get(host, ()) if rule.action is action]
+        found += [rule for rule, matches in self._tried if rule.action is action and _may_name(rule, matches, url)]
+        return found
+
     def find(self, url: Url, host_rules: HostRules, now: float) -> PersonRule | None:
         """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""
         first: PersonRule | None = None
@@ -339,6 +355,20 @@ class PersonRules:
 
 _SPLICE = ListAction.SPLICE
 _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
+
+
+def _host_of_key(key: str) -> str:
+    netloc = key.partition("/")[0]
+    return netloc.partition("]")[0] + "]" if netloc.startswith("[") else netloc.partition(":")[0]
+
+
+def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
+    if rule.action is ListAction.ALLOW or matches(SearchedUrl(url)):
+        return True
+    if rule.kind is EntryKind.REGEX:
+        return False
+    host = rule.pattern.lower().rpartition("://")[2].partition("/")[0].partition(":")[0]
+    return bool(host.strip("*.")) and (_glob(host)(url.host) or (host.startswith("*.") and _glob(host[2:])(url.host)))
 
 
 def _identity(rule: PersonRule) -> tuple[EntryKind, str, str]:

@@ -1,0 +1,172 @@
+"""Deny, splice or intercept: what is said of a host before any URL is known."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.person_rules import classify_pattern
+from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.model import (
+    Change,
+    ChangeKind,
+    HostAction,
+    LearnedEntry,
+    ListAction,
+    PersonRule,
+    Reason,
+    Request,
+    ResourceType,
+    Source,
+)
+from gatewayfilter.urls import parse_url
+
+ALLOW, BLOCK, SPLICE = ListAction.ALLOW, ListAction.BLOCK, ListAction.SPLICE
+DENY, PASS, LOOK = HostAction.DENY, HostAction.SPLICE, HostAction.INTERCEPT
+NOW = 1_000.0
+
+
+def engine(
+    black: Sequence[str] = (),
+    splice: Sequence[str] = (),
+    adblock: Sequence[str] = (),
+    person: Sequence[tuple[ListAction, str]] = (),
+    *,
+    learned: Sequence[LearnedEntry] = (),
+    expires_at: float | None = None,
+    off: Sequence[str] = (),
+) -> FilterEngine:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_keys(builder.add_source(Source("bad", BLOCK, "phishing")), black)
+    builder.add_keys(builder.add_source(Source("banks", SPLICE, "finance")), splice)
+    builder.add_adblock_list(builder.add_source(Source("ads", BLOCK, "ads")), adblock)
+    builder.add_learned(learned)
+    builder.set_rules(
+        PersonRule(number, action, *classify_pattern(text), expires_at=expires_at)
+        for number, (action, text) in enumerate(person, 1)
+    )
+    return FilterEngine(Snapshot.from_bytes(builder.build()), off_categories=off, clock=lambda: NOW)
+
+
+HOST = "pay.bank.example"
+CASES = [
+    # black, splice, adblock, person, action, reason, named
+    ((), (), (), (), LOOK, Reason.UNKNOWN, False),
+    ((), (".bank.example",), (), (), PASS, Reason.SPLICELIST, False),
+    ((), ("pay.bank.example",), (), (), PASS, Reason.SPLICELIST, False),
+    ((), (".other.example",), (), (), LOOK, Reason.UNKNOWN, False),
+    ((".bank.example",), (), (), (), DENY, Reason.BLACKLIST, True),
+    (("pay.bank.example",), (".bank.example",), (), (), DENY, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "bank.example"),), LOOK, Reason.PERSON_ALLOW, True),
+    ((".bank.example",), (".bank.example",), (), ((ALLOW, "bank.example"),), LOOK, Reason.PERSON_ALLOW, True),
+    ((".bank.example",), (), (), ((SPLICE, "bank.example"),), DENY, Reason.BLACKLIST, True),
+    # a part that a person allows keeps the rest from being refused unseen
+    ((".bank.example",), (), (), ((ALLOW, "pay.bank.example/help"),), LOOK, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "pay.bank.example/help/*"),), LOOK, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "pay.bank.example:8443"),), LOOK, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "*/help/*"),), LOOK, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "/help[0-9]/"),), LOOK, Reason.BLACKLIST, True),
+    ((".bank.example",), (), (), ((ALLOW, "www.bank.example/help"),), DENY, Reason.BLACKLIST, True),
+    # people's blocks
+    ((), (), (), ((BLOCK, "bank.example"),), DENY, Reason.PERSON_BLOCK, True),
+    ((), (".bank.example",), (), ((BLOCK, "bank.example"),), DENY, Reason.PERSON_BLOCK, True),
+    ((), (), (), ((BLOCK, "bank.example"), (ALLOW, "pay.bank.example")), LOOK, Reason.PERSON_ALLOW, True),
+    ((), (), (), ((BLOCK, "bank.example"), (SPLICE, "pay.bank.example")), DENY, Reason.PERSON_BLOCK, True),
+    # people's splices
+    ((), (), (), ((SPLICE, "bank.example"),), PASS, Reason.PERSON_SPLICE, False),
+    ((), (), (), ((SPLICE, "www.bank.example"),), LOOK, Reason.UNKNOWN, False),
+    ((), (".bank.example",), (), ((ALLOW, "bank.example"),), PASS, Reason.SPLICELIST, False),
+    # a block of a part: never passed through unread
+    (("pay.bank.example/trap/*",), (".bank.example",), (), (), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), (), ((BLOCK, "pay.bank.example/trap"),), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), (), ((BLOCK, "pay.bank.example/trap/*"),), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), (), ((BLOCK, "pay.*.example/trap/*"),), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), (), ((BLOCK, "*.bank.example/trap*"),), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), (), ((BLOCK, "/^https?:..pay\\./"),), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), ("||bank.example^",), (), LOOK, Reason.UNKNOWN, True),
+    ((), (".bank.example",), ("||pay.bank.example^$third-party",), (), LOOK, Reason.UNKNOWN, True),
+    ((), (), ("||pay.bank.example^$image",), (), LOOK, Reason.UNKNOWN, True),
+    # … but one of another host, or of no host, does not unseat a splice
+    ((), (".bank.example",), ("||ads.example^",), (), PASS, Reason.SPLICELIST, False),
+    ((), (".bank.example",), (), ((BLOCK, "*/banner/*"),), PASS, Reason.SPLICELIST, False),
+    ((), (".bank.example",), (), ((BLOCK, "other.example/trap"),), PASS, Reason.SPLICELIST, False),
+    ((), (".bank.example",), (), ((BLOCK, "/banner[0-9]+/"),), PASS, Reason.SPLICELIST, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("black", "splice", "adblock", "person", "action", "reason", "named"), CASES)
+def test_cases(
+    black: Sequence[str],
+    splice: Sequence[str],
+    adblock: Sequence[str],
+    person: Sequence[tuple[ListAction, str]],
+    action: HostAction,
+    reason: Reason,
+    named: bool,  # noqa: FBT001  a column of the table
+) -> None:
+    found = engine(black, splice, adblock, person).decide_host(HOST)
+    assert (found.action, found.verdict.reason, found.named) == (action, reason, named)
+
+
+def test_what_has_expired_or_is_off_does_not_count() -> None:
+    assert engine(person=[(BLOCK, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
+    assert engine(person=[(BLOCK, HOST)], expires_at=NOW + 1).decide_host(HOST).action is DENY
+    assert engine(person=[(SPLICE, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
+    assert engine([HOST], [HOST], off=["phishing"]).decide_host(HOST).action is PASS
+    old = LearnedEntry(".bank.example", BLOCK, "gambling", "", "", 0.0, NOW)
+    assert engine(learned=[old]).decide_host(HOST).action is LOOK
+
+
+def test_a_block_that_is_added_while_it_runs_counts_at_once() -> None:
+    running = engine(splice=[HOST])
+    assert running.decide_host(HOST).action is PASS
+    kind, pattern = classify_pattern("bank.example")
+    running.apply([Change(1, ChangeKind.PERSON_ADDED, person=PersonRule(1, BLOCK, kind, pattern))])
+    assert running.decide_host(HOST).action is DENY
+
+
+@pytest.mark.parametrize(
+    ("host", "action"),
+    [
+        ("PAY.Bank.Example.", PASS),
+        ("192.0.2.7", DENY),
+        ("[2001:db8::7]", DENY),
+        ("[2001:DB8:0::7]", DENY),
+        ("", LOOK),
+        ("not a host", LOOK),
+        ("a/b", LOOK),
+        ("\ud800", LOOK),
+        ("pay.bank.example@evil.example", LOOK),
+    ],
+)
+def test_spellings(host: str, action: HostAction) -> None:
+    assert engine(["192.0.2.7", "[2001:db8::7]"], [".bank.example"]).decide_host(host).action is action
+
+
+@given(st.text(max_size=60))
+def test_any_text_has_an_answer(text: str) -> None:
+    assert engine([".bank.example"]).decide_host(text).action in HostAction
+
+
+@given(
+    st.lists(st.sampled_from([HOST, ".bank.example", ".example", f"{HOST}/*", f"{HOST}/a/*"]), max_size=2),
+    st.lists(st.sampled_from([HOST, ".bank.example", ".example"]), max_size=2),
+    st.lists(
+        st.tuples(st.sampled_from(ListAction), st.sampled_from([HOST, "bank.example", f"{HOST}/a", f"{HOST}/a/*", "*/abc/*"])),
+        max_size=3,
+        unique_by=lambda rule: rule[1],
+    ),
+    st.sampled_from(["/", "/a", "/a/b", "/abc/d"]),
+)
+def test_it_agrees_with_the_decision_on_urls(
+    black: list[str], splice: list[str], person: list[tuple[ListAction, str]], path: str
+) -> None:
+    decide = engine(black, splice, person=person)
+    found = decide.decide_host(HOST)
+    blocked = decide.decide(Request(parse_url(f"https://{HOST}{path}"), None, ResourceType.DOCUMENT)).blocked
+    if found.action is DENY:
+        assert blocked
+    if found.action is PASS and path != "/abc/d":  # `*/abc/*` names no host: the only rule here that a splice may outrun
+        assert not blocked
