@@ -179,7 +179,7 @@ class Adblock:
         if match.exception:
             question.exception = match
             return None
-        return _adblock_verdict(state, match)
+        return adblock_verdict(state, match, state.effects.stub(question.request, state.off_sources))
 
     def explain(self, question: Question) -> DeciderAnswer:
         """Names the rule that decides, its list and line, and how many others match."""
@@ -193,21 +193,30 @@ class Adblock:
             place = f"{verdict.source_list}, line {verdict.line}"
             return DeciderAnswer(self.name, "block", f"{verdict.rule} of {place} blocks it{more}{hidden}", verdict)
         if question.exception is not None:
-            verdict = _adblock_verdict(state, question.exception)
+            verdict = adblock_verdict(state, question.exception)
             said = f"the exception {verdict.rule} of {verdict.source_list}, line {verdict.line}, lifts a block{hidden}"
             return DeciderAnswer(self.name, "pass", said, verdict)
         return DeciderAnswer(self.name, "pass" if off else "miss", f"no rule in force blocks it{hidden}")
 
 
-def _adblock_verdict(state: "EngineState", match: AdblockMatch) -> Verdict:
-    where = (match.source, match.line)
-    verdict = state.adblock_verdicts.get(where)
+def adblock_verdict(state: "EngineState", match: AdblockMatch, stub: str = "") -> Verdict:
+    """Returns what a rule that decides has to say, with the name of the stub that stands in for what it blocks."""
+    key = (match.source, match.line, stub)
+    verdict = state.adblock_verdicts.get(key)
     if verdict is None:
         source = state.sources[match.source]
-        action = Action.ALLOW if match.exception else Action.BLOCK
-        reason = Reason.ADBLOCK_EXCEPTION if match.exception else Reason.ADBLOCK
-        verdict = Verdict(action, reason, source.name, match.rule, match.line, source.category, unknown=match.exception)
-        state.adblock_verdicts.put(where, verdict)
+        allows = match.exception
+        verdict = Verdict(
+            Action.ALLOW if allows else Action.BLOCK,
+            Reason.ADBLOCK_EXCEPTION if allows else Reason.ADBLOCK,
+            source.name,
+            match.rule,
+            match.line,
+            source.category,
+            unknown=allows,
+            stub=stub,
+        )
+        state.adblock_verdicts.put(key, verdict)
     return verdict
 
 
@@ -219,7 +228,7 @@ class Unknown:
     def decide(self, question: Question) -> Verdict:
         """Allows, and marks the URL for the frontier."""
         if question.exception is not None:
-            return _adblock_verdict(question.state, question.exception)
+            return adblock_verdict(question.state, question.exception)
         return UNKNOWN
 
     def explain(self, question: Question) -> DeciderAnswer:

@@ -20,19 +20,21 @@ class EngineState:
         tables: by what being in one means.
         on_sets: number of a source set → its sources that are on, ascending.
         hosts: facts by host and port.
-        adblock_verdicts: verdicts by source and line of the rule.
+        adblock_verdicts: verdicts by source and line of the rule, and stub.
     """
 
     __slots__ = (
         "adblock",
         "adblock_verdicts",
         "bloom",
+        "effects",
         "hosts",
         "off_categories",
         "off_sources",
         "on_sets",
         "overlay",
         "snapshot",
+        "source_names",
         "sources",
         "tables",
     )
@@ -46,6 +48,8 @@ class EngineState:
         self.bloom = snapshot.bloom
         self.tables = snapshot.tables
         self.adblock = snapshot.adblock
+        self.effects = snapshot.effects
+        self.source_names = tuple(source.name for source in snapshot.sources)
         self.off_sources = frozenset(
             index
             for index, source in enumerate(snapshot.sources)
@@ -55,7 +59,7 @@ class EngineState:
             tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
         )
         self.hosts: RecentCache[str, HostFacts] = RecentCache()
-        self.adblock_verdicts: RecentCache[tuple[int, int], Verdict] = RecentCache()
+        self.adblock_verdicts: RecentCache[tuple[int, int, str], Verdict] = RecentCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
         """Returns the state with another overlay.

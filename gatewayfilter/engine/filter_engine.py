@@ -1,21 +1,36 @@
 """The decision: asks the deciders in order, over a state that is swapped whole while requests are being decided."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 
 from gatewayfilter.engine.deciders import DECIDERS, Question
 from gatewayfilter.engine.engine_state import EngineState
+from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.overlay import Overlay, touches_hosts
 from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.model import Action, Change, DeciderAnswer, Explanation, Reason, Request, Verdict
+from gatewayfilter.engine.traffic_changes import change_response
+from gatewayfilter.model import (
+    Action,
+    Change,
+    DeciderAnswer,
+    Explanation,
+    HostVerdict,
+    Reason,
+    Request,
+    RequestChange,
+    ResponseChange,
+    Verdict,
+)
 
 _DECIDE = tuple(decider.decide for decider in DECIDERS)
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST, detail="the URL contains characters that no URL can have")
 
 
 class FilterEngine:
-    """Decides requests (`interfaces.Decide`). Any number of threads may ask; asking never locks.
+    """Decides requests (`interfaces.Decide`) and says what rules change in what is allowed (`interfaces.ChangeTraffic`).
+
+    Any number of threads may ask; asking never locks.
 
     Args:
         snapshot: the lists; the engine keeps it open.
@@ -52,6 +67,34 @@ class FilterEngine:
         except UnicodeError:  # a URL that was not made by parse_url, with lone surrogates
             return _BAD_REQUEST
         raise AssertionError("the last decider has an answer to everything")
+
+    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:  # noqa: ARG002  # the interface
+        """Returns what Adblock rules change in an allowed request, `None` for nothing; never raises."""
+        state = self._state
+        try:
+            return state.effects.change_request(request, state.source_names, state.off_sources)
+        except UnicodeError:  # as in `decide`
+            return None
+
+    def change_response(
+        self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
+    ) -> ResponseChange | None:
+        """Returns what Adblock rules change in the response, `None` for nothing; never raises.
+
+        Args:
+            request: what was asked.
+            status: HTTP status; of a redirection or an error the headers count, the page does not.
+            headers: of the response, lower-case names.
+            address: of the server that answers, `""` when unknown.
+        """
+        try:
+            return change_response(self._state, request, status, headers, address)
+        except UnicodeError:
+            return None
+
+    def decide_host(self, host: str, client: str = "") -> HostVerdict:
+        """Returns deny, splice or intercept for a host name or address literal; never raises (`interfaces.DecideHost`)."""
+        return decide_host(self._state, host, client, self._clock())
 
     def explain(self, request: Request) -> Explanation:
         """Returns every decider's answer, in order, also of those after the decision, and the verdict that `decide` gives."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockEffects, AdblockMatcher
 from gatewayfilter.engine.bitmap_table import BitmapTable
 from gatewayfilter.engine.bloom import BloomFilter, Mapped
 from gatewayfilter.engine.learned_records import LearnedRecords
@@ -95,6 +95,7 @@ class Snapshot:
         self._learned = LearnedRecords(self._data, details.offset, details.length, learned)
         self._adblock_section = sections["adblock"]
         self._adblock: AdblockMatcher | None = None
+        self._effects: AdblockEffects | None = None
         meta = self._json(sections["meta"])
         self.info = SnapshotInfo(
             version=VERSION,
@@ -163,9 +164,19 @@ class Snapshot:
     def adblock(self) -> AdblockMatcher:
         """The compiled Adblock rules; opened at the first use, which takes longer than opening all else."""
         if self._adblock is None:
-            section = self._adblock_section
-            self._adblock = AdblockMatcher(memoryview(self._data)[section.offset : section.offset + section.length])
+            self._adblock = AdblockMatcher(self._adblock_rules())
         return self._adblock
+
+    @property
+    def effects(self) -> AdblockEffects:
+        """What Adblock rules change in requests and responses; opened at the first use."""
+        if self._effects is None:
+            self._effects = AdblockEffects(self._adblock_rules())
+        return self._effects
+
+    def _adblock_rules(self) -> memoryview:
+        section = self._adblock_section
+        return memoryview(self._data)[section.offset : section.offset + section.length]
 
     def learned(self, digest: bytes) -> LearnedEntry | None:
         """Returns what was learned under the list key with this digest.
@@ -178,6 +189,7 @@ class Snapshot:
     def close(self) -> None:
         """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
         self._adblock = None
+        self._effects = None
         if isinstance(self._data, mmap.mmap):
             # Views that somebody still holds keep the mapping; it goes with the last of them.
             with suppress(BufferError):

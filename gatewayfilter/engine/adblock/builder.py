@@ -7,6 +7,8 @@ from math import log2
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.directives import Preprocessor
+from gatewayfilter.engine.adblock.modifier_index import Group, group_of, pack_modifiers, param_of
+from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
 from gatewayfilter.engine.adblock.parser import LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
 from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
@@ -51,6 +53,9 @@ _SAMPLE_LENGTH = 200
 _NOBODY: frozenset[int] = frozenset()
 
 
+_COMPANIONS = REDIRECTS | PAGE_SWITCHES
+"""Modifiers of rules that may go with another of the same line, which counts once."""
+
 _NO_RULE = ParsedLine(LineKind.COMMENT)
 
 
@@ -65,7 +70,7 @@ class _Tally:
 
     def count(self, number: int, line: str, parsed: ParsedLine) -> None:
         """Takes note of what became of a line."""
-        self._accepted += len(parsed.rules)
+        self._accepted += sum(rule.modifier not in _COMPANIONS for rule in parsed.rules) or bool(parsed.rules)
         self._kinds[parsed.kind] += 1
         if parsed.kind is LineKind.REJECTED:
             self._show(number, line, parsed.note)
@@ -140,8 +145,9 @@ class AdblockBuilder:
 
     def build(self) -> bytes:
         """Returns the compiled form of everything added so far."""
-        records: list[RuleRecord] = []
-        shapes: list[PatternShape] = []
+        network: list[RuleRecord] = []
+        modifiers: list[RuleRecord] = []
+        shapes: dict[int, PatternShape] = {}
         badfilters = self._badfilters
         for rule, text, source, line, ordinal in self._records:
             cancelled_by = frozenset(badfilters.get(rule.identity, ())) if badfilters else _NOBODY
@@ -150,18 +156,38 @@ class AdblockBuilder:
             shape = shape_of(rule)
             is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
             needs_test = not is_found or rule.conditions is not NO_CONDITIONS
-            records.append(RuleRecord(rule, text, source, line, ordinal, needs_test, cancelled_by))
-            shapes.append(shape)
-        planner = _Planner(records, shapes)
-        kinds = (
-            [number for number, record in enumerate(records) if not record.rule.exception],
-            [number for number, record in enumerate(records) if record.rule.exception],
-            [number for number, record in enumerate(records) if not record.rule.exception and record.rule.important],
-        )
-        sections = pack_rules(records)
-        for numbers in kinds:
-            sections += pack_index(planner.plan(numbers))
-        return pack_sections(sections)
+            record = RuleRecord(rule, text, source, line, ordinal, needs_test, cancelled_by)
+            (modifiers if rule.modifier else network).append(record)
+            shapes[id(record)] = shape
+        sections = _pack_network(network, [shapes[id(record)] for record in network])
+        effects = _pack_effects(modifiers, [shapes[id(record)] for record in modifiers])
+        return pack_sections([*sections, pack_sections(effects)])
+
+
+def _pack_network(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
+    planner = _Planner(records, shapes)
+    kinds = (
+        [number for number, record in enumerate(records) if not record.rule.exception],
+        [number for number, record in enumerate(records) if record.rule.exception],
+        [number for number, record in enumerate(records) if not record.rule.exception and record.rule.important],
+    )
+    sections = pack_rules(records)
+    for numbers in kinds:
+        sections += pack_index(planner.plan(numbers))
+    return sections
+
+
+def _pack_effects(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
+    planner = _Planner(records, shapes)
+    params: dict[str, list[int]] = {}
+    groups: dict[Group, list[int]] = {group: [] for group in Group}
+    for number, record in enumerate(records):
+        name = param_of(record.rule)
+        if name:
+            params.setdefault(name, []).append(number)
+        else:
+            groups[group_of(record.rule)].append(number)
+    return pack_modifiers(records, params, [planner.plan(groups[group]) for group in Group])
 
 
 class _Planner:

@@ -25,9 +25,11 @@ class Meaning(Enum):
     DENY_ALLOW = "denyallow"
     METHOD = "method"
     IGNORED = "ignored"
-    REDIRECT = "redirect"
-    ABSENT_TYPE = "absent type"
     MODIFIER = "modifier"
+    PAGE_SWITCH = "page switch"
+    RESPONSE = "response"
+    ABSENT_TYPE = "absent type"
+    UNSUPPORTED = "unsupported"
 
 
 _TYPES = {
@@ -45,18 +47,41 @@ _TYPES = {
     "other": "other xbl dtd",
 }
 
-# Types of things that a proxy never sees as a request, and switches for cosmetic rules: a rule that speaks of nothing
-# else is dropped, beside a real type they are passed over.
-_ABSENT_TYPES = (
-    "popup popunder inline-script inline-font webrtc elemhide ehide generichide ghide specifichide shide genericblock "
-    "jsinject content urlblock extension stealth"
-)
+# Types of things that a proxy never sees as a request: a rule that speaks of nothing else is dropped, beside a real type
+# they are passed over.
+_ABSENT_TYPES = "popup popunder inline-script inline-font webrtc jsinject content urlblock extension stealth"
 
-# Rules that do something else than block: until that is done, the rule is counted under this name and dropped.
-_MODIFIERS = (
-    "csp permissions redirect-rule removeparam queryprune replace uritransform urlskip header requestheader responseheader "
-    "cname ipaddress sitekey app network client ctag dnstype dnsrewrite removeheader cookie hls jsonprune xmlprune "
-    "referrerpolicy addheader urltransform rewrite-rule bypass-csp"
+# What an exception switches off on a page.
+_PAGE_SWITCHES = {
+    "elemhide": "elemhide ehide",
+    "generichide": "generichide ghide",
+    "specifichide": "specifichide shide",
+    "genericblock": "genericblock",
+}
+
+# What a rule does in place of blocking (modifiers.py).
+_MODIFIERS = {
+    "csp": "csp",
+    "permissions": "permissions",
+    "removeparam": "removeparam queryprune",
+    "redirect": "redirect rewrite",
+    "redirect-rule": "redirect-rule",
+    "replace": "replace",
+    "uritransform": "uritransform urltransform",
+    "urlskip": "urlskip",
+    "removeheader": "removeheader",
+}
+
+# AdGuard's names for two redirects.
+_STUB_OPTIONS = {"empty": ("redirect", "nooptext"), "mp4": ("redirect", "noopmp4-1s")}
+
+# Conditions that hold or not once the response is there.
+_RESPONSE = {"header": "header responseheader", "address": "ipaddress"}
+
+# Rules that do or ask what a proxy cannot: the rule is counted under this name and dropped.
+_UNSUPPORTED = (
+    "requestheader cname sitekey app network client ctag dnstype dnsrewrite cookie hls jsonprune xmlprune "
+    "referrerpolicy addheader rewrite-rule bypass-csp"
 )
 
 
@@ -74,7 +99,14 @@ def _table() -> dict[str, _Option]:
     for name, spellings in _TYPES.items():
         rows |= {spelling: _Option(name, Meaning.TYPE) for spelling in spellings.split()}
     rows |= {name: _Option(name, Meaning.ABSENT_TYPE) for name in _ABSENT_TYPES.split()}
-    rows |= {name: _Option(name, Meaning.MODIFIER, value=True) for name in _MODIFIERS.split()}
+    rows |= {name: _Option(name, Meaning.UNSUPPORTED, value=True) for name in _UNSUPPORTED.split()}
+    for group, meaning, value in (
+        (_PAGE_SWITCHES, Meaning.PAGE_SWITCH, False),
+        (_MODIFIERS, Meaning.MODIFIER, True),
+        (_RESPONSE, Meaning.RESPONSE, True),
+    ):
+        for name, spellings in group.items():
+            rows |= {spelling: _Option(name, meaning, value) for spelling in spellings.split()}
     rows |= {name: _Option("3p", Meaning.PARTY) for name in ("third-party", "3p", "thirdparty")}
     rows |= {name: _Option("1p", Meaning.PARTY) for name in ("first-party", "1p", "firstparty")}
     rows |= {name: _Option(name, Meaning.STRICT) for name in ("strict1p", "strict3p")}
@@ -86,8 +118,7 @@ def _table() -> dict[str, _Option]:
     rows["method"] = _Option("method", Meaning.METHOD, value=True)
     rows["reason"] = _Option("reason", Meaning.IGNORED, value=True)
     rows["collapse"] = _Option("collapse", Meaning.IGNORED)
-    rows |= {name: _Option("redirect", Meaning.REDIRECT, value=True) for name in ("redirect", "rewrite")}
-    rows |= {name: _Option("redirect", Meaning.REDIRECT) for name in ("empty", "mp4")}
+    rows |= {name: _Option(name, Meaning.MODIFIER) for name in ("empty", "mp4")}
     return rows
 
 
@@ -117,9 +148,10 @@ class RuleOptions:
     Attributes:
         types: bits of the types that are named, 0 when there are none; `not_types` of those that are excluded.
         party: 1 first party only, 3 third party only, 0 both.
-        unsupported: name of the modifier for which the rule must be dropped, "" when it can be honoured.
-        redirect: it asks for a stub in place of the response.
-        absent_type: something it names that a proxy never sees as a request (`popup`, `generichide` …).
+        unsupported: name of the option for which the rule must be dropped, "" when it can be honoured.
+        modifier: what it does in place of blocking, with its `value`, "" for nothing.
+        switches: what an exception switches off on a page (`generichide` …).
+        absent_type: something it names that a proxy never sees as a request (`popup` …).
         conditions: field of `Conditions` → value.
     """
 
@@ -129,8 +161,10 @@ class RuleOptions:
     important: bool = False
     badfilter: bool = False
     match_case: bool = False
-    redirect: bool = False
     unsupported: str = ""
+    modifier: str = ""
+    value: str = ""
+    switches: tuple[str, ...] = ()
     absent_type: str = ""
     conditions: dict[str, object] = field(default_factory=dict)
 
@@ -142,9 +176,11 @@ class RuleOptions:
     @property
     def effective_types(self) -> int:
         """Bits of the types that the rule speaks of, 0 when it speaks of none that a proxy sees."""
-        if self.types:
-            return self.types & ~self.not_types
-        return DEFAULT_TYPES & ~self.not_types
+        return self.types_or(DEFAULT_TYPES)
+
+    def types_or(self, types: int) -> int:
+        """Returns the bits of the types that are named, of `types` when there are none, without those that are excluded."""
+        return (self.types or types) & ~self.not_types
 
     @property
     def effective_conditions(self) -> Conditions:
@@ -168,7 +204,7 @@ def read_options(text: str) -> RuleOptions:
         if value is not None and not option.value:
             raise RuleError(f"the option {name!r} takes no value")
         _apply(options, option, value, negated=negated)
-    if options.absent_type and not options.types:
+    if options.absent_type and not (options.types or options.modifier or options.switches):
         options.unsupported = options.unsupported or options.absent_type
     return options
 
@@ -185,7 +221,7 @@ def _split(text: str) -> Iterator[tuple[str, bool, str | None]]:
     for piece in pieces:
         name, equals, value = piece.partition("=")
         negated = name.startswith("~")
-        yield name[negated:].strip().lower(), negated, value.strip() if equals else None
+        yield name[negated:].strip().lower(), negated, value.strip().replace("\\,", ",") if equals else None
 
 
 def _apply(options: RuleOptions, option: _Option, value: str | None, *, negated: bool) -> None:
@@ -196,6 +232,10 @@ def _apply(options: RuleOptions, option: _Option, value: str | None, *, negated:
         if negated:
             raise RuleError(f"the option {option.name!r} cannot be negated")
         _CONDITIONS[meaning](options.conditions, option.name, value or "")
+    elif meaning is Meaning.MODIFIER:
+        if negated:
+            raise RuleError(f"the option {option.name!r} cannot be negated")
+        _apply_modifier(options, option.name, value or "")
 
 
 def _apply_type(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
@@ -224,12 +264,22 @@ def _apply_flag(options: RuleOptions, name: str, negated: bool) -> None:  # noqa
     setattr(options, name.replace("-", "_"), not negated)
 
 
-def _apply_modifier(options: RuleOptions, name: str, _negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+def _apply_unsupported(options: RuleOptions, name: str, _negated: bool) -> None:  # noqa: FBT001  # one signature in a table
     options.unsupported = options.unsupported or name
 
 
-def _apply_redirect(options: RuleOptions, _name: str, _negated: bool) -> None:  # noqa: FBT001  # one signature in a table
-    options.redirect = True
+def _apply_switch(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    if not negated and name not in options.switches:
+        options.switches += (name,)
+
+
+def _apply_modifier(options: RuleOptions, name: str, value: str) -> None:
+    name, value = _STUB_OPTIONS.get(name, (name, value))
+    if options.modifier and (options.modifier, options.value) != (name, value):
+        raise RuleError(f"the options {options.modifier!r} and {name!r} exclude each other")
+    if name == "redirect" and value == _STUB_OPTIONS["mp4"][1]:
+        options.types = options.types or TYPE_BITS["media"]
+    options.modifier, options.value = name, value
 
 
 def _apply_strict(conditions: dict[str, object], name: str, _value: str) -> None:
@@ -254,6 +304,12 @@ def _apply_deny_allow(conditions: dict[str, object], _name: str, value: str) -> 
     conditions["not_targets"] = _union(conditions.get("not_targets"), hosts)
 
 
+def _apply_response(conditions: dict[str, object], name: str, value: str) -> None:
+    if not value:
+        raise RuleError("a condition on the response needs a value")
+    conditions[name] = value
+
+
 def _apply_methods(conditions: dict[str, object], _name: str, value: str) -> None:
     conditions["methods"], conditions["not_methods"] = _read_methods(value)
 
@@ -264,8 +320,8 @@ _NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = Mapping
         Meaning.ABSENT_TYPE: _apply_absent_type,
         Meaning.PARTY: _apply_party,
         Meaning.FLAG: _apply_flag,
-        Meaning.MODIFIER: _apply_modifier,
-        Meaning.REDIRECT: _apply_redirect,
+        Meaning.UNSUPPORTED: _apply_unsupported,
+        Meaning.PAGE_SWITCH: _apply_switch,
     }
 )
 
@@ -276,6 +332,7 @@ _CONDITIONS: Mapping[Meaning, Callable[[dict[str, object], str, str], None]] = M
         Meaning.TARGETS: _apply_targets,
         Meaning.DENY_ALLOW: _apply_deny_allow,
         Meaning.METHOD: _apply_methods,
+        Meaning.RESPONSE: _apply_response,
     }
 )
 

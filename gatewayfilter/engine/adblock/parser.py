@@ -4,13 +4,17 @@ Nothing here raises for any text: a line is a rule, or something that is counted
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import quote
 
+from gatewayfilter.engine.adblock.modifiers import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
 from gatewayfilter.engine.adblock.options import RuleOptions, is_option_name, looks_like_options, read_options
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
+from gatewayfilter.engine.adblock.response_test import address_test, header_test
 from gatewayfilter.engine.adblock.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
+from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.urls import canonical_host
 
@@ -127,10 +131,9 @@ def _parse_network(text: str) -> ParsedLine:
     exception = text.startswith("@@")
     pattern, option_text = split_options(text[2:] if exception else text)
     options = read_options(option_text) if option_text else RuleOptions()
-    if options.redirect and exception:
-        return ParsedLine(LineKind.UNSUPPORTED, note="redirect")
-    if options.unsupported:
-        return ParsedLine(LineKind.UNSUPPORTED, note=options.unsupported)
+    unsupported = options.unsupported or _not_honoured(options, exception=exception)
+    if unsupported:
+        return ParsedLine(LineKind.UNSUPPORTED, note=unsupported)
     types = options.effective_types
     if not types:
         raise RuleError("the options exclude every type")
@@ -147,9 +150,68 @@ def _parse_network(text: str) -> ParsedLine:
         party=options.party,
         conditions=options.effective_conditions if options.conditions else NO_CONDITIONS,
     )
-    if not pattern.strip("*|^") and not (options.names_types or options.party or options.conditions):
+    limited = options.names_types or options.party or options.conditions or options.switches
+    if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
         raise RuleError("the rule would match every request")
-    return ParsedLine(LineKind.NETWORK, (rule,))
+    return ParsedLine(LineKind.NETWORK, tuple(_rules_of(rule, options)) if option_text else (rule,))
+
+
+def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
+    """Returns the name of what a rule asks in vain, "" when all of it can be done."""
+    if options.switches and not exception:
+        return options.switches[0]
+    if options.modifier == "redirect-rule" and not exception and options.value.rpartition(":")[0] not in STUB_NAMES:
+        return "" if options.value in STUB_NAMES else "redirect-rule"
+    return ""
+
+
+def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
+    """Yields what one line means: a block or an exception, what it changes, what it switches off on a page."""
+    if options.modifier:
+        yield from _modifier_rules(rule, options)
+    elif asks_response(rule):
+        yield replace(rule, modifier="response")
+    elif options.types or not options.switches:
+        yield rule
+    switches = options.switches
+    if rule.exception and not options.modifier and options.types & DOCUMENT and "elemhide" not in switches:
+        switches += ("elemhide",)  # a page that is excepted as a whole keeps its looks too
+    for name in switches:
+        yield replace(rule, types=default_types(name), modifier=name)
+
+
+def asks_response(rule: NetworkRule) -> bool:
+    """Tells whether a rule asks for what only the response can tell.
+
+    Raises:
+        RuleError: what it asks cannot be read.
+    """
+    conditions = rule.conditions
+    if conditions.header:
+        header_test(conditions.header)
+    if conditions.address:
+        address_test(conditions.address)
+    return bool(conditions.header or conditions.address)
+
+
+def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
+    name, value = options.modifier, options.value
+    if asks_response(rule) and name not in RESPONSE_MODIFIERS:
+        raise RuleError(f"{name!r} is decided before the response is there")
+    if value or not (rule.exception or name == "removeparam"):
+        try:
+            prepare(name, value)
+        except RuleError:
+            if name != "redirect" or rule.exception:
+                raise
+            name = ""  # a stub that we do not have: what is left is a block
+    if not rule.exception and options.modifier == "redirect":
+        yield rule
+    if name:
+        types = rule.types if name in REDIRECTS else options.types_or(default_types(name))
+        if not types:
+            raise RuleError("the options exclude every type")
+        yield replace(rule, types=types, modifier=name, value=value)
 
 
 def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> bool:

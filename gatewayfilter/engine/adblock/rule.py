@@ -95,6 +95,8 @@ class Conditions:
         targets: hosts of which one must be the request's (`to=`), with those that must not (`~`, `denyallow`).
         methods: HTTP methods in upper case; `not_methods` those that must not be.
         strict: 1 the source must be the very host of the request (`strict1p`), 3 another one (`strict3p`), 0 no matter.
+        header: what a header of the response must be (`header=`), `address` what the server's address must be
+            (`ipaddress=`); tested when the response is there (response_test.py).
     """
 
     sources: HostSet = NO_HOSTS
@@ -104,6 +106,8 @@ class Conditions:
     methods: frozenset[str] = frozenset()
     not_methods: frozenset[str] = frozenset()
     strict: int = 0
+    header: str = ""
+    address: str = ""
 
 
 NO_CONDITIONS = Conditions()
@@ -118,6 +122,8 @@ class NetworkRule:
         types: bits of the resource types.
         party: 1 first party only, 3 third party only, 0 both.
         badfilter: it cancels the rule that is equal but for this option.
+        modifier: what it changes in place of blocking (`csp`, `removeparam` …, modifiers.py), "" for a block or exception.
+        value: the modifier's value as the list writes it, "" for none.
     """
 
     pattern: str
@@ -128,6 +134,8 @@ class NetworkRule:
     types: int = DEFAULT_TYPES
     party: int = 0
     conditions: Conditions = NO_CONDITIONS
+    modifier: str = ""
+    value: str = ""
 
     @property
     def mask(self) -> int:
@@ -139,7 +147,8 @@ class NetworkRule:
     @property
     def identity(self) -> tuple[object, ...]:
         """Equal for rules that mean the same, whatever the order of their options; `$badfilter` itself does not count."""
-        return (self.pattern, self.exception, self.important, self.match_case, self.types, self.party, self.conditions)
+        means = (self.exception, self.important, self.match_case, self.types, self.party, self.modifier, self.value)
+        return (self.pattern, self.conditions, *means)
 
     @property
     def is_regex(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from gatewayfilter.errors import SnapshotError
 
-MAGIC = b"GFADB\x00\x00\x01"
+MAGIC = b"GFADB\x00\x00\x02"
 _COUNT = struct.Struct("<I")
 _MAX_SECTIONS = 1_000
 
@@ -69,6 +69,16 @@ class SectionReader:
             raise SnapshotError("the compiled Adblock rules are cut off")
         self._next += 1
         return self._sections[self._next - 1]
+
+    def last(self) -> memoryview:
+        """Returns the last section as bytes, out of turn.
+
+        Raises:
+            SnapshotError: there is none.
+        """
+        if not self._sections:
+            raise SnapshotError("the compiled Adblock rules are cut off")
+        return self._sections[-1]
 
     def numbers(self) -> Sequence[int]:
         """Returns the next section as numbers.

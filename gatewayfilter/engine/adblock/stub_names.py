@@ -25,7 +25,7 @@ _SPELLINGS = {
     "noopvast-4.0": "noop-vast4.xml noop-vast-4.0",
     "noopvmap-1.0": "noop-vmap1.0.xml noop-vmap1.xml noop-vmap-1.0",
     "click2load": "click2load.html",
-    "google-analytics_analytics.js": "google-analytics google-analytics.com/analytics.js googletagmanager-ga ubo-google-analytics_analytics.js",
+    "google-analytics_analytics.js": "google-analytics google-analytics.com/analytics.js",
     "googletagmanager_gtm.js": "googletagmanager.com/gtm.js googletagmanager-gtm",
     "google-analytics_ga.js": "google-analytics-ga google-analytics.com/ga.js",
     "google-analytics_cx_api.js": "google-analytics.com/cx/api.js",

@@ -1,0 +1,281 @@
+"""What rules make of requests that are allowed, and of their responses: the modifiers' side of the compiled form.
+
+Source: the filter syntax of uBlock Origin and AdGuard; docs/adblock.md says which policy holds where they differ.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from mmap import mmap
+
+from gatewayfilter.engine.adblock.linear_regex import Substitution
+from gatewayfilter.engine.adblock.matcher import request_bits
+from gatewayfilter.engine.adblock.modifier_index import FoundRule, Group, ModifierIndex
+from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
+from gatewayfilter.engine.adblock.query_params import ParamFilter, param_names, without
+from gatewayfilter.engine.adblock.rule import TYPE_BITS, AdblockMatch
+from gatewayfilter.engine.adblock.sections import SectionReader
+from gatewayfilter.engine.adblock.url_changes import UriTransform, UrlSkip
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import AppliedRule, Request, RequestChange, ResourceType, ResponseChange
+from gatewayfilter.urls import Url
+
+_NOTHING: frozenset[int] = frozenset()
+_DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
+_PAGE_TYPES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+
+MAX_POLICIES = 32
+"""`content-security-policy` headers that one response may gain."""
+
+
+class Asked:
+    """A request as the modifier rules see it: a page is its own source, whoever led there.
+
+    Source: uBlock Origin, where `$csp,domain=` and `$removeparam,domain=` name the page itself.
+    """
+
+    __slots__ = ("bits", "lowered", "off", "request", "source")
+
+    def __init__(self, request: Request, off: frozenset[int]) -> None:
+        self.request = request
+        self.off = off
+        if request.resource_type is ResourceType.DOCUMENT:
+            self.bits, self.source = _DOCUMENT, request.url.host
+        else:
+            self.bits, self.source = request_bits(request)
+        self.lowered = request.url.text.lower()
+
+
+class AdblockEffects:
+    """Opens the modifiers' part of what `AdblockBuilder.build` made.
+
+    Args:
+        blob: the compiled form; it must not change while this lives.
+
+    Raises:
+        SnapshotError: it is damaged or of another version.
+    """
+
+    def __init__(self, blob: bytes | memoryview | mmap) -> None:
+        sections = SectionReader(SectionReader(memoryview(blob).toreadonly()).last())
+        try:
+            self._index = ModifierIndex(sections)
+        except (IndexError, ValueError) as error:
+            raise SnapshotError("the compiled Adblock rules are damaged") from error
+
+    @property
+    def rule_count(self) -> int:
+        """How many modifier rules are in force."""
+        return len(self._index.table)
+
+    def stub(self, request: Request, off: frozenset[int] = _NOTHING) -> str:
+        """Returns our name of the stub that stands in for a blocked response, "" for none. Pages get none."""
+        if request.resource_type is ResourceType.DOCUMENT:
+            return ""
+        asked = Asked(request, off)
+        if not self._may_find(Group.REDIRECT, asked):
+            return ""
+        best: Stub | None = None
+        for found in _in_force(self._find(Group.REDIRECT, asked)):
+            does = found.does
+            if isinstance(does, Stub) and (best is None or does.priority > best.priority):
+                best = does
+        return "" if best is None else best.name
+
+    def change_request(
+        self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING, *, blocked: bool = False
+    ) -> RequestChange | None:
+        """Returns what to change in a request before it goes out, `None` for nothing.
+
+        Args:
+            request: the request.
+            names: of the lists, by source.
+            off: lists that do not count.
+            blocked: it is blocked, so that only `urlskip` with `-blocked` counts.
+        """
+        query = request.url.query
+        index = self._index
+        by_name = [name for name in param_names(query) if name in index.params] if query and index.params else []
+        asked = Asked(request, off)
+        if not by_name and not self._may_find(Group.REQUEST, asked):
+            return None
+        found = _sort_out(self._find(Group.REQUEST, asked))
+        if by_name:
+            found.blocks += index.find_params(by_name, request, asked.lowered, asked.bits, asked.source, off)
+        rules = found.in_force()
+        change = _Change(request.url)
+        for rule in rules:
+            if isinstance(rule.does, UrlSkip) and (rule.does.skips_blocked or not blocked):
+                change.skip(rule, rule.does)
+        if blocked:
+            return change.result(request, names)
+        for rule in rules:
+            change.rewrite(rule)
+        return change.result(request, names)
+
+    def change_response(
+        self,
+        request: Request,
+        headers: Mapping[str, str],
+        address: str,
+        names: Sequence[str],
+        off: frozenset[int] = _NOTHING,
+    ) -> tuple[ResponseChange, AdblockMatch | None] | None:
+        """Returns what to change in a response, and the rule that blocks it after all; `None` for nothing.
+
+        Args:
+            request: what was asked.
+            headers: of the response, lower-case names.
+            address: of the server, "" when unknown.
+            names: of the lists, by source.
+            off: lists that do not count.
+        """
+        asked = Asked(request, off)
+        if not self._may_find(Group.RESPONSE, asked):
+            return None
+        found = [rule for rule in self._find(Group.RESPONSE, asked) if _holds(rule, headers, address)]
+        block = _deciding(rule for rule in found if rule.modifier == "response")
+        if block is not None:
+            return ResponseChange(rules=(block.applied(names),)), block.match
+        rules = _in_force(rule for rule in found if rule.modifier != "response")
+        change = _response_change(rules, names)
+        return (change, None) if change.rules else None
+
+    def switches(self, page: Url, off: frozenset[int] = _NOTHING) -> dict[str, AdblockMatch]:
+        """Returns what exceptions switch off on a page (`generichide` …), each with the rule that does."""
+        asked = Asked(Request(page, None, ResourceType.DOCUMENT), off)
+        if not self._may_find(Group.PAGE, asked):
+            return {}
+        return {found.modifier: found.match for found in reversed(self._find(Group.PAGE, asked))}
+
+    def _find(self, group: Group, asked: Asked) -> list[FoundRule]:
+        return self._index.find(group, asked.request, asked.lowered, asked.bits, asked.source, asked.off)
+
+    def _may_find(self, group: Group, asked: Asked) -> bool:
+        if asked.off and self._index.has_cancelled:  # what cancels a rule may be off itself
+            return True
+        return self._index.finds_any(group, asked.request, asked.bits, asked.source)
+
+
+class _SortedRules:
+    """Rules that match, exceptions apart."""
+
+    __slots__ = ("blocks", "exceptions")
+
+    def __init__(self) -> None:
+        self.blocks: list[FoundRule] = []
+        self.exceptions: list[FoundRule] = []
+
+    def in_force(self) -> list[FoundRule]:
+        """Returns the rules that no exception lifts, the first of those that say the same."""
+        kept: dict[tuple[str, str], FoundRule] = {}
+        for rule in self.blocks:
+            if not any(_same_kind(rule, exception) and exception.lifts(rule) for exception in self.exceptions):
+                kept.setdefault((rule.modifier, rule.value), rule)
+        return list(kept.values())
+
+
+def _sort_out(found: Iterable[FoundRule]) -> _SortedRules:
+    sorted_out = _SortedRules()
+    for rule in found:
+        (sorted_out.exceptions if rule.match.exception else sorted_out.blocks).append(rule)
+    return sorted_out
+
+
+def _in_force(found: Iterable[FoundRule]) -> list[FoundRule]:
+    return _sort_out(found).in_force()
+
+
+def _same_kind(rule: FoundRule, exception: FoundRule) -> bool:
+    return rule.modifier.removesuffix("-rule") == exception.modifier.removesuffix("-rule")
+
+
+def _deciding(found: Iterable[FoundRule]) -> FoundRule | None:
+    """Returns the block that decides between blocks and exceptions about the response, `None` when none does."""
+    sorted_out = _sort_out(found)
+    important = [rule for rule in sorted_out.blocks if rule.match.important]
+    if any(exception.match.important for exception in sorted_out.exceptions):
+        return None
+    if sorted_out.exceptions:
+        return important[0] if important else None
+    return next(iter(important or sorted_out.blocks), None)
+
+
+def _holds(rule: FoundRule, headers: Mapping[str, str], address: str) -> bool:
+    if rule.header is not None and not rule.header(headers):
+        return False
+    return rule.address is None or rule.address(address)
+
+
+class _Change:
+    """What becomes of a request, rule by rule."""
+
+    def __init__(self, url: Url) -> None:
+        self._old = url
+        self._url = url
+        self._headers: dict[str, None] = {}
+        self._rules: list[FoundRule] = []
+
+    def skip(self, rule: FoundRule, does: UrlSkip) -> None:
+        """Goes where the URL leads; the first rule that knows decides."""
+        if self._url is self._old:
+            target = does.target(self._url)
+            if target is not None:
+                self._url = target
+                self._rules.append(rule)
+
+    def rewrite(self, rule: FoundRule) -> None:
+        """Takes parameters out, transforms the URL, or takes a header out."""
+        does = rule.does
+        if isinstance(does, RemovedHeader):
+            self._headers[does.name] = None
+            self._rules.append(rule)
+            return
+        url = self._url
+        target: Url | None = None
+        if isinstance(does, ParamFilter) and url.query:
+            query = without(url.query, does.removes)
+            if query != url.query:
+                target = Url(url.scheme, url.host, url.port, url.path, query)
+        elif isinstance(does, UriTransform):
+            target = does.target(url)
+        if target is not None:
+            self._url = target
+            self._rules.append(rule)
+
+    def result(self, request: Request, names: Sequence[str]) -> RequestChange | None:
+        """Returns the change, `None` when nothing came of it."""
+        if not self._rules:
+            return None
+        changed = self._url != self._old
+        elsewhere = (self._url.scheme, self._url.netloc) != (self._old.scheme, self._old.netloc)
+        return RequestChange(
+            url=self._url.text if changed else "",
+            redirect=changed and (elsewhere or request.resource_type in _PAGE_TYPES),
+            remove_headers=tuple(self._headers),
+            rules=tuple(rule.applied(names) for rule in self._rules),
+        )
+
+
+def _response_change(rules: Iterable[FoundRule], names: Sequence[str]) -> ResponseChange:
+    csp: list[str] = []
+    permissions: list[str] = []
+    headers: list[str] = []
+    edits: list[Substitution] = []
+    applied: list[AppliedRule] = []
+    for rule in rules:
+        does = rule.does
+        if isinstance(does, RemovedHeader):
+            headers.append(does.name)
+        elif isinstance(does, Substitution):
+            edits.append(does)
+        elif isinstance(does, str) and does and len(csp) + len(permissions) < MAX_POLICIES:
+            (csp if rule.modifier == "csp" else permissions).append(does)
+        else:
+            continue
+        applied.append(rule.applied(names))
+    return ResponseChange(
+        csp=tuple(csp),
+        permissions=tuple(permissions),
+        remove_headers=tuple(dict.fromkeys(headers)),
+        edits=tuple(edits),
+        rules=tuple(applied),
+    )
