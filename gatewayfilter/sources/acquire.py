@@ -7,11 +7,15 @@ from hashlib import file_digest
 from pathlib import Path
 
 from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.model import ListAction
 from gatewayfilter.sources.download import Validators, download, is_web_address
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import count_list
 from gatewayfilter.sources.sniff import HEAD_SIZE, refuse_non_lists, sniff
 from gatewayfilter.sources.unpack import unpack
+
+_QUOTED = 3
+"""Bad lines that a refusal quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Wanted:
 
     Attributes:
         list_format: `None` to find it out.
+        action: what the list means.
         folders: which category to take of an archive with several, by any of these names.
         validators, sha256: of the copy at hand, `""` for none.
         max_bytes: of the download and of the plain list.
@@ -28,6 +33,7 @@ class Wanted:
 
     address: str
     list_format: ListFormat | None
+    action: ListAction
     folders: Collection[str]
     validators: Validators
     sha256: str
@@ -81,12 +87,25 @@ def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acqu
         file.seek(0)
         list_format = _recognise(file.read(HEAD_SIZE), ListFormat.UT1 if is_ut1 else wanted.list_format)
         file.seek(0)
-        report = count_list(file, list_format)
+        report = count_list(file, list_format, wanted.action)
         os.fsync(file.fileno())
-    if not (report.accepted or report.cosmetic):
-        line, text, why = report.samples[0] if report.samples else (1, "", "nothing but comments")
-        raise ListError(f"it holds no usable entry; line {line}, {text!r}: {why}")
+    _refuse_mostly_bad(report)
     return Acquired(path, sha256, validators, report)
+
+
+def _refuse_mostly_bad(report: ParseReport) -> None:
+    """A file of which most lines are rejected is something else than it seemed: what is left of it would be chance."""
+    if not report.entries:
+        raise ListError(f"it holds no usable entry; {_quoted(report) or 'nothing but comments'}")
+    good = report.entries + report.duplicates + sum(report.unsupported.values())
+    if report.rejected > good:
+        raise ListError(
+            f"most of it cannot be read as {report.list_format}: {report.rejected:,} bad lines, {good:,} good; {_quoted(report)}"
+        )
+
+
+def _quoted(report: ParseReport) -> str:
+    return "; ".join(f"line {line}, {text[:60]!r}: {why}" for line, text, why in report.samples[:_QUOTED])
 
 
 def _recognise(head: bytes, told: ListFormat | None) -> ListFormat:

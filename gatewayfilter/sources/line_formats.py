@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gatewayfilter.errors import RuleError, UrlError
-from gatewayfilter.sources.host_names import HOST_PATTERN, OWN_NAMES, exact_host_key, whole_domain_key
+from gatewayfilter.model import ListAction
+from gatewayfilter.sources.host_names import HOST_PATTERN, OWN_NAMES, SINKS, exact_host_key, whole_domain_key
 from gatewayfilter.sources.list_format import ListFormat
+from gatewayfilter.sources.rpz import RpzReader
 from gatewayfilter.sources.text_blocks import MAX_LINE_LENGTH
 from gatewayfilter.urls import parse_loose_url, prefix_key, url_key
 
 type Reject = Callable[[str], None]
 """Called with why a part of the line is no entry; the line's other parts still count."""
 
-_SINKS = frozenset({"0.0.0.0", "0", "127.0.0.1", "::", "::0", "::1", "255.255.255.255", "fe80::1%lo0"})  # noqa: S104  nothing is bound
 _SINK_PATTERN = r"(?:0\.0\.0\.0|127\.0\.0\.1|::1?)[ \t]+"
 _COMMENT_TAIL = re.compile(r"(?:^|\s)#.*")
 _ADDRESS = re.compile(r"[0-9a-fA-F.:]+(?:%\w+)?", re.ASCII)
@@ -63,10 +64,10 @@ def _read_hosts(text: str, reject: Reject) -> list[str]:
     keys: list[str] = []
     for name in names:
         lowered = name.lower()
-        if lowered in OWN_NAMES or lowered in _SINKS:
+        if lowered in OWN_NAMES or lowered in SINKS:
             continue
         try:
-            if address not in _SINKS:
+            if address not in SINKS:
                 raise RuleError("sends the name to a real address")  # noqa: TRY301  one way to refuse a name
             if "*" in lowered:
                 raise RuleError("a wildcard means nothing in a hosts file")  # noqa: TRY301
@@ -85,7 +86,7 @@ def _read_dnsmasq(text: str, reject: Reject) -> list[str]:
     if not line:
         raise RuleError("no address=/…/, local=/…/ or server=/…/")
     keyword, names, target = line.groups()
-    if keyword == "address" and target not in _SINKS | {"", "#"}:
+    if keyword == "address" and target not in SINKS | {"", "#"}:
         raise RuleError("sends the name to a real address")
     if keyword != "address" and target:
         raise RuleError("asks a server instead of blocking")
@@ -131,4 +132,16 @@ LINE_FORMATS: Mapping[ListFormat, LineFormat] = {
     ListFormat.URLS: LineFormat(_read_url),
     ListFormat.UT1: LineFormat(_read_ut1, _HOST_LINE, "."),
 }
-"""Adblock rules are the engine's to read, digests have no keys (parse.py)."""
+"""Formats in which a line says all. Adblock rules are the engine's to read, digests have no keys, exports no lines (parse.py)."""
+
+
+def line_format(list_format: ListFormat, action: ListAction) -> LineFormat:
+    """Returns how to read the lines of one list, from its first on.
+
+    Args:
+        list_format: one of `LINE_FORMATS`, or RPZ.
+        action: what the list means; only RPZ can say it differently.
+    """
+    if list_format is ListFormat.RPZ:
+        return LineFormat(RpzReader(action).read)
+    return LINE_FORMATS[list_format]

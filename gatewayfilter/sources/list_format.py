@@ -19,6 +19,9 @@ class ListFormat(StrEnum):
     URLS = "urls"
     UT1 = "ut1"
     DIGESTS = "digests"
+    RPZ = "rpz"
+    JSON = "json"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class ParseReport:
         unsupported: Adblock rules that were understood but cannot be honoured, by modifier.
         rejected: lines, or names on a line, that are no valid entry.
         samples: (line number, text, why) of the first of them, at most `SAMPLE_LIMIT`.
+        taken: the first entries as list keys, at most `SAMPLE_LIMIT`; none of an Adblock list.
     """
 
     list_format: ListFormat
@@ -44,3 +48,9 @@ class ParseReport:
     unsupported: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
     samples: tuple[tuple[int, str, str], ...] = ()
+    taken: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> int:
+        """What the list holds that says something, cosmetic rules included."""
+        return self.accepted + self.cosmetic

@@ -1,9 +1,9 @@
 """Reads a list of any format into a sink, which is the snapshot's builder or only counts."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import batched, chain
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.errors import RuleError
+from gatewayfilter.model import ListAction
+from gatewayfilter.sources.exported import Item, csv_items, entry_key, json_items
 from gatewayfilter.sources.host_names import all_ordinary
-from gatewayfilter.sources.line_formats import LINE_FORMATS, LineFormat, read_line
+from gatewayfilter.sources.line_formats import LineFormat, line_format, read_line
 from gatewayfilter.sources.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT, ListFormat, ParseReport
 from gatewayfilter.sources.text_blocks import text_blocks, text_lines
 
+_BATCH = 10_000
+_EXPORTED: Mapping[ListFormat, Callable[[BinaryIO], Iterator[Item]]] = {ListFormat.JSON: json_items, ListFormat.CSV: csv_items}
 _DIGEST_LINE = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 
 
@@ -53,7 +57,9 @@ class CountingSink:
         return AdblockBuilder().add_list(source, lines)
 
 
-def parse_list(file: BinaryIO, list_format: ListFormat, sink: ListSink, source: int = 0) -> ParseReport:
+def parse_list(
+    file: BinaryIO, list_format: ListFormat, sink: ListSink, source: int = 0, *, action: ListAction = ListAction.BLOCK
+) -> ParseReport:
     """Reads a whole list into a sink; no content raises. About 1 µs a plain line; no line over 64 KiB is ever held.
 
     Args:
@@ -61,6 +67,8 @@ def parse_list(file: BinaryIO, list_format: ListFormat, sink: ListSink, source: 
         list_format: how to read it.
         sink: where its entries go.
         source: the sink's number for this list.
+        action: what the list means, for formats that say of an entry whether it blocks or allows: those of the other kind are
+            rejected.
     """
     if list_format is ListFormat.ADBLOCK:
         return _from_adblock(sink.add_adblock_list(source, text_lines(file)))
@@ -69,14 +77,17 @@ def parse_list(file: BinaryIO, list_format: ListFormat, sink: ListSink, source: 
         for digests in _read_digests(file, tally):
             sink.add_digests(source, digests)
     else:
-        batches = _read_keys(file, LINE_FORMATS[list_format], tally)
+        if list_format in _EXPORTED:
+            batches = _read_exported(_EXPORTED[list_format](file), action, tally)
+        else:
+            batches = _read_keys(file, line_format(list_format, action), tally)
         sink.add_keys(source, chain.from_iterable(batches))
     return tally.report(list_format)
 
 
-def count_list(file: BinaryIO, list_format: ListFormat) -> ParseReport:
+def count_list(file: BinaryIO, list_format: ListFormat, action: ListAction = ListAction.BLOCK) -> ParseReport:
     """Returns what `parse_list` would, and keeps nothing."""
-    return parse_list(file, list_format, CountingSink())
+    return parse_list(file, list_format, CountingSink(), action=action)
 
 
 class _Tally:
@@ -86,6 +97,7 @@ class _Tally:
         self.rejected = 0
         self._samples: list[tuple[int, str, str]] = []
         self._hashes: list[NDArray[np.int64]] = []
+        self._taken: list[str] = []
 
     def reject(self, text: str, why: str) -> None:
         self.rejected += 1
@@ -93,6 +105,9 @@ class _Tally:
             self._samples.append((self.line, text.strip()[:SAMPLE_LENGTH], why))
 
     def took(self, entries: Sequence[str] | Sequence[bytes]) -> None:
+        if len(self._taken) < SAMPLE_LIMIT:
+            shown = (entry if isinstance(entry, str) else entry.hex() for entry in entries[: SAMPLE_LIMIT - len(self._taken)])
+            self._taken += [entry[:SAMPLE_LENGTH] for entry in shown]
         self._hashes.append(np.fromiter(map(hash, entries), np.int64, len(entries)))
 
     def report(self, list_format: ListFormat) -> ParseReport:
@@ -106,42 +121,43 @@ class _Tally:
             comments=self.comments,
             rejected=self.rejected,
             samples=tuple(self._samples),
+            taken=tuple(self._taken),
         )
 
 
-def _read_keys(file: BinaryIO, line_format: LineFormat, tally: _Tally) -> Iterator[list[str]]:
+def _read_keys(file: BinaryIO, reader: LineFormat, tally: _Tally) -> Iterator[list[str]]:
     for block in text_blocks(file):
         text = block.removesuffix("\n")
-        keys = _all_at_once(text, line_format)
+        keys = _all_at_once(text, reader)
         if keys is None:
-            keys = _one_by_one(text, line_format, tally)
+            keys = _one_by_one(text, reader, tally)
         else:
             tally.line += len(keys)
         tally.took(keys)
         yield keys
 
 
-def _all_at_once(text: str, line_format: LineFormat) -> list[str] | None:
+def _all_at_once(text: str, reader: LineFormat) -> list[str] | None:
     """Returns the keys of a block in which every line is ordinary, `None` for any other block."""
-    if line_format.ordinary is None:
+    if reader.ordinary is None:
         return None
-    hosts: list[str] = line_format.ordinary.findall(text)
+    hosts: list[str] = reader.ordinary.findall(text)
     if len(hosts) != text.count("\n") + 1 or not all_ordinary(hosts):
         return None
-    return [line_format.prefix + host for host in hosts] if line_format.prefix else hosts
+    return [reader.prefix + host for host in hosts] if reader.prefix else hosts
 
 
-def _one_by_one(text: str, line_format: LineFormat, tally: _Tally) -> list[str]:
+def _one_by_one(text: str, reader: LineFormat, tally: _Tally) -> list[str]:
     keys: list[str] = []
-    ordinary = line_format.ordinary.fullmatch if line_format.ordinary else None
+    ordinary = reader.ordinary.fullmatch if reader.ordinary else None
     for line in text.split("\n"):
         tally.line += 1
         if ordinary and (match := ordinary(line)) and all_ordinary([match[1]]):
-            keys.append(line_format.prefix + match[1])
+            keys.append(reader.prefix + match[1])
             continue
         rejected_before = tally.rejected
         try:
-            found = read_line(line_format, line, partial(tally.reject, line))
+            found = read_line(reader, line, partial(tally.reject, line))
         except RuleError as error:
             tally.reject(line, str(error))
             continue
@@ -150,6 +166,19 @@ def _one_by_one(text: str, line_format: LineFormat, tally: _Tally) -> list[str]:
         elif tally.rejected == rejected_before:
             tally.comments += 1
     return keys
+
+
+def _read_exported(items: Iterator[Item], action: ListAction, tally: _Tally) -> Iterator[list[str]]:
+    for batch in batched(items, _BATCH):
+        keys: list[str] = []
+        for line, item in batch:
+            tally.line = line
+            try:
+                keys.append(entry_key(item, action))
+            except RuleError as error:
+                tally.reject(str(item), str(error))
+        tally.took(keys)
+        yield keys
 
 
 def _read_digests(file: BinaryIO, tally: _Tally) -> Iterator[NDArray[np.uint8]]:

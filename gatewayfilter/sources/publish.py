@@ -98,7 +98,8 @@ def build_snapshot(
             progress(f"reading {item.source.name}", number, len(sources) + 1)
         try:
             with item.path.open("rb") as file:
-                report = parse_list(file, item.list_format, builder, builder.add_source(item.source))
+                number_of = builder.add_source(item.source)
+                report = parse_list(file, item.list_format, builder, number_of, action=item.source.action)
         except OSError as error:
             reports.append(SourceReport(item.source, None, f"cannot read {item.path}: {error.strerror}"))
         else:

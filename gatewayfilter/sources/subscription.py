@@ -128,6 +128,7 @@ def read_report(path: Path) -> ParseReport | None:
         table: dict[str, Any] = json.loads(path.read_text("utf-8"))
         table["list_format"] = ListFormat(table["list_format"])
         table["samples"] = tuple((int(line), str(text), str(why)) for line, text, why in table["samples"])
+        table["taken"] = tuple(map(str, table.get("taken", ())))
         return ParseReport(**table)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -264,6 +264,7 @@ class Subscriptions:
         return Wanted(
             address=definition.address,
             list_format=definition.list_format,
+            action=definition.action,
             folders={definition.category, *self.categories.get(definition.category).aliases},
             validators=Validators(state.etag, state.last_modified),
             sha256=state.sha256,
@@ -349,8 +350,8 @@ class Subscriptions:
                 calm = replace(state, checked_at=now, failures=0, error="")
                 self._keep_state(name, replace(calm, etag=got.etag, last_modified=got.last_modified))
                 return UpdateResult(name, UpdateStatus.UNCHANGED, old)
-            if old and has_copy and not force and _entries(got.report) < _entries(old) * _LEAST_SHARE:
-                why = f"it shrank from {_entries(old):,} to {_entries(got.report):,} entries; `source update --force` takes it"
+            if old and has_copy and not force and got.report.entries < old.entries * _LEAST_SHARE:
+                why = f"it shrank from {old.entries:,} to {got.report.entries:,} entries; `source update --force` takes it"
                 self._keep_state(name, _failed_state(state, now, why))
                 return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
             self._take(definition, got, now)
@@ -400,10 +401,6 @@ class Subscriptions:
                 shutil.rmtree(work, ignore_errors=True)
         finally:
             os.close(lock)
-
-
-def _entries(report: ParseReport) -> int:
-    return report.accepted + report.cosmetic
 
 
 def _fresh_state(got: Acquired, now: float) -> SourceState:

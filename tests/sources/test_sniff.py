@@ -25,6 +25,13 @@ from gatewayfilter.sources import ListFormat, sniff
         ("a.example/x\nb.example/y/\n", ListFormat.UT1),
         ("a.example\nb.example\nc.example\nd.example/y/\n", ListFormat.UT1),
         ("d41d8cd98f00b204e9800998ecf8427e\n", ListFormat.DIGESTS),
+        (
+            "$TTL 60\n@ SOA localhost. root.localhost. (\n 1 ; serial\n 2\n 3\n 4\n 5 )\n@ NS localhost.\na.example CNAME .\n",
+            ListFormat.RPZ,
+        ),
+        ("a.example CNAME rpz-drop.\n*.a.example 300 IN CNAME *. ; why\n", ListFormat.RPZ),
+        ('[\n {"action": "block", "kind": "domain", "pattern": ".a.example"}]', ListFormat.JSON),
+        ("action,kind,pattern,comment\nblock,domain,.a.example,\n", ListFormat.CSV),
         ("\ufeffa.example\r\nb.example\r\n", ListFormat.DOMAINS),
     ],
 )
@@ -43,8 +50,16 @@ def test_formats_are_recognised(text: str, list_format: ListFormat) -> None:
         (b"<Error><Code>AccessDenied</Code></Error>", "web page"),
         (b'{"error": "no"}', "JSON"),
         (bytes(range(256)) * 20, "binary"),
-        (b"a.example\n".decode().encode("utf-16"), "UTF-16"),
-        (b"once upon a time\nthere was a list\n", "no known list format"),
+        (b"a.example\n".decode().encode("utf-16"), "binary"),
+        (b"once upon a time\nthere was a list\n", "prose"),
+        (b"one\ntwo\nthree\n", "no known list format; its first entry is 'one'"),
+        (b"# A list\n\n![badge](https://a.example/b.svg)\nhttps://b.example/\n- [x](https://c.example/)\n", "prose"),
+        (b"! The title\nTo use this list you have to add it first.\n||a.example^\n", "prose"),
+        (b"<casino bonus><50>\n< slots >,<online><20> #why\n", "phrase list.*words import FILE"),
+        (b"#listcategory: x\n< green card lottery >\n", "phrase list.*words import FILE"),
+        ("<乳房的><30>\n".encode("gb2312"), "phrase list"),
+        (b"<html>\n<head>\n<title>\n", "web page"),
+        (b'[{"name": "x", "value": "y"}]', "JSON"),
     ],
 )
 def test_what_is_no_list_is_refused(head: bytes, why: str) -> None:
