@@ -17,8 +17,10 @@ from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
     CacheSettings,
     CrawlSettings,
+    DenyRule,
     DomainGrowth,
     FilterSettings,
+    GatewaySettings,
     GrowthMode,
     LearnSettings,
     LogLevel,
@@ -32,6 +34,7 @@ from gatewayfilter.settings import (
     Settings,
     SourceSettings,
     StoreSettings,
+    TlsSettings,
     UnknownRule,
     WebSettings,
     bundled_folder,
@@ -43,8 +46,10 @@ __all__ = [
     "ENV_PREFIX",
     "CacheSettings",
     "CrawlSettings",
+    "DenyRule",
     "DomainGrowth",
     "FilterSettings",
+    "GatewaySettings",
     "GrowthMode",
     "LearnSettings",
     "Loaded",
@@ -58,6 +63,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "StoreSettings",
+    "TlsSettings",
     "UnknownRule",
     "WebSettings",
     "bundled_folder",
@@ -168,7 +174,10 @@ def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> I
 
 
 _TABLE_KEYS = frozenset({"learn.modes"})
-_LIST_KEYS = frozenset({"crawl.allow_networks", "crawl.allow_ports", "filter.off_categories"})
+_LIST_KEYS = frozenset({
+    "crawl.allow_networks", "crawl.allow_ports", "filter.off_categories", "gateway.bypass", "gateway.free_devices",
+    "gateway.free_sites", "gateway.hosts", "gateway.lan", "gateway.ports",
+})  # fmt: skip
 
 
 def _check_known(key: str, known: Mapping[str, str], where: str) -> None:

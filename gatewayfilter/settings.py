@@ -39,6 +39,13 @@ class OnError(StrEnum):
     BLOCK = "block"
 
 
+class DenyRule(StrEnum):
+    """How an HTTPS connection to a blocked host is refused."""
+
+    PAGE = "page"
+    ALERT = "alert"
+
+
 class GrowthMode(StrEnum):
     """What happens to a page that the classifier judges harmful."""
 
@@ -113,6 +120,17 @@ class ProxySettings(Section):
     unblock_requests: bool = True
     """Whether block pages have a button to ask for a page to be unblocked."""
 
+    auth_file: Path | None = None
+    """A file of users who may use the proxy (`gatewayfilter proxy-user`); without one nobody has to log in."""
+    auth_loopback: bool = True
+    """Whether clients on this machine have to log in as well, where there is an `auth_file`."""
+    idle_s: float = Field(default=600.0, ge=1, le=86_400)
+    """A connection on which nothing was sent for so long is closed, in seconds."""
+    max_connections: int = Field(default=8192, ge=1, le=1_000_000)
+    """Most client connections of one worker; further ones are closed at once."""
+    max_connections_per_client: int = Field(default=1024, ge=1, le=1_000_000)
+    """Most connections of one client address to one worker."""
+
     @field_validator("listen")
     @classmethod
     def _is_address(cls, value: str) -> str:
@@ -125,6 +143,21 @@ class ProxySettings(Section):
         if value in {"regular", "transparent"} or value.startswith(("upstream:http://", "upstream:https://")):
             return value
         raise ValueError("must be regular, transparent or upstream:http://HOST:PORT")
+
+
+class TlsSettings(Section):
+    """Which HTTPS connections are opened, passed through unread, or refused."""
+
+    deny: DenyRule = DenyRule.PAGE
+    """A blocked host: open the connection and show the block `page`, or end it with a TLS `alert`."""
+    splice: bool = True
+    """Whether the hosts of splice lists and of your own splice entries pass through unread."""
+    pass_through: bool = True
+    """Whether apps that accept no other certificate than their maker's are noticed and passed through unread."""
+    pass_through_after: int = Field(default=3, ge=2, le=100)
+    """After how many broken-off connections of one device to one name, within ten minutes."""
+    pass_through_days: float = Field(default=7.0, gt=0, le=365)
+    """How long that lasts, in days."""
 
 
 class CrawlSettings(Section):
@@ -348,6 +381,7 @@ class Settings(Section):
     data_dir: Path = Field(default_factory=default_data_dir)
     """State folder: database, snapshots, subscriptions, CA. Made with mode 0700."""
     proxy: ProxySettings = ProxySettings()
+    tls: TlsSettings = TlsSettings()
     crawl: CrawlSettings = CrawlSettings()
     learn: LearnSettings = LearnSettings()
     filter: FilterSettings = FilterSettings()
