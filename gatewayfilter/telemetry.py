@@ -47,6 +47,11 @@ METRICS: Mapping[str, str] = {
     "pages_failed": "fetches that failed",
     "pages_harmful": "pages classified as harmful",
     "pages_harmless": "pages classified as harmless",
+    "pages_known": "pages whose content was judged before",
+    "images_known_bad": "images on a list of known bad ones",
+    "hosts_harmful": "hosts listed whole, because most of their pages are harmful",
+    "reviews_opened": "tasks opened for a person",
+    "reviews_dropped": "tasks not opened, because too many wait",
     "pages_skipped": "pages of a kind that is not classified",
     "publishes": "snapshots published by the learner",
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
     from gatewayfilter.interfaces import Page
+    from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
     from gatewayfilter.model import Classification
     from gatewayfilter.sources import Categories, PublishReport, Subscriptions
     from gatewayfilter.store import Store
@@ -176,14 +177,49 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
 
 def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:
     """Returns the crawler with the classifier, which follows changes of the words, and the growth of the lists behind it."""
-    from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.crawl import CrawlWorker, SeenFilter
-    from gatewayfilter.learn import Growth, LearningSink
 
-    growth = Growth(store.lists, store.verdicts, settings.learn)
-    sink = LearningSink(FollowingClassifier(_words_folders(settings)), growth, counters)
     seen = SeenFilter(settings.data_dir / "seen.bloom")
-    return CrawlWorker(store.frontier, sink, settings.crawl, counters, seen=seen)
+    return CrawlWorker(store.frontier, learning_sink(settings, store, counters), settings.crawl, counters, seen=seen)
+
+
+def learning_sink(settings: Settings, store: Store, counters: Counters) -> LearningSink:
+    """Returns what judges pages and grows the lists."""
+    from gatewayfilter.classify import FollowingClassifier
+    from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts
+
+    judge = FollowingClassifier(_words_folders(settings))
+    user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
+    growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content)
+    return LearningSink(
+        judge,
+        growth,
+        counters,
+        settings.learn,
+        recognition=recognition(settings, store, judge.words_version),
+        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews),
+        read_text=judge,
+    )
+
+
+def recognition(settings: Settings, store: Store, words: Callable[[], str] = str) -> Recognition:
+    """Returns what knows judged content again.
+
+    Args:
+        settings: for the state folder, where the key of the fingerprints lies.
+        store: where fingerprints are kept.
+        words: returns the version of the words in use.
+    """
+    from gatewayfilter.learn import ContentIds, Recognition, load_key
+
+    return Recognition(store.fingerprints, ContentIds(load_key(settings.data_dir / "fingerprints.key")), words)
+
+
+def review_desk(settings: Settings, store: Store) -> ReviewDesk:
+    """Returns where people decide tasks."""
+    from gatewayfilter.learn import ReviewDesk
+
+    return ReviewDesk(store.reviews, store.lists, store.verdicts, recognition(settings, store), settings.learn)
 
 
 def crawl_now(

@@ -1,8 +1,24 @@
-"""How the lists grow: a classified page becomes an entry with evidence and an expiry, and is looked at again after it."""
+"""How the lists grow: a classified page becomes an entry with evidence and an expiry, and a task where a person shall look."""
 
+from gatewayfilter.learn.content import ContentIds, load_key
 from gatewayfilter.learn.growth import Growth
+from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.recheck import recheck_offers
+from gatewayfilter.learn.recognition import Recognition
+from gatewayfilter.learn.review import ReviewDesk
 from gatewayfilter.learn.sink import LearningSink
+from gatewayfilter.learn.user_content import UserContentHosts
 
-__all__ = ["Growth", "LearningSink", "is_readable", "recheck_offers"]
+__all__ = [
+    "ContentIds",
+    "Growth",
+    "LearningSink",
+    "Recognition",
+    "ReviewDesk",
+    "ReviewIntake",
+    "UserContentHosts",
+    "is_readable",
+    "load_key",
+    "recheck_offers",
+]

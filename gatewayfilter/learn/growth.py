@@ -7,10 +7,11 @@ Deviation: entries expire and are judged anew, because pages change; and each ca
 import time
 from collections.abc import Callable
 
-from gatewayfilter.config import LearnSettings
 from gatewayfilter.interfaces import ListStore, Page, VerdictStore
+from gatewayfilter.learn.user_content import UserContentHosts
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
-from gatewayfilter.urls import Url, parse_url
+from gatewayfilter.settings import DomainGrowth, LearnSettings
+from gatewayfilter.urls import Url, domain_key, is_ip_literal, parse_url
 
 _DAY_S = 86_400.0
 
@@ -18,25 +19,36 @@ _DAY_S = 86_400.0
 class Growth:
     """Writes what was learned of a page into the lists, where the change feed carries it to every worker.
 
-    An entry is for exactly the URLs that were fetched, never for a host or a domain: one page says nothing of the others, and
-    whoever may write on one page of a site could otherwise get all of it blocked. People's rules are not looked at here: a
-    person's allow stands before every list in the engine's order, so a learned block of the same URL has no effect until
-    that rule is removed.
+    An entry is for exactly the URLs that were fetched: one page says nothing of the others, and whoever may write on one page
+    of a site could otherwise get all of it blocked. A host is listed whole only when most of what is known of it is harmful
+    (`learn_host`). People's rules are not looked at here: a person's allow stands before every list in the engine's order, so
+    a learned block of the same URL has no effect until that rule is removed.
     """
 
     def __init__(
-        self, lists: ListStore, verdicts: VerdictStore, settings: LearnSettings, clock: Callable[[], float] = time.time
+        self,
+        lists: ListStore,
+        verdicts: VerdictStore,
+        settings: LearnSettings,
+        clock: Callable[[], float] = time.time,
+        user_content: UserContentHosts | None = None,
     ) -> None:
         self._lists = lists
         self._verdicts = verdicts
         self._settings = settings
         self._clock = clock
+        self._user_content = user_content or UserContentHosts(())
 
-    def learn(self, page: Page, classification: Classification) -> LearnedEntry:
+    def learn(self, page: Page, classification: Classification, *, block: bool = True) -> LearnedEntry:
         """Records the verdict with its evidence and puts the page on its list.
 
         After a redirect both URLs are listed, the one that was asked for and the one that answered: the second is what other
         pages link to.
+
+        Args:
+            page: what was judged.
+            classification: the verdict.
+            block: whether a harmful page is blocked at once; otherwise it stands among the known pages until a person decides.
 
         Returns:
             The entry of the URL that was asked for.
@@ -48,19 +60,56 @@ class Growth:
         urls = {url.text: url for url in (parse_url(page.url), parse_url(page.final_url))}
         for text in urls:
             self._verdicts.record(text, classification, now)
-        entries = {url.key: self._entry(url, classification, now) for url in reversed(urls.values())}
+        entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
         self._lists.put_learned(tuple(entries.values()))
         return entries[parse_url(page.url).key]
 
-    def _entry(self, url: Url, classification: Classification, now: float) -> LearnedEntry:
-        harmful = classification.harmful
-        days = self._settings.block_days if harmful else self._settings.allow_days
+    def learn_host(self, page: Page, refused: Callable[[str], bool] = lambda _: False) -> LearnedEntry | None:
+        """Lists the whole host of a harmful page when enough of its pages are harmful, and most of those that were judged.
+
+        Pages count by their texts, so that one page under many addresses is one page. Never for hosts where anybody may
+        publish, for addresses without a name, or when `learn.domains` is off.
+
+        Args:
+            page: the page that was just learned.
+            refused: tells whether a person refused to have this list key listed.
+
+        Returns:
+            The new entry (not put on the list when `learn.domains` is `review`), `None` when there is none.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        settings = self._settings
+        host = parse_url(page.final_url).host
+        if settings.domains is DomainGrowth.OFF or is_ip_literal(host) or self._user_content.holds(host):
+            return None
+        pages = self._verdicts.host_pages(host)
+        harmful = sum(pages.harmful.values())
+        if harmful < settings.domain_pages or harmful < settings.domain_share * pages.pages:
+            return None
+        category = max(pages.harmful, key=lambda name: (pages.harmful[name], name))
+        key = domain_key(host)
+        if refused(key) or any(entry.action is ListAction.BLOCK for entry in self._lists.find_learned((key,))):
+            return None
+        now = self._clock()
+        detail = f"{harmful} of {pages.pages} pages of {host} are harmful, most of them {category}"
+        until = now + settings.block_days * _DAY_S
+        entry = LearnedEntry(key, ListAction.BLOCK, category, f"http://{host}/", detail, now, until)
+        if settings.domains is DomainGrowth.BLOCK:
+            self._lists.put_learned((entry,))
+        return entry
+
+    def _entry(self, url: Url, classification: Classification, now: float, *, block: bool) -> LearnedEntry:
+        blocks = classification.harmful and block
+        days = self._settings.block_days if classification.harmful else self._settings.allow_days
+        waiting = f"not blocked, waits for a person: {classification.category}, " if classification.harmful and not block else ""
         return LearnedEntry(
             key=url.key,
-            action=ListAction.BLOCK if harmful else ListAction.ALLOW,
-            category=classification.category,
+            action=ListAction.BLOCK if blocks else ListAction.ALLOW,
+            category=classification.category if blocks else "",
             url=url.text,
-            detail=classification.summary(),
+            detail=f"{waiting}{classification.summary()}",
             created_at=now,
             expires_at=now + days * _DAY_S,
         )

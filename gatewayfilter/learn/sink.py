@@ -1,46 +1,159 @@
 """What becomes of a fetched page."""
 
+import time
+from collections.abc import Callable
+
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
+from gatewayfilter.judgements import ContentId, ReadText
 from gatewayfilter.learn.growth import Growth
+from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
+from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.model import Classification
+from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
 
 
 class LearningSink:
     """Judges pages and grows the lists. Implements `interfaces.PageSink`.
 
-    Counts `pages_skipped`, `pages_harmful` and `pages_harmless`.
+    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
+    `hosts_harmful` and `images_known_bad`.
+
+    Args:
+        classify: judges what is not known.
+        growth: puts it on the lists.
+        counters: where pages are counted.
+        settings: what becomes of harmful pages.
+        recognition: knows content again; `None` judges every page.
+        intake: makes tasks for people; `None` makes none.
+        read_text: tells what a page says, for people and for what they said of the same text before.
+        clock: Unix seconds.
     """
 
-    def __init__(self, classify: Classify, growth: Growth, counters: Counters) -> None:
+    def __init__(
+        self,
+        classify: Classify,
+        growth: Growth,
+        counters: Counters,
+        settings: LearnSettings | None = None,
+        *,
+        recognition: Recognition | None = None,
+        intake: ReviewIntake | None = None,
+        read_text: ReadText | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._classify = classify
         self._growth = growth
         self._counters = counters
+        self._settings = settings or LearnSettings()
+        self._recognition = recognition
+        self._intake = intake
+        self._read_text = read_text
+        self._clock = clock
 
     def page(self, page: Page) -> Classification | None:
         """Classifies the page and grows the lists. CPU-bound and writes to the database: call it off the event loop.
 
         Returns:
-            The classification, or `None` for a page that is not judged: not 2xx, empty, neither HTML nor text, or one that the
-            classifier cannot read.
+            The classification, or `None` for a page that is not judged: not 2xx, empty, neither HTML nor text (nor a known
+            image), or one that the classifier cannot read.
 
         Raises:
             StoreError: the verdict could not be kept.
         """
-        classification = self._judge(page)
-        if classification is None:
+        judged = self._judge(page)
+        if judged is None:
             self._counters.add("pages_skipped")
             return None
-        self._growth.learn(page, classification)
+        classification, identity, by_person = judged
+        mode = self._settings.mode_of(classification.category)
+        block = by_person or mode is not GrowthMode.REVIEW
+        self._growth.learn(page, classification, block=block)
+        if classification.harmful:
+            self._ask_people(page, classification, identity, by_person=by_person, mode=mode)
+            self._learn_host(page, classification)
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
         return classification
 
-    def _judge(self, page: Page) -> Classification | None:
+    def _judge(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
+        """Returns the verdict, the page's identity, and whether a person gave it."""
+        if page.content_type.startswith("image/"):
+            return self._judge_image(page)
         if not is_readable(page):
             return None
+        if self._recognition is None:
+            fresh = self._classified(page)
+            return None if fresh is None else (fresh, None, False)
+        identity, known = self._recognition.page(page)
+        if known is not None:
+            self._counters.add("pages_known")
+            return known.classification, identity, bool(known.judge)
+        fresh = self._classified(page)
+        if fresh is None:
+            return None
+        if fresh.harmful:
+            by_person = self._said_of_text(page)
+            if by_person is not None:
+                return by_person, identity, True
+        self._recognition.record(identity, fresh, page.final_url)
+        return fresh, identity, False
+
+    def _classified(self, page: Page) -> Classification | None:
         try:
             return self._classify.classify_page(page)
         except ClassifyError:
             return None
+
+    def _judge_image(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
+        if self._recognition is None or not 200 <= page.status < 300 or not page.body:
+            return None
+        known = self._recognition.image(page.body)
+        if known is None:
+            return None
+        self._counters.add("images_known_bad")
+        return known.classification, None, True
+
+    def _said_of_text(self, page: Page) -> Classification | None:
+        """Returns what a person said of a page with the same text in other clothes."""
+        text = self._text_of(page)
+        if not text or self._recognition is None:
+            return None
+        found = self._recognition.find(self._recognition.ids.of_text(text))
+        return found.classification if found is not None and found.judge else None
+
+    def _text_of(self, page: Page) -> str:
+        if self._read_text is None:
+            return ""
+        try:
+            return self._read_text.text_of(page)
+        except ClassifyError:
+            return ""
+
+    def _ask_people(
+        self, page: Page, classification: Classification, identity: ContentId | None, *, by_person: bool, mode: GrowthMode
+    ) -> None:
+        if self._intake is None or by_person or mode is GrowthMode.BLOCK:
+            return
+        text = self._text_of(page)
+        content = self._recognition.ids.of_text(text) if text and self._recognition is not None else None
+        self._intake.page(
+            page,
+            classification,
+            blocked=mode is not GrowthMode.REVIEW,
+            now=self._clock(),
+            text=text,
+            identity=identity,
+            content=content,
+        )
+
+    def _learn_host(self, page: Page, classification: Classification) -> None:
+        entry = self._growth.learn_host(page) if self._intake is None else self._growth.learn_host(page, self._intake.refused)
+        if entry is None:
+            return
+        blocked = self._settings.domains is DomainGrowth.BLOCK
+        if blocked:
+            self._counters.add("hosts_harmful")
+        if self._intake is not None:
+            self._intake.host(entry, classification, blocked=blocked, now=self._clock())

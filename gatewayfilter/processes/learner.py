@@ -57,6 +57,7 @@ class _Learner:
             self._every(TICK_S, self._publish_when_due),
             self._every(RECHECK_EVERY_S, self._recheck),
             self._every(PURGE_EVERY_S, self._purge_log),
+            self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
         ]
         try:
@@ -121,6 +122,9 @@ class _Learner:
         before = time.time() - log.retention_days * 86_400
         keep = int(log.retention_mb * 1_000_000 / BYTES_A_DECISION)
         await asyncio.to_thread(self._store.log.purge, before, keep)
+
+    async def _sweep_fingerprints(self) -> None:
+        await asyncio.to_thread(self._store.fingerprints.sweep, time.time())
 
     async def _update_sources(self) -> None:
         if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())):

@@ -1,0 +1,96 @@
+"""The identity of content: an MD5 to find it by, a keyed BLAKE2b to believe it by.
+
+Source: [page-dedup] a page, a text or an image is known again by its MD5.
+Deviation: MD5 can be collided on purpose (a harmless twin would open a harmful page), so a keyed BLAKE2b-128 over the whole
+content must agree; and as that one proves, the MD5 of a page only has to spread: it is taken over the page's length and
+ends, which is what makes knowing a page 20 times cheaper than judging it (docs/decisions/0003-fingerprints.md).
+"""
+
+import os
+import secrets
+from hashlib import blake2b, md5
+from pathlib import Path
+
+from gatewayfilter.errors import StartupError
+from gatewayfilter.judgements import ContentId, ContentKind
+
+KEY_BYTES = 32
+_END = 4096
+"""Bytes at each end of a page that its MD5 is taken over."""
+
+
+class ContentIds:
+    """Tells what content is, under a secret key: who does not know it cannot make two contents with one proof.
+
+    Args:
+        key: 32 random bytes; other keys make other identities.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._proof = blake2b(digest_size=16, key=key)
+
+    def of_page(self, body: bytes) -> ContentId:
+        """Returns the identity of a page's decoded body. Costs about 1.1 µs a KB."""
+        ends = md5(len(body).to_bytes(8), usedforsecurity=False)
+        ends.update(body[:_END])
+        ends.update(body[-_END:])
+        return self._identity(ContentKind.PAGE, ends.digest(), body)
+
+    def of_text(self, text: str) -> ContentId:
+        """Returns the identity of a page's visible text."""
+        data = text.encode(errors="replace")
+        return self._identity(ContentKind.TEXT, md5(data, usedforsecurity=False).digest(), data)
+
+    def _identity(self, kind: ContentKind, digest: bytes, data: bytes) -> ContentId:
+        proof = self._proof.copy()
+        proof.update(data)
+        return ContentId(kind, digest, proof.digest())
+
+
+def image_digest(body: bytes) -> bytes:
+    """Returns the MD5 of an image, as lists of known images give it."""
+    return md5(body, usedforsecurity=False).digest()
+
+
+def image_identity(digest: bytes) -> ContentId:
+    """Returns the identity of an image with this MD5.
+
+    Images are only ever known as bad, from lists of MD5s: who makes another one with the same MD5 gets it blocked too, and
+    opens nothing. So there is no proof to ask for.
+    """
+    return ContentId(ContentKind.IMAGE, digest, bytes(16))
+
+
+def load_key(path: Path) -> bytes:
+    """Returns the secret key in this file, made with mode 0600 when there is none; several processes may come at once.
+
+    Raises:
+        StartupError: it cannot be read or made, or is of another length.
+    """
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        key = _make_key(path)
+    except OSError as error:
+        raise StartupError(f"cannot read the key of the fingerprints {path}: {error.strerror}") from error
+    if len(key) != KEY_BYTES:
+        raise StartupError(f"the key of the fingerprints {path} is damaged: remove it, and known pages are judged anew")
+    return key
+
+
+def _make_key(path: Path) -> bytes:
+    aside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(aside, path)  # fails when another process was faster: its key counts
+        except FileExistsError:
+            pass
+        finally:
+            aside.unlink()
+        return path.read_bytes()
+    except OSError as error:
+        raise StartupError(f"cannot make the key of the fingerprints {path}: {error.strerror}") from error

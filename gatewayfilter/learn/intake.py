@@ -1,0 +1,125 @@
+"""Makes tasks for people of what was judged harmful.
+
+Source: [page-dedup] bad content becomes a disposal task for review by a person; tasks of like pages stand together.
+"""
+
+from dataclasses import replace
+
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStore, ReviewTask
+from gatewayfilter.learn.likeness import are_alike, simhash
+from gatewayfilter.model import Classification, LearnedEntry
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+
+MAX_TEXT = 20_000
+"""Characters of a page's text that a task keeps."""
+_COMPARED = 300
+"""Newest open tasks of a category that a page is held against."""
+
+
+class ReviewIntake:
+    """Opens tasks, at most one for each list key, and none where a person has said the same of it already.
+
+    Counts `reviews_opened` and `reviews_dropped`.
+
+    Args:
+        store: where tasks are kept.
+        counters: where they are counted.
+        most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
+    """
+
+    def __init__(self, store: ReviewStore, counters: Counters, most_open: int) -> None:
+        self._store = store
+        self._counters = counters
+        self._most_open = most_open
+
+    def page(
+        self,
+        page: Page,
+        classification: Classification,
+        *,
+        blocked: bool,
+        now: float,
+        text: str = "",
+        identity: ContentId | None = None,
+        content: ContentId | None = None,
+    ) -> int | None:
+        """Opens a task for a harmful page. Returns its number, `None` when there is none to open.
+
+        Args:
+            page: what was judged.
+            classification: the verdict.
+            blocked: whether the page is blocked meanwhile.
+            now: Unix seconds.
+            text: the visible text.
+            identity: of the page's body.
+            content: of its text.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        fingerprint = simhash(text)
+        task = ReviewTask(
+            task_id=0,
+            kind=ReviewKind.PAGE,
+            url=page.url,
+            key=parse_url(page.url).key,
+            category=classification.category,
+            classification=classification,
+            blocked=blocked,
+            created_at=now,
+            text=text[:MAX_TEXT],
+            simhash=fingerprint,
+            page=identity,
+            content=content,
+        )
+        return self._open(task)
+
+    def host(self, entry: LearnedEntry, classification: Classification, *, blocked: bool, now: float) -> int | None:
+        """Opens a task for a host that is or would be listed whole. Returns its number, `None` when there is none to open.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = ReviewTask(
+            task_id=0,
+            kind=ReviewKind.DOMAIN,
+            url=entry.url,
+            key=entry.key,
+            category=entry.category,
+            classification=classification,
+            blocked=blocked,
+            created_at=now,
+            text=entry.detail,
+        )
+        return self._open(task)
+
+    def refused(self, key: str) -> bool:
+        """Tells whether a person rejected the last task about this list key.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = self._store.newest_of(key)
+        return task is not None and task.state is ReviewState.REJECTED
+
+    def _open(self, task: ReviewTask) -> int | None:
+        earlier = self._store.newest_of(task.key)
+        if earlier is not None and (earlier.state is ReviewState.OPEN or earlier.category == task.category):
+            return None
+        if self._store.open_count() >= self._most_open:
+            self._counters.add("reviews_dropped")
+            return None
+        self._counters.add("reviews_opened")
+        group_id = self._group_of(task) if task.kind is ReviewKind.PAGE else 0
+        return self._store.add(replace(task, group_id=group_id))
+
+    def _group_of(self, task: ReviewTask) -> int:
+        """Returns the group of an open task whose page is the same or a near duplicate, 0 for none."""
+        title = task.classification.title
+        for other in self._store.outlines(task.category, _COMPARED):
+            same = task.page is not None and task.page.digest == other.page_digest
+            if same or are_alike(title, task.simhash, other.title, other.simhash):
+                return other.group_id
+        return 0

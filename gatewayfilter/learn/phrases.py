@@ -1,0 +1,101 @@
+"""Proposes exception phrases from pages that a person found harmless: phrases around a word in which it means no harm."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gatewayfilter.judgements import ReviewTask
+
+_NEIGHBOURS = 2
+"""Words to either side of an alphabetic hit."""
+_CHARACTERS = 3
+"""Characters to either side of a hit in a script without spaces."""
+_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
+_PLAIN = re.compile(r"[\w\s'\u2019-]*")
+_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+MAX_OCCURRENCES = 50
+"""Of one word in one page that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPhrase:
+    """A phrase that covers a word.
+
+    Attributes:
+        word: the sensitive word that counted against harmless pages.
+        category: whose word it is.
+        phrase: what covers it.
+        pages: harmless pages on which it stands.
+    """
+
+    word: str
+    category: str
+    phrase: str
+    pages: int
+
+
+def propose(rejected: Iterable[ReviewTask], approved: Iterable[ReviewTask], limit: int = 20) -> list[ProposedPhrase]:
+    """Returns phrases that stand around sensitive words on rejected pages and on no approved one, the most useful first.
+
+    Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. A person takes them over
+    (`gatewayfilter words add --exception`), nobody else.
+
+    Args:
+        rejected: tasks whose pages a person found harmless.
+        approved: tasks whose pages a person found harmful.
+        limit: most phrases.
+    """
+    harmful = [task.text.lower() for task in approved]
+    pages: Counter[tuple[str, str, str]] = Counter()
+    for task in rejected:
+        text = task.text.lower()
+        words = {hit.word.lower() for hit in task.classification.evidence if hit.weight > 0}
+        found = {
+            (hit.word, hit.category, phrase)
+            for hit in task.classification.evidence
+            if hit.weight > 0 and hit.category == task.classification.category
+            for phrase in _around(hit.word.lower(), text)
+            if not any(word in phrase.replace(hit.word.lower(), "\0", 1) for word in words)
+        }
+        pages.update(found)
+    by_word: dict[tuple[str, str], list[ProposedPhrase]] = {}
+    for (word, category, phrase), count in pages.items():
+        if not any(phrase in text for text in harmful):
+            by_word.setdefault((word, category), []).append(ProposedPhrase(word, category, phrase, count))
+    proposed = [phrase for phrases in by_word.values() for phrase in sorted(phrases, key=_usefulness)[:3]]
+    return sorted(proposed, key=_usefulness)[:limit]
+
+
+def _usefulness(proposed: ProposedPhrase) -> tuple[int, int, str]:
+    return -proposed.pages, len(proposed.phrase), proposed.phrase
+
+
+def _around(word: str, text: str) -> Iterator[str]:
+    start = -1
+    for _ in range(MAX_OCCURRENCES):
+        start = text.find(word, start + 1)
+        if start < 0:
+            return
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", start)
+        line = text[line_start : line_end if line_end >= 0 else len(text)]
+        at = start - line_start
+        yield from _phrases(line, at, at + len(word))
+
+
+def _phrases(line: str, start: int, end: int) -> Iterator[str]:
+    if _HAN.search(line[start:end]):
+        for before in range(_CHARACTERS + 1):
+            for after in range(_CHARACTERS + 1):
+                phrase = line[max(0, start - before) : end + after]
+                if before + after and len(phrase) == before + after + end - start and _WORD.fullmatch(phrase):
+                    yield phrase
+        return
+    left = [match.start() for match in _WORD.finditer(line[:start])][-_NEIGHBOURS:]
+    right = [end + match.end() for match in _WORD.finditer(line[end : end + 80])][:_NEIGHBOURS]
+    for begin in (*left, start):
+        for stop in (end, *right):
+            around = f"{line[begin:start]} {line[end:stop]}"
+            if (begin < start or stop > end) and _PLAIN.fullmatch(around):
+                yield " ".join(line[begin:stop].split())

@@ -1,0 +1,147 @@
+"""Knows content again that was judged before: its verdict costs a hash instead of a judgement.
+
+Source: [page-dedup] known content gets its recorded verdict; a hit refreshes the validity of one month.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ContentId, Fingerprint, FingerprintStore
+from gatewayfilter.learn.content import ContentIds, image_digest, image_identity
+from gatewayfilter.model import Classification
+
+VALID_S = 30 * 86_400.0
+"""One month, as in the paper."""
+_MOST_RECENT = 4096
+"""Fingerprints kept in memory, some 2 KB each."""
+_RECENT_S = 30.0
+"""For which they are believed: a person may have said otherwise meanwhile, in another process."""
+_FLUSH_AFTER = 200
+"""Hits counted in memory before they are written: knowing a page again shall not cost a transaction."""
+_FLUSH_EVERY_S = 60.0
+
+
+class Recognition:
+    """Recorded verdicts by content. Threads may share one.
+
+    A verdict of the classifier counts as long as the words that it was judged by are in use; a person's always.
+
+    Args:
+        store: where fingerprints are kept.
+        ids: makes identities.
+        words: returns the version of the words in use.
+        clock: Unix seconds.
+    """
+
+    def __init__(
+        self, store: FingerprintStore, ids: ContentIds, words: Callable[[], str], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._words = words
+        self._clock = clock
+        self._recent: OrderedDict[ContentId, tuple[Fingerprint, float]] = OrderedDict()
+        self._hits: dict[ContentId, int] = {}
+        self._flushed_at = clock()
+        self._lock = threading.Lock()
+        self.ids = ids
+
+    def page(self, page: Page) -> tuple[ContentId, Fingerprint | None]:
+        """Returns the identity of a page's body, and what is recorded of it and still counts.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        content = self.ids.of_page(page.body)
+        return content, self.find(content)
+
+    def image(self, body: bytes) -> Fingerprint | None:
+        """Returns what is recorded of an image.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        return self.find(image_identity(image_digest(body)))
+
+    def find(self, content: ContentId) -> Fingerprint | None:
+        """Returns what is recorded of this content and still counts, and notes the hit.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        now = self._clock()
+        with self._lock:
+            recent = self._recent.get(content)
+        if recent is not None and now < recent[1] and now < recent[0].expires_at:
+            found = recent[0]
+        else:
+            stored = self._store.find(content, now)
+            if stored is None:
+                return None
+            found = stored
+            self._remember(found, now + _RECENT_S)
+        if not found.judge and found.words != self._words():
+            return None
+        self._note_hit(content, now)
+        return found
+
+    def record(self, content: ContentId, classification: Classification, url: str, *, judge: str = "") -> None:
+        """Records a verdict for this content; a person's is not replaced by the classifier's.
+
+        Args:
+            content: what was judged.
+            classification: the verdict.
+            url: where it was seen.
+            judge: the person's name, `""` for the classifier.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        now = self._clock()
+        words = "" if judge else self._words()
+        self._store.put(Fingerprint(content, classification, judge, words, url, now, now + VALID_S))
+        with self._lock:
+            self._recent.pop(content, None)
+
+    def forget(self, content: ContentId) -> None:
+        """Forgets what is recorded: the next time it is judged anew.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        self._store.remove(content)
+        with self._lock:
+            self._recent.pop(content, None)
+
+    def flush(self) -> None:
+        """Writes the hits that were counted in memory.
+
+        Raises:
+            StoreError: they cannot be written; they are counted again the next time.
+        """
+        with self._lock:
+            hits, self._hits = self._hits, {}
+            self._flushed_at = self._clock()
+        try:
+            self._store.touch(hits, self._flushed_at + VALID_S)
+        except BaseException:
+            with self._lock:
+                for content, more in hits.items():
+                    self._hits[content] = self._hits.get(content, 0) + more
+            raise
+
+    def _note_hit(self, content: ContentId, now: float) -> None:
+        with self._lock:
+            self._hits[content] = self._hits.get(content, 0) + 1
+            due = len(self._hits) >= _FLUSH_AFTER or now - self._flushed_at >= _FLUSH_EVERY_S
+        if due:
+            self.flush()
+
+    def _remember(self, fingerprint: Fingerprint, until: float) -> None:
+        with self._lock:
+            self._recent[fingerprint.content] = fingerprint, until
+            self._recent.move_to_end(fingerprint.content)
+            if len(self._recent) > _MOST_RECENT:
+                self._recent.popitem(last=False)
