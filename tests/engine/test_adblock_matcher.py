@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher
-from gatewayfilter.engine.adblock import rule_index as index_module
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher, facts_cache
 from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names
 from gatewayfilter.engine.adblock.matcher import request_bits
 from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
@@ -161,15 +160,16 @@ def test_another_version_is_refused() -> None:
 
 
 def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "CACHE_SIZE", 10)
+    monkeypatch.setattr(facts_cache, "GENERATION", 10)
     matcher = AdblockMatcher(compiled(["||example.com^", "*$font,domain=page3.org"]))
     for number in range(100):
         assert matcher.match(request(f"https://h{number}.net/", f"https://page{number}.org/")) is None
         assert matcher.match(request(f"https://h{number}.example.com/")) is not None
     blocks = matcher._blocks
     assert isinstance(blocks, RuleIndex)
-    assert len(blocks._host_cache) <= 10
-    assert len(blocks._source_cache) <= 10
+    for cache in (blocks._at_host, blocks._at_page, blocks._near):
+        assert len(cache) <= 10
+        assert len(cache._old) <= 10
     assert matcher.match(request("https://a.net/x", "https://page3.org/", "font")) is not None
 
 

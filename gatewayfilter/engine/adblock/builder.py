@@ -7,7 +7,7 @@ from math import log2
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.directives import Preprocessor
-from gatewayfilter.engine.adblock.modifier_index import Group, group_of, pack_modifiers, param_of
+from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
 from gatewayfilter.engine.adblock.parser import LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
@@ -20,6 +20,9 @@ from gatewayfilter.errors import RuleError
 MAX_SOURCES = 65_535
 RULES_PER_HOST = 4
 """A host with more rules than this that look at the path leaves them to the automaton: testing each would cost more."""
+
+EXCEPTIONS_PER_HOST = 500
+"""Exceptions are asked after a block alone, and most name their pages, which is settled once for host and page."""
 
 TELLING = 4.0
 """A literal below this score stands in too many URLs to find a rule by it, if the page that it works on is known."""
@@ -172,19 +175,19 @@ def _pack_network(records: list[RuleRecord], shapes: list[PatternShape]) -> list
         [number for number, record in enumerate(records) if not record.rule.exception and record.rule.important],
     )
     sections = pack_rules(records)
-    for numbers in kinds:
-        sections += pack_index(planner.plan(numbers))
+    for numbers, per_host in zip(kinds, (RULES_PER_HOST, EXCEPTIONS_PER_HOST, RULES_PER_HOST), strict=True):
+        sections += pack_index(planner.plan(numbers, per_host))
     return sections
 
 
 def _pack_effects(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
     planner = _Planner(records, shapes)
-    params: dict[str, list[int]] = {}
+    params = ParamPlan()
     groups: dict[Group, list[int]] = {group: [] for group in Group}
     for number, record in enumerate(records):
         name = param_of(record.rule)
         if name:
-            params.setdefault(name, []).append(number)
+            params.add(name, record.rule, number)
         else:
             groups[group_of(record.rule)].append(number)
     return pack_modifiers(records, params, [planner.plan(groups[group]) for group in Group])
@@ -198,8 +201,8 @@ class _Planner:
         self._shapes = shapes
         self._scores = _score_literals(shapes)
 
-    def plan(self, numbers: list[int]) -> IndexPlan:
-        """Returns where these rules stand."""
+    def plan(self, numbers: list[int], per_host: int = RULES_PER_HOST) -> IndexPlan:
+        """Returns where these rules stand; rules with a path stand under their host where it has no more than `per_host`."""
         shapes = self._shapes
         plan = IndexPlan()
         paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
@@ -209,7 +212,7 @@ class _Planner:
             pages = self._pages(number)
             if pages and max(on_page[name] for name in pages) <= RULES_PER_PAGE:
                 _list_under(plan.sources, pages, number)
-            elif shape.is_host or (shape.host and paths[shape.host] <= RULES_PER_HOST):
+            elif shape.is_host or (shape.host and paths[shape.host] <= per_host):
                 _list_under(plan.hosts, (shape.host,), number)
             else:
                 self._plan_by_literal(plan, number, pages)

@@ -1,16 +1,22 @@
 """A rule made ready to be tested against requests."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
-from gatewayfilter.engine.adblock.pattern import compile_pattern
+from gatewayfilter.engine.adblock.pattern import PatternTest, compile_pattern, shape_of
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
-from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, Conditions, HostSet, NetworkRule
+from gatewayfilter.engine.adblock.rule import Conditions, HostSet, NetworkRule
 from gatewayfilter.model import Request
 from gatewayfilter.urls import host_suffixes, is_ip_literal, registrable_domain
 
 type ConditionTest = Callable[[str, str, str], bool]
 """(host of the request, host of its source or "", method) → whether it holds."""
+
+type RuleTest = Callable[[Request, str, str], bool]
+"""(request, its URL in lower case, host of its source or "") → whether a rule speaks of it, but for type and party."""
+
+_ANY: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=16_384)
@@ -48,7 +54,7 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
     if conditions.not_methods:
         tests.append(lambda _, __, method: method.upper() not in conditions.not_methods)
     if conditions.sources:
-        tests.append(lambda _, source, __: source != "" and is_in(conditions.sources, source))
+        tests.append(_source_test(conditions.sources))
     if conditions.not_sources:
         tests.append(lambda _, source, __: source == "" or not is_in(conditions.not_sources, source))
     if conditions.targets:
@@ -62,26 +68,65 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
     return lambda host, source, method: all(test(host, source, method) for test in tests)
 
 
-class CompiledRule:
-    """Pattern and conditions of a rule; type and party are its mask, which the index has tested before."""
+def _source_test(sources: HostSet) -> ConditionTest:
+    """Returns the test for `domain=`; the common one without regular expressions is a single question to a set."""
+    if sources.patterns:
+        return lambda _, source, __: source != "" and is_in(sources, source)
+    disjoint = sources.names.isdisjoint
+    return lambda _, source, __: source != "" and not disjoint(host_names(source))
 
-    __slots__ = ("_conditions", "_match_case", "_test")
+
+class CompiledRule:
+    """Pattern and conditions of a rule; type and party are its mask, which the index has tested before.
+
+    Attributes:
+        matches: tells whether the rule speaks of a request, but for type and party. Takes the request, its URL in lower case, and
+            the host of its source ("" when there is none).
+    """
+
+    __slots__ = ("_hosts_fit", "_in_host", "_rest", "_suffix", "matches")
 
     def __init__(self, rule: NetworkRule) -> None:
-        self._test = compile_pattern(rule)
-        self._match_case = rule.match_case
-        self._conditions = None if rule.conditions is NO_CONDITIONS else compile_conditions(rule.conditions)
+        conditions = rule.conditions
+        shape = shape_of(rule)
+        pattern = compile_pattern(rule)
+        self.matches = _rule_test(pattern, compile_conditions(conditions), match_case=rule.match_case)
+        self._in_host = shape.in_host
+        self._suffix = f".{shape.host}" if shape.host else ""
+        self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
+        methods = compile_conditions(Conditions(methods=conditions.methods, not_methods=conditions.not_methods))
+        self._rest = None if shape.is_host and methods is None else _rule_test(pattern, methods, match_case=rule.match_case)
 
-    def matches(self, request: Request, lowered: str, source: str) -> bool:
-        """Tells whether the rule speaks of this request, but for type and party.
+    def between(self, host: str, source: str) -> RuleTest | bool:
+        """Returns what is left to be tested of each request from one host to another: `True` nothing, `False` it never matches.
 
         Args:
-            request: the request.
-            lowered: its URL in lower case.
-            source: host of its source, "" when there is none.
+            host: host of the requests.
+            source: host of their source, "" when there is none.
         """
+        if self._in_host not in host or not f".{host}".endswith(self._suffix):
+            return False
+        if self._hosts_fit is not None and not self._hosts_fit(host, source, ""):
+            return False
+        return True if self._rest is None else self._rest
+
+
+def _rule_test(pattern: PatternTest, conditions: ConditionTest | None, *, match_case: bool) -> RuleTest:
+    """Returns one function for a rule: a quarter of all requests ask one, and every call within it would cost them."""
+    if conditions is None and not match_case:
+
+        def test_pattern(request: Request, lowered: str, source: str) -> bool:  # noqa: ARG001  # the signature of all tests
+            url = request.url
+            start = len(url.scheme) + 3
+            return pattern(lowered, start, start + len(url.host))
+
+        return test_pattern
+
+    def test(request: Request, lowered: str, source: str) -> bool:
         url = request.url
-        if self._conditions is not None and not self._conditions(url.host, source, request.method):
+        if conditions is not None and not conditions(url.host, source, request.method):
             return False
         start = len(url.scheme) + 3
-        return self._test(url.text if self._match_case else lowered, start, start + len(url.host))
+        return pattern(url.text if match_case else lowered, start, start + len(url.host))
+
+    return test

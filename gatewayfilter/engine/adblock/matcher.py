@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from mmap import mmap
 from typing import Protocol
 
-from gatewayfilter.engine.adblock.rule import DOCUMENT, PARTY_SHIFT, TYPE_BITS, AdblockMatch
-from gatewayfilter.engine.adblock.rule_index import RuleIndex
+from gatewayfilter.engine.adblock.rule import DOCUMENT, TYPE_BITS, AdblockMatch
+from gatewayfilter.engine.adblock.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.rule_table import IMPORTANT, RuleTable
 from gatewayfilter.engine.adblock.sections import SectionReader
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
-from gatewayfilter.urls import registrable_domain
 
 _ALL_ON: frozenset[int] = frozenset()
 _TYPE_BITS = dict(TYPE_BITS)
@@ -19,7 +18,7 @@ _TYPE_BITS = dict(TYPE_BITS)
 class FindsRules(Protocol):
     """A way of finding the rules that match; arguments as in `RuleIndex`."""
 
-    def first(self, request: Request, lowered: str, bits: int, source: str) -> int:
+    def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of a rule that matches while all sources are on, -1 without one."""
         ...
 
@@ -63,16 +62,18 @@ class AdblockMatcher:
             request: the request.
             off_sources: lists that do not count, for nothing.
         """
-        bits, source = request_bits(request)
-        lowered = request.url.text.lower()
-        if off_sources:
-            return self._match_partly(request, lowered, bits, source, off_sources)
-        block = self._blocks.first(request, lowered, bits, source)
-        if block < 0:
+        kind = _TYPE_BITS[request.resource_type]
+        page = request.source
+        source = page.host if page is not None else request.url.host if kind == DOCUMENT else ""
+        if not off_sources:
+            block = self._blocks.first(request, kind, source)
+            if block < 0:
+                return None
+            if self._exceptions.first(request, kind, source) < 0:
+                return self._table.describe(block)
+        elif not self._table.has_cancelled and self._blocks.first(request, kind, source) < 0:
             return None
-        if self._exceptions.first(request, lowered, bits, source) < 0:
-            return self._table.describe(block)
-        return self._match_partly(request, lowered, bits, source, off_sources)
+        return self._match_partly(request, source, off_sources)
 
     def match_all(self, request: Request) -> list[AdblockMatch]:
         """Returns every network rule that matches, the one that decides first."""
@@ -90,10 +91,10 @@ class AdblockMatcher:
             matches.insert(0, winner)
         return matches
 
-    def _match_partly(
-        self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]
-    ) -> AdblockMatch | None:
+    def _match_partly(self, request: Request, source: str, off_sources: frozenset[int]) -> AdblockMatch | None:
         """Decides with some lists off, or between a block and an exception: rare, so that clearness comes first."""
+        bits = _TYPE_BITS[request.resource_type] * party_of(request.url.host, source)
+        lowered = request.url.text.lower()
         block = next(self._blocks.all(request, lowered, bits, source, off_sources), None)
         if block is None:
             return None
@@ -116,12 +117,7 @@ def request_bits(request: Request) -> tuple[int, str]:
     A page without a source is its own; anything else without one counts as first and as third party, as in the
     reference engines (docs/adblock.md, "Policies").
     """
-    bits = _TYPE_BITS[request.resource_type]
+    kind = _TYPE_BITS[request.resource_type]
     host = request.url.host
-    page = request.source
-    if page is None:
-        return (bits, host) if bits == DOCUMENT else (bits | bits << PARTY_SHIFT, "")
-    source = page.host
-    if source == host or registrable_domain(source) == registrable_domain(host):
-        return bits, source
-    return bits << PARTY_SHIFT, source
+    source = request.source.host if request.source is not None else host if kind == DOCUMENT else ""
+    return kind * party_of(host, source), source

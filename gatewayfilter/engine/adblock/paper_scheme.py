@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 from mmap import mmap
 
+from gatewayfilter.engine.adblock.literal_scan import make_scan
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.pattern import shape_of
-from gatewayfilter.engine.adblock.rule_index import make_automaton
+from gatewayfilter.engine.adblock.rule_index import party_of
 from gatewayfilter.engine.adblock.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RuleTable
 from gatewayfilter.model import Request
 
@@ -53,25 +54,27 @@ class PaperIndex:
             tables.setdefault(len(keyword), {}).setdefault(keyword, []).append((table.masks[number], number))
         self._tables = tables
         self._plain = list(in_automaton.values())
-        self._scan = make_automaton(list(in_automaton))
+        self._scan, self._at = make_scan(list(in_automaton))
         self._rest = rest
 
-    def first(self, request: Request, lowered: str, bits: int, source: str) -> int:
+    def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of the first rule that matches, -1 without one; all sources are on."""
+        bits = kind * party_of(request.url.host, source)
+        lowered = request.url.text.lower()
         for mask, rule in self._candidates(lowered):
-            if mask & bits and not mask & CANCELLED and self._table.test(rule, request, lowered, source):
+            if mask & bits and not mask & CANCELLED and self._table.tests[rule](request, lowered, source):
                 return rule
         return -1
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
         """Yields the number of every rule that matches and whose source is on."""
         for mask, rule in dict.fromkeys(self._candidates(lowered)):
-            if mask & bits and not self._table.is_off(rule, off_sources) and self._table.test(rule, request, lowered, source):
+            if mask & bits and not self._table.is_off(rule, off_sources) and self._table.tests[rule](request, lowered, source):
                 yield rule
 
     def _candidates(self, lowered: str) -> Iterator[tuple[int, int]]:
-        for literal, _, _ in self._scan(lowered, True):
-            yield from self._plain[literal]
+        for hit in self._scan(lowered.encode()):
+            yield from self._plain[hit[self._at]]
         for length, keywords in self._tables.items():
             for start in range(len(lowered) - length + 1):
                 found = keywords.get(lowered[start : start + length])

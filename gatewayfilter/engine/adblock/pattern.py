@@ -19,6 +19,7 @@ SEPARATORS = frozenset(chr(code) for code in range(128) if not (chr(code).isalnu
 """What `^` matches: all but letters, digits and `_-.%`."""
 
 _HOST_PATTERN = re.compile(r"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*)([/^:?].*)?", re.ASCII | re.DOTALL)
+_HOST_BEGINNING = re.compile(r"\|\|([a-z0-9_.-]+)", re.ASCII)
 _PIECES = re.compile(r"[*^]")
 
 
@@ -31,12 +32,14 @@ class PatternShape:
         is_host: there is nothing behind that host but `^`: every URL of the host and its subdomains matches.
         literals: runs of lower-case characters that every matching URL contains.
         is_literal: the one literal is all there is, anywhere in the URL.
+        in_host: what every matching URL has in its host, "" when there is nothing that must be.
     """
 
     host: str = ""
     is_host: bool = False
     literals: tuple[str, ...] = ()
     is_literal: bool = False
+    in_host: str = ""
 
 
 def shape_of(rule: NetworkRule) -> PatternShape:
@@ -47,10 +50,12 @@ def shape_of(rule: NetworkRule) -> PatternShape:
     match = _HOST_PATTERN.fullmatch(pattern)
     host, rest = (match[1], match[2] or "") if match else ("", "")
     if rest == "^":
-        return PatternShape(host, is_host=True, literals=(host,))
+        return PatternShape(host, is_host=True, literals=(host,), in_host=host)
     body = pattern.lstrip("|").removesuffix("|").lower()
     literals = tuple(piece for piece in _PIECES.split(body) if piece)
-    return PatternShape(host if rest else "", False, literals, literals == (pattern,))
+    # What follows "||" is in the host up to the first character that no host has.
+    in_host = _HOST_BEGINNING.match(pattern)
+    return PatternShape(host if rest else "", False, literals, literals == (pattern,), in_host[1] if in_host else "")
 
 
 def compile_pattern(rule: NetworkRule) -> PatternTest:

@@ -13,26 +13,28 @@ keyword, in place of a hash table of keywords (§2.1, paper_scheme.py): one pass
 up every substring of length k in Python.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ahocorasick_rs import AhoCorasick, Implementation
-
-from gatewayfilter.engine.adblock.compiled_rule import host_names
+from gatewayfilter.engine.adblock.compiled_rule import RuleTest, host_names
+from gatewayfilter.engine.adblock.facts_cache import FactsCache
+from gatewayfilter.engine.adblock.literal_scan import make_scan
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, PARTY_SHIFT
 from gatewayfilter.engine.adblock.rule_table import CANCELLED, NEEDS_TEST, RuleTable
 from gatewayfilter.engine.adblock.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
-from gatewayfilter.urls import host_suffixes
-
-CACHE_SIZE = 8_192
-"""Hosts and sources whose answers are kept. Clients choose the keys: a full cache is emptied."""
-
-DFA_LITERALS = 500
-"""Up to this many literals a DFA is small and a third faster; beyond it takes tens of megabytes and gains nothing."""
+from gatewayfilter.urls import host_suffixes, registrable_domain
 
 type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
+
+type Near = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
+"""What is known of requests to one host from another: the party (`party_of`); the masks, or-ed, of the rules by literals;
+those of the other candidates; and of each of these its mask, its number, and what is left to be tested of a request."""
+
+FEW = 100
+"""So few rules by literals are held against host and page beforehand: most requests then need no search of the URL."""
 
 
 @dataclass(slots=True)
@@ -71,23 +73,12 @@ class _Postings:
         return self._rules[self._starts[key] : self._starts[key + 1]]
 
 
-def _no_hits(text: str, overlapping: bool) -> list[tuple[int, int, int]]:  # noqa: ARG001, FBT001  # AhoCorasick's signature
-    return []
-
-
-def make_automaton(literals: list[str]) -> Callable[[str, bool], list[tuple[int, int, int]]]:
-    """Returns the search for all literals; a hit is (number of the literal, start, end)."""
-    if not literals:
-        return _no_hits
-    implementation = Implementation.DFA if len(literals) <= DFA_LITERALS else Implementation.ContiguousNFA
-    return AhoCorasick(literals, store_patterns=False, implementation=implementation).find_matches_as_indexes
-
-
 class RuleIndex:
     """Rules of one kind: blocks, exceptions or important blocks. Opening it reads names and builds the automaton, no rule."""
 
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
+        self._tests = table.tests
         hosts = sections.names()
         self._hosts: Mapping[str, int] = dict(zip(hosts, range(len(hosts)), strict=True))
         self._host_rules = _Postings(sections, len(hosts))
@@ -95,61 +86,82 @@ class RuleIndex:
         postings = _Postings(sections, len(literals))
         masks = table.masks
         self._literals = [tuple((masks[rule], rule) for rule in postings[number]) for number in range(len(literals))]
-        self._scan = make_automaton(literals)
+        by_literal = tuple(candidate for candidates in self._literals for candidate in candidates)
+        self._in_url = _union(by_literal)
+        self._few_in_url = by_literal if len(by_literal) <= FEW else ()
+        self._scan, self._at = make_scan(literals)
         sources = sections.names()
         self._sources: Mapping[str, int] = dict(zip(sources, range(len(sources)), strict=True))
         self._source_rules = _Postings(sections, len(sources))
         self._everywhere: Candidates = tuple((masks[rule], rule) for rule in sections.numbers())
-        self._host_cache: dict[str, tuple[int, Candidates]] = {}
-        self._source_cache: dict[str, Candidates] = {}
+        self._at_host = FactsCache(self._find_host)
+        self._at_page = FactsCache(self._find_page)
+        self._near = FactsCache(self._find_near)
 
-    def first(self, request: Request, lowered: str, bits: int, source: str) -> int:
+    def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of the first rule found that matches, -1 without one. All sources are on.
 
         Args:
             request: the request.
-            lowered: its URL in lower case.
-            bits: its type and party, as in a rule's mask.
+            kind: the bit of its type.
             source: host of its source, "" when there is none.
         """
-        host = request.url.host
-        found = self._host_cache.get(host) or self._find_host(host)
-        if found[0] & bits:
-            for mask, rule in found[1]:
-                if mask & bits and (mask < NEEDS_TEST or self._holds(mask, rule, request, lowered, source)):
-                    return rule
-        for literal, _, _ in self._scan(lowered, True):
-            for mask, rule in self._literals[literal]:
-                if mask & bits and (mask < NEEDS_TEST or self._holds(mask, rule, request, lowered, source)):
-                    return rule
-        candidates = self._source_cache.get(source)
-        for mask, rule in self._find_source(source) if candidates is None else candidates:
-            if mask & bits and self._holds(mask, rule, request, lowered, source):
-                return rule
+        url = request.url
+        party, in_url, union, candidates = self._near[url.host, source]
+        bits = kind * party
+        lowered = ""
+        if union & bits:
+            for mask, rule, test in candidates:
+                if mask & bits:
+                    if test is None:
+                        return rule
+                    lowered = lowered or url.text.lower()
+                    if test(request, lowered, source):
+                        return rule
+        if in_url & bits:
+            lowered = lowered or url.text.lower()
+            for hit in self._scan(lowered.encode()):
+                for mask, rule in self._literals[hit[self._at]]:
+                    if mask & bits and (mask < NEEDS_TEST or (mask < CANCELLED and self._tests[rule](request, lowered, source))):
+                        return rule
         return -1
 
-    def _holds(self, mask: int, rule: int, request: Request, lowered: str, source: str) -> bool:
-        if mask & CANCELLED:
-            return False
-        return not mask & NEEDS_TEST or self._table.test(rule, request, lowered, source)
+    def _find_near(self, hosts: tuple[str, str]) -> Near:
+        """Works out which rules may matter for requests to a host from a source, all but those found by literals."""
+        host, source = hosts
+        party = party_of(host, source)
+        reach = ALL_TYPES * party
+        near: list[tuple[int, int, RuleTest | None]] = []
+        for mask, rule in (*self._at_host[host], *self._at_page[source]):
+            if mask & CANCELLED or not mask & reach:
+                continue
+            left = self._table.compiled(rule).between(host, source) if mask & NEEDS_TEST else True
+            if left:
+                near.append((mask, rule, None if left is True else left))
+        near.sort(key=lambda candidate: candidate[2] is not None)
+        in_url = self._in_url
+        if self._few_in_url:
+            in_url = _union(rule for rule in self._few_in_url if self._table.compiled(rule[1]).between(host, source))
+        return party, in_url, _union(near), tuple(near)
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
         """Yields the number of every rule that matches and whose source is on, in the order in which `first` looks."""
         seen: set[int] = set()
-        for mask, rule in self._candidates(request.url.host, lowered, source):
+        for mask, rule in self._candidates(request.url.host, lowered, bits, source):
             if not mask & bits or rule in seen or self._table.is_off(rule, off_sources):
                 continue
             seen.add(rule)
-            if not mask & NEEDS_TEST or self._table.test(rule, request, lowered, source):
+            if not mask & NEEDS_TEST or self._tests[rule](request, lowered, source):
                 yield rule
 
-    def _candidates(self, host: str, lowered: str, source: str) -> Iterator[tuple[int, int]]:
-        yield from self._find_host(host)[1]
-        for literal, _, _ in self._scan(lowered, True):
-            yield from self._literals[literal]
-        yield from self._find_source(source)
+    def _candidates(self, host: str, lowered: str, bits: int, source: str) -> Iterator[tuple[int, int]]:
+        yield from self._at_host[host]
+        if self._in_url & bits:
+            for hit in self._scan(lowered.encode()):
+                yield from self._literals[hit[self._at]]
+        yield from self._at_page[source]
 
-    def _find_host(self, host: str) -> tuple[int, Candidates]:
+    def _find_host(self, host: str) -> Candidates:
         masks = self._table.masks
         rules = [
             (masks[rule], rule)
@@ -157,16 +169,9 @@ class RuleIndex:
             if (number := self._hosts.get(name)) is not None
             for rule in self._host_rules[number]
         ]
-        rules.sort(key=lambda candidate: candidate[0] & NEEDS_TEST)
-        union = 0
-        for mask, _ in rules:
-            union |= mask
-        if len(self._host_cache) >= CACHE_SIZE:
-            self._host_cache.clear()
-        found = self._host_cache[host] = (union, tuple(rules))
-        return found
+        return tuple(rules)
 
-    def _find_source(self, source: str) -> Candidates:
+    def _find_page(self, source: str) -> Candidates:
         masks = self._table.masks
         rules = [
             (masks[rule], rule)
@@ -174,7 +179,23 @@ class RuleIndex:
             if (number := self._sources.get(name)) is not None
             for rule in self._source_rules[number]
         ]
-        if len(self._source_cache) >= CACHE_SIZE:
-            self._source_cache.clear()
-        found = self._source_cache[source] = (*rules, *self._everywhere)
-        return found
+        return (*rules, *self._everywhere)
+
+
+def _union(candidates: Iterable[tuple[int, ...]] | Iterable[tuple[int, int, RuleTest | None]]) -> int:
+    union = 0
+    for candidate in candidates:
+        union |= candidate[0]
+    return union
+
+
+def party_of(host: str, source: str) -> int:
+    """Returns by what a type's bit is multiplied to be a request's bits in a rule's mask.
+
+    Args:
+        host: host of the request.
+        source: host of its source; with "" it counts as first and as third party.
+    """
+    if not source:
+        return 1 | 1 << PARTY_SHIFT
+    return 1 if source == host or registrable_domain(source) == registrable_domain(host) else 1 << PARTY_SHIFT

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, RuleTest
 from gatewayfilter.engine.adblock.parser import parse_line
 from gatewayfilter.engine.adblock.rule import PARTY_SHIFT, AdblockMatch, NetworkRule
 from gatewayfilter.engine.adblock.sections import SectionReader, pack_numbers
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import Request
 
 CACHE_SIZE = 8_192
 """Rules whose description is kept ready."""
@@ -18,7 +17,7 @@ IMPORTANT = EXCEPTION << 1
 NEEDS_TEST = EXCEPTION << 2
 """Flag in a mask: being found in the index is not enough, pattern or conditions must be tested. A mask below it needs none."""
 CANCELLED = EXCEPTION << 3
-"""Flag in a mask: a `$badfilter` of another list cancels the rule while that list is on."""
+"""Flag in a mask, the highest: a `$badfilter` of another list cancels the rule while that list is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,27 @@ def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
     ]
 
 
+class RuleTests(dict[int, RuleTest]):
+    """The whole tests of rules, each made when it is first asked for."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: "RuleTable") -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, number: int) -> RuleTest:
+        test = self[number] = self._table.compiled(number).matches
+        return test
+
+
 class RuleTable:
     """Reads rules by number. Tests are made once and kept: there are never more of them than rules.
 
     Attributes:
         masks: types, party and flags of each rule.
+        has_cancelled: there are rules that the `$badfilter` of another list cancels.
+        tests: number → whether the rule's pattern and conditions fit a request (`CompiledRule.matches`).
     """
 
     def __init__(self, sections: SectionReader) -> None:
@@ -91,7 +106,9 @@ class RuleTable:
         self._cancelled: dict[int, set[int]] = {}
         for number, source in zip(pairs[::2], pairs[1::2], strict=True):
             self._cancelled.setdefault(number, set()).add(source)
-        self._tests: dict[int, CompiledRule] = {}
+        self.has_cancelled = bool(pairs)
+        self.tests = RuleTests(self)
+        self._compiled: dict[int, CompiledRule] = {}
         self._matches: dict[int, AdblockMatch] = {}
 
     def __len__(self) -> int:
@@ -124,12 +141,12 @@ class RuleTable:
             return True
         return bool(self.masks[number] & CANCELLED) and not off_sources.issuperset(self._cancelled[number])
 
-    def test(self, number: int, request: Request, lowered: str, source: str) -> bool:
-        """Tells whether a rule's pattern and conditions fit a request (`CompiledRule.matches`)."""
-        compiled = self._tests.get(number)
-        if compiled is None:
-            compiled = self._tests[number] = CompiledRule(self.rule(number))
-        return compiled.matches(request, lowered, source)
+    def compiled(self, number: int) -> CompiledRule:
+        """Returns a rule made ready to be tested."""
+        found = self._compiled.get(number)
+        if found is None:
+            found = self._compiled[number] = CompiledRule(self.rule(number))
+        return found
 
     def describe(self, number: int) -> AdblockMatch:
         """Returns a rule as verdicts name it."""
