@@ -8,19 +8,21 @@ from ipaddress import ip_network
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import GatewayError
 
-_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,13}\*?")
-"""IFNAMSIZ is 16 with the end; a star at the end stands for the rest, as in nft."""
+_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}")
+"""IFNAMSIZ is 16 with the end."""
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _SSH = 22
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayPlan:
-    """A transparent gateway.
+    """A gateway.
 
     Attributes:
-        lan: interfaces whose web traffic is redirected; a name may end in `*`.
+        lan: interfaces whose web traffic is the filter's.
         proxy_port: where the workers listen.
+        transparent: whether web traffic is redirected to the filter; otherwise devices are told of the proxy, and web traffic
+            that goes around it is refused.
         ipv6: whether they listen for IPv6 as well; otherwise IPv6 web connections are refused.
         ports: TCP ports that are redirected; on UDP they are QUIC.
         reject_quic: refuse QUIC, so that browsers turn to TCP.
@@ -34,6 +36,7 @@ class GatewayPlan:
 
     lan: tuple[str, ...]
     proxy_port: int
+    transparent: bool = True
     ipv6: bool = True
     ports: tuple[int, ...] = (80, 443)
     reject_quic: bool = True
@@ -56,12 +59,10 @@ def make_plan(settings: Settings) -> GatewayPlan:
     """
     gateway = settings.gateway
     host, port = split_address(settings.proxy.listen)
-    if settings.proxy.mode != "transparent":
-        raise GatewayError(f"the gateway redirects to a transparent proxy, and proxy.mode is {settings.proxy.mode!r}")
     if not gateway.lan:
         raise GatewayError("no interface of the LAN is named: set gateway.lan or give --lan")
     if host in {"127.0.0.1", "::1", "localhost"}:
-        raise GatewayError(f"redirected connections do not reach {settings.proxy.listen}: set proxy.listen to [::]:{port}")
+        raise GatewayError(f"the LAN does not reach the filter on {settings.proxy.listen}: set proxy.listen to [::]:{port}")
     if port == 0:
         raise GatewayError("the gateway needs to know the port: set proxy.listen to one that is not 0")
     _keep_reachable(port, gateway.ports, split_address(settings.web.listen)[1])
@@ -70,6 +71,7 @@ def make_plan(settings: Settings) -> GatewayPlan:
     return GatewayPlan(
         lan=_interfaces(gateway.lan),
         proxy_port=port,
+        transparent=settings.proxy.mode == "transparent",
         ipv6=":" in host,
         ports=tuple(sorted(set(gateway.ports))),
         reject_quic=gateway.reject_quic,
@@ -107,13 +109,9 @@ def _interfaces(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _devices(items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    macs = tuple(dict.fromkeys(item.lower().replace("-", ":") for item in items if _MAC.fullmatch(_mac(item))))
-    free4, free6 = _networks([item for item in items if not _MAC.fullmatch(_mac(item))], "gateway.free_devices")
-    return macs, free4, free6
-
-
-def _mac(item: str) -> str:
-    return item.lower().replace("-", ":")
+    macs = [item.lower().replace("-", ":") for item in items]
+    networks = [item for item, mac in zip(items, macs, strict=True) if not _MAC.fullmatch(mac)]
+    return tuple(dict.fromkeys(mac for mac in macs if _MAC.fullmatch(mac))), *_networks(networks, "gateway.free_devices")
 
 
 def _networks(items: Sequence[str], key: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

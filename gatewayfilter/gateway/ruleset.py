@@ -31,7 +31,7 @@ def unload() -> str:
 
 
 def open_way() -> str:
-    """Returns what lets web traffic past the filter while everything else stays as it is."""
+    """Returns what lets web traffic past the filter, while everything else stays as it is."""
     return f"flush chain inet {TABLE} {DIVERT}\n"
 
 
@@ -47,7 +47,7 @@ def digest(plan: GatewayPlan) -> str:
 
 
 def _sets(plan: GatewayPlan) -> Iterator[str]:
-    yield from _set("lan", "ifname", [f'"{name}"' for name in plan.lan], interval=any(name.endswith("*") for name in plan.lan))
+    yield from _set("lan", "ifname", [f'"{name}"' for name in plan.lan], interval=False)
     yield "    # Not redirected: other networks of this house, such as a NAS behind a second interface."
     yield from _set("private4", "ipv4_addr", _NEVER4 if plan.filter_private else _PRIVATE4)
     yield from _set("private6", "ipv6_addr", _NEVER6 if plan.filter_private else _PRIVATE6)
@@ -94,10 +94,14 @@ def _prerouting(plan: GatewayPlan) -> Iterator[str]:
     yield "jump exempt"
     yield "ip daddr @private4 accept"
     yield "ip6 daddr @private6 accept"
-    yield f"jump {DIVERT}"
+    if plan.transparent:
+        yield f"jump {DIVERT}"
 
 
 def _divert(plan: GatewayPlan) -> Iterator[str]:
+    if not plan.transparent:  # devices are told of the proxy: what comes by another way goes around it
+        yield f'tcp dport {_ports(plan.ports)} counter reject with tcp reset comment "around the filter"'
+        return
     # Refused by the kernel where nobody listens, so a filter that serves IPv4 alone or not at all is no way past it.
     yield f"tcp dport {_ports(plan.ports)} counter redirect to :{plan.proxy_port}"
 
@@ -105,6 +109,10 @@ def _divert(plan: GatewayPlan) -> Iterator[str]:
 def _forward(plan: GatewayPlan) -> Iterator[str]:
     yield "iifname != @lan accept"
     yield "jump exempt"
+    if not plan.transparent:
+        yield "ip daddr @private4 accept"
+        yield "ip6 daddr @private6 accept"
+        yield f"jump {DIVERT}"
     if plan.reject_quic:
         # Refused, not dropped: browsers turn to TCP without waiting.
         yield f'udp dport {_ports(plan.ports)} counter reject with icmpx port-unreachable comment "QUIC"'
@@ -114,10 +122,11 @@ def _forward(plan: GatewayPlan) -> Iterator[str]:
 
 
 def _input(plan: GatewayPlan) -> Iterator[str]:
-    # The filter's port is for redirected connections alone; everything else is not this table's affair.
+    # The filter's port is for the LAN, and of it for redirected connections alone; all else is not this table's affair.
     yield 'iifname "lo" accept'
     yield f"iifname != @lan tcp dport {plan.proxy_port} drop"
-    yield f"tcp dport {plan.proxy_port} ct status & dnat == 0 drop"
+    if plan.transparent:
+        yield f"tcp dport {plan.proxy_port} ct status & dnat == 0 drop"
 
 
 def _exempt() -> Iterator[str]:

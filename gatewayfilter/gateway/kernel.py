@@ -1,0 +1,106 @@
+"""The kernel's side: nft, forwarding switches, and who listens. Everything that needs CAP_NET_ADMIN is here."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from gatewayfilter.errors import GatewayError
+from gatewayfilter.gateway.ruleset import TABLE
+
+_SYSCTL: Final = Path("/proc/sys")
+_TCP: Final = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
+_LISTENING: Final = "0A"
+_TIMEOUT_S: Final = 20.0
+_SBIN: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
+"""Where nft is; the path of an ordinary user often lacks `sbin`."""
+
+
+class Kernel:
+    """The firewall and the switches of the network namespace that this process is in."""
+
+    def load(self, ruleset: str, *, check_only: bool = False) -> None:
+        """Loads a ruleset in one transaction, or only has it checked.
+
+        Raises:
+            GatewayError: nft is missing, not allowed, or refuses it; nothing has changed then.
+        """
+        self._nft(["-c"] if check_only else [], "-f", "-", text=ruleset)
+
+    def listing(self) -> str:
+        """Returns the table as the kernel has it, without counters; `""` when it is not there.
+
+        Raises:
+            GatewayError: nft is missing or not allowed.
+        """
+        if not self.has_table():
+            return ""
+        return self._nft(["-s"], "list", "table", "inet", TABLE)
+
+    def counted(self) -> str:
+        """Returns the table with its counters; `""` when it is not there."""
+        return self._nft([], "list", "table", "inet", TABLE) if self.has_table() else ""
+
+    def has_table(self) -> bool:
+        """Returns whether the table is loaded."""
+        return f"table inet {TABLE}\n" in self._nft([], "list", "tables")
+
+    def interfaces(self) -> frozenset[str]:
+        """Returns the names of all interfaces."""
+        return frozenset(path.name for path in (_SYSCTL / "net/ipv4/conf").iterdir()) - {"all", "default"}
+
+    def switch(self, name: str) -> str | None:
+        """Returns a sysctl's value, `None` when the kernel does not have it; `name` with slashes."""
+        try:
+            return (_SYSCTL / name).read_text(encoding="ascii").strip()
+        except OSError:
+            return None
+
+    def set_switch(self, name: str, value: str) -> None:
+        """Sets a sysctl.
+
+        Raises:
+            GatewayError: not allowed, or there is none of that name.
+        """
+        try:
+            (_SYSCTL / name).write_text(value, encoding="ascii")
+        except OSError as error:
+            raise GatewayError(f"cannot set {name.replace('/', '.')} to {value}: {error.strerror}") from error
+
+    def listens(self, port: int) -> frozenset[int]:
+        """Returns the families (4, 6) in which somebody listens on a TCP port; of `::` for both it is both."""
+        return frozenset(family for family in _TCP if _listens(_lines(_TCP[family]), port))
+
+    def _nft(self, options: list[str], *arguments: str, text: str = "") -> str:
+        nft = shutil.which("nft") or shutil.which("nft", path=_SBIN)
+        if nft is None:
+            raise GatewayError("the command nft is missing: install the package nftables")
+        try:
+            done = subprocess.run(  # noqa: S603  a fixed program, the text on its standard input
+                [nft, *options, *arguments], input=text, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise GatewayError(f"cannot run nft: {error}") from error
+        if done.returncode:
+            reason = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "no reason given")
+            if "not permitted" in done.stderr:
+                raise GatewayError("nft is not permitted here: run this as root (CAP_NET_ADMIN)")
+            raise GatewayError(f"nft refuses the rules: {reason}")
+        return done.stdout
+
+
+def _lines(table: Path) -> list[str]:
+    try:
+        return table.read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return []
+
+
+def _listens(lines: Iterable[str], port: int) -> bool:
+    wanted = f":{port:04X}"
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 3 and fields[3] == _LISTENING and fields[1].endswith(wanted):
+            return True
+    return False

@@ -1,0 +1,135 @@
+"""What `gateway up` remembers for `down` and `status`: below /run, so that a restart takes it away like the rules themselves."""
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from gatewayfilter.errors import GatewayError
+
+RUN_FOLDER: Final = Path("/run/gatewayfilter")
+_SWITCH_VALUES: Final = frozenset("012")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayMemory:
+    """What was done.
+
+    Attributes:
+        digest: of the ruleset that was loaded.
+        listing: the table right after loading, without counters.
+        switches: sysctl → value before.
+        fail_open: whether the way opens while no worker listens.
+        opened: whether it is open now.
+        quic_rejected, dot_rejected: what the set-up page tells.
+        lan: the interfaces.
+    """
+
+    digest: str = ""
+    listing: str = ""
+    switches: dict[str, str] = field(default_factory=dict)
+    fail_open: bool = False
+    opened: bool = False
+    quic_rejected: bool = False
+    dot_rejected: bool = False
+    lan: tuple[str, ...] = ()
+
+
+class MemoryFile:
+    """The file, one for each network namespace.
+
+    Args:
+        folder: where; root's alone to write, everybody's to read: the set-up page does.
+    """
+
+    def __init__(self, folder: Path = RUN_FOLDER) -> None:
+        namespace = Path("/proc/self/ns/net").stat().st_ino
+        self.path = folder / f"gateway-{namespace}.json"
+        self._lock = folder / f"gateway-{namespace}.lock"
+        self._watchdog = folder / f"watchdog-{namespace}.lock"
+
+    def read(self) -> GatewayMemory | None:
+        """Returns what was remembered; `None` when there is nothing that can be read."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            switches = {str(name): str(value) for name, value in found["switches"].items()}
+            return GatewayMemory(
+                digest=str(found["digest"]),
+                listing=str(found["listing"]),
+                switches={name: value for name, value in switches.items() if _is_ours(name, value)},
+                fail_open=found["fail_open"] is True,
+                opened=found["opened"] is True,
+                quic_rejected=found["quic_rejected"] is True,
+                dot_rejected=found["dot_rejected"] is True,
+                lan=tuple(str(name) for name in found["lan"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def write(self, memory: GatewayMemory) -> None:
+        """Writes whole or not at all.
+
+        Raises:
+            GatewayError: it cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, prefix=".", delete=False, encoding="utf-8") as file:
+                json.dump(asdict(memory), file)
+                os.fchmod(file.fileno(), 0o644)
+            Path(file.name).replace(self.path)
+        except OSError as error:
+            raise GatewayError(f"cannot write {self.path}: {error.strerror}") from error
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Waits until nobody else changes the gateway, and keeps them waiting meanwhile.
+
+        Raises:
+            GatewayError: not allowed.
+        """
+        with self._open(self._lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def watching(self) -> Iterator[bool]:
+        """Yields whether we are the watchdog: there is one at a time."""
+        with self._open(self._watchdog) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def is_watched(self) -> bool:
+        """Returns whether a watchdog runs."""
+        try:
+            with self._watchdog.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _open(self, path: Path) -> IO[bytes]:
+        try:
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            return path.open("ab")
+        except OSError as error:
+            raise GatewayError(f"cannot write {path}: {error.strerror}; run this as root") from error
+
+    def forget(self) -> None:
+        """Removes the file."""
+        self.path.unlink(missing_ok=True)
+
+
+def _is_ours(name: str, value: str) -> bool:
+    return value in _SWITCH_VALUES and name.startswith(("net/ipv4/", "net/ipv6/")) and ".." not in name

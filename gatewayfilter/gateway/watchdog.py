@@ -1,0 +1,77 @@
+"""Failing open: lets web traffic past the filter while no worker listens, and sends it back when one does."""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+from gatewayfilter.errors import GatewayError
+from gatewayfilter.gateway.control import Gateway
+from gatewayfilter.gateway.kernel import Kernel
+from gatewayfilter.gateway.memory import MemoryFile
+
+_log = logging.getLogger(__name__)
+
+POLL_S: Final = 0.5
+OPEN_AFTER: Final = 4
+"""Looks in a row that find nobody listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
+
+
+class Watchdog:
+    """Looks after a gateway that is to fail open.
+
+    Args:
+        gateway: what is opened and closed.
+        kernel: tells who listens.
+        memory: tells whether the gateway is still up and to fail open.
+        port: the filter's.
+    """
+
+    def __init__(self, gateway: Gateway, kernel: Kernel, memory: MemoryFile, port: int) -> None:
+        self._gateway = gateway
+        self._kernel = kernel
+        self._memory = memory
+        self._port = port
+        self._missed = 0
+
+    def look(self) -> bool:
+        """Looks once and does what is needed. Returns whether there is anything left to look after."""
+        memory = self._memory.read()
+        if memory is None or not memory.fail_open:
+            return False
+        self._missed = 0 if self._kernel.listens(self._port) else self._missed + 1
+        try:
+            if memory.opened and not self._missed:
+                self._gateway.close_way()
+                _log.warning("the filter listens again: web traffic goes through it")
+            elif not memory.opened and self._missed >= OPEN_AFTER:
+                self._gateway.open_way()
+                _log.error("nothing listens on port %d: web traffic goes past the filter", self._port)
+        except GatewayError as error:  # taken down meanwhile, or tried again at the next look
+            _log.warning("%s", error)
+        return True
+
+    def run(self, stop: threading.Event) -> bool:
+        """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""
+        with self._memory.watching() as only:
+            if only:
+                while self.look() and not stop.wait(POLL_S):
+                    pass
+            return only
+
+
+def until_terminated(work: Callable[[threading.Event], bool]) -> bool:
+    """Runs `work` with an event that SIGTERM and Ctrl-C set."""
+    stop = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    previous = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        return work(stop)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
