@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from mmap import mmap
 
 from gatewayfilter.engine.adblock.linear_regex import Substitution
-from gatewayfilter.engine.adblock.matcher import request_bits
 from gatewayfilter.engine.adblock.modifier_index import FoundRule, Group, ModifierIndex
 from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
 from gatewayfilter.engine.adblock.query_params import ParamFilter, param_names, without
-from gatewayfilter.engine.adblock.rule import TYPE_BITS, AdblockMatch
+from gatewayfilter.engine.adblock.rule import AdblockMatch
 from gatewayfilter.engine.adblock.sections import SectionReader
 from gatewayfilter.engine.adblock.url_changes import UriTransform, UrlSkip
 from gatewayfilter.errors import SnapshotError
@@ -19,29 +18,10 @@ from gatewayfilter.model import AppliedRule, Request, RequestChange, ResourceTyp
 from gatewayfilter.urls import Url
 
 _NOTHING: frozenset[int] = frozenset()
-_DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
 _PAGE_TYPES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 
 MAX_POLICIES = 32
 """`content-security-policy` headers that one response may gain."""
-
-
-class Asked:
-    """A request as the modifier rules see it: a page is its own source, whoever led there.
-
-    Source: uBlock Origin, where `$csp,domain=` and `$removeparam,domain=` name the page itself.
-    """
-
-    __slots__ = ("bits", "lowered", "off", "request", "source")
-
-    def __init__(self, request: Request, off: frozenset[int]) -> None:
-        self.request = request
-        self.off = off
-        if request.resource_type is ResourceType.DOCUMENT:
-            self.bits, self.source = _DOCUMENT, request.url.host
-        else:
-            self.bits, self.source = request_bits(request)
-        self.lowered = request.url.text.lower()
 
 
 class AdblockEffects:
@@ -70,11 +50,10 @@ class AdblockEffects:
         """Returns our name of the stub that stands in for a blocked response, "" for none. Pages get none."""
         if request.resource_type is ResourceType.DOCUMENT:
             return ""
-        asked = Asked(request, off)
-        if not self._may_find(Group.REDIRECT, asked):
+        if not self._may_find(Group.REDIRECT, request, off):
             return ""
         best: Stub | None = None
-        for found in _in_force(self._find(Group.REDIRECT, asked)):
+        for found in _in_force(self._index.find(Group.REDIRECT, request, off)):
             does = found.does
             if isinstance(does, Stub) and (best is None or does.priority > best.priority):
                 best = does
@@ -91,17 +70,20 @@ class AdblockEffects:
             off: lists that do not count.
             blocked: it is blocked, so that only `urlskip` with `-blocked` counts.
         """
-        query = request.url.query
+        url = request.url
         index = self._index
-        by_name = [name for name in param_names(query) if name in index.params] if query and index.params else []
-        asked = Asked(request, off)
-        if not by_name and not self._may_find(Group.REQUEST, asked):
+        by_name: list[str] = []
+        if url.query and index.has_params:
+            wanted = index.params_near(request)
+            if wanted:
+                by_name = [name for name in param_names(url.query) if name in wanted]
+        if not by_name and not self._may_find(Group.REQUEST, request, off):
             return None
-        found = _sort_out(self._find(Group.REQUEST, asked))
+        found = _sort_out(index.find(Group.REQUEST, request, off))
         if by_name:
-            found.blocks += index.find_params(by_name, request, asked.lowered, asked.bits, asked.source, off)
+            found.blocks += index.find_params(by_name, request, off)
         rules = found.in_force()
-        change = _Change(request.url)
+        change = _Change(url)
         for rule in rules:
             if isinstance(rule.does, UrlSkip) and (rule.does.skips_blocked or not blocked):
                 change.skip(rule, rule.does)
@@ -128,31 +110,32 @@ class AdblockEffects:
             names: of the lists, by source.
             off: lists that do not count.
         """
-        asked = Asked(request, off)
-        if not self._may_find(Group.RESPONSE, asked):
+        if not self._may_find(Group.RESPONSE, request, off):
             return None
-        found = [rule for rule in self._find(Group.RESPONSE, asked) if _holds(rule, headers, address)]
+        found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
         block = _deciding(rule for rule in found if rule.modifier == "response")
         if block is not None:
-            return ResponseChange(rules=(block.applied(names),)), block.match
+            return ResponseChange(rules=(_applied(block, names),)), block.match
         rules = _in_force(rule for rule in found if rule.modifier != "response")
         change = _response_change(rules, names)
         return (change, None) if change.rules else None
 
     def switches(self, page: Url, off: frozenset[int] = _NOTHING) -> dict[str, AdblockMatch]:
         """Returns what exceptions switch off on a page (`generichide` …), each with the rule that does."""
-        asked = Asked(Request(page, None, ResourceType.DOCUMENT), off)
-        if not self._may_find(Group.PAGE, asked):
+        request = Request(page, None, ResourceType.DOCUMENT)
+        if not self._may_find(Group.PAGE, request, off):
             return {}
-        return {found.modifier: found.match for found in reversed(self._find(Group.PAGE, asked))}
+        return {found.modifier: found.match for found in reversed(self._index.find(Group.PAGE, request, off))}
 
-    def _find(self, group: Group, asked: Asked) -> list[FoundRule]:
-        return self._index.find(group, asked.request, asked.lowered, asked.bits, asked.source, asked.off)
-
-    def _may_find(self, group: Group, asked: Asked) -> bool:
-        if asked.off and self._index.has_cancelled:  # what cancels a rule may be off itself
+    def _may_find(self, group: Group, request: Request, off: frozenset[int]) -> bool:
+        if off and self._index.has_cancelled:  # what cancels a rule may be off itself
             return True
-        return self._index.finds_any(group, asked.request, asked.bits, asked.source)
+        return self._index.finds_any(group, request)
+
+
+def _applied(rule: FoundRule, names: Sequence[str]) -> AppliedRule:
+    match = rule.match
+    return AppliedRule(names[match.source], match.rule, match.line, rule.modifier)
 
 
 class _SortedRules:
@@ -251,7 +234,7 @@ class _Change:
             url=self._url.text if changed else "",
             redirect=changed and (elsewhere or request.resource_type in _PAGE_TYPES),
             remove_headers=tuple(self._headers),
-            rules=tuple(rule.applied(names) for rule in self._rules),
+            rules=tuple(_applied(rule, names) for rule in self._rules),
         )
 
 
@@ -271,7 +254,7 @@ def _response_change(rules: Iterable[FoundRule], names: Sequence[str]) -> Respon
             (csp if rule.modifier == "csp" else permissions).append(does)
         else:
             continue
-        applied.append(rule.applied(names))
+        applied.append(_applied(rule, names))
     return ResponseChange(
         csp=tuple(csp),
         permissions=tuple(permissions),

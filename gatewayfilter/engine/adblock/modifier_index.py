@@ -4,20 +4,23 @@ Rules stand in groups by when they are asked: a request pays for the group's uni
 a scan for the group's few literals. `$removeparam=name`, the most of all, are found by the names in the query.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names
+from gatewayfilter.engine.adblock.facts_cache import FactsCache
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS, Prepared, prepare
+from gatewayfilter.engine.adblock.pattern import shape_of
 from gatewayfilter.engine.adblock.query_params import ParamFilter
 from gatewayfilter.engine.adblock.response_test import AddressTest, HeaderTest, address_test, header_test
-from gatewayfilter.engine.adblock.rule import AdblockMatch, NetworkRule
-from gatewayfilter.engine.adblock.rule_index import IndexPlan, RuleIndex, pack_index
+from gatewayfilter.engine.adblock.rule import TYPE_BITS, AdblockMatch, NetworkRule
+from gatewayfilter.engine.adblock.rule_index import IndexPlan, RuleIndex, pack_index, party_of
 from gatewayfilter.engine.adblock.rule_table import CANCELLED, RuleRecord, RuleTable, pack_rules
 from gatewayfilter.engine.adblock.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.errors import RuleError, SnapshotError
-from gatewayfilter.model import AppliedRule, Request
+from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.urls import host_suffixes
 
 
 class Group(IntEnum):
@@ -52,14 +55,21 @@ class FoundRule:
         """Tells whether this exception lifts another rule of the same modifier."""
         return (not self.value or self.value == other.value) and (self.match.important or not other.match.important)
 
-    def applied(self, names: Sequence[str]) -> AppliedRule:
-        """Returns it as it is reported.
 
-        Args:
-            names: of the lists, by source.
-        """
-        match = self.match
-        return AppliedRule(names[match.source], match.rule, match.line, self.modifier)
+_TYPE_BITS = dict(TYPE_BITS)
+_DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
+
+
+def _kind_and_source(request: Request) -> tuple[int, str]:
+    """Returns the bit of a request's type and the host of its source: a page is its own, whoever led there.
+
+    Source: uBlock Origin, where `$csp,domain=` and `$removeparam,domain=` name the page itself.
+    """
+    kind = _TYPE_BITS[request.resource_type]
+    if kind == _DOCUMENT:
+        return kind, request.url.host
+    page = request.source
+    return kind, "" if page is None else page.host
 
 
 def group_of(rule: NetworkRule) -> Group:
@@ -84,19 +94,54 @@ def param_of(rule: NetworkRule) -> str:
     return "" if "\n" in name else name
 
 
-def pack_modifiers(records: list[RuleRecord], params: Mapping[str, list[int]], plans: Iterable[IndexPlan]) -> list[bytes]:
+@dataclass(slots=True)
+class ParamPlan:
+    """Where the rules stand that take out one parameter each.
+
+    Attributes:
+        names: name of a parameter → rules.
+        reach: host of requests (`|host`), host of pages (`@host`), or "" for any → numbers of the names that may matter there.
+    """
+
+    names: dict[str, list[int]] = field(default_factory=dict)
+    reach: dict[str, list[int]] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, rule: NetworkRule, number: int) -> None:
+        """Lists a rule."""
+        self.names.setdefault(name, []).append(number)
+        host = shape_of(rule).host
+        pages = rule.conditions.sources
+        keys = [f"|{host}"] if host else [f"@{page}" for page in sorted(pages.names)] if pages and not pages.patterns else [""]
+        for key in keys:
+            self.reach.setdefault(key, []).append(self._places.setdefault(name, len(self._places)))
+
+
+def _pack_postings(table: Mapping[str, list[int]]) -> list[bytes]:
+    starts = [0]
+    for numbers in table.values():
+        starts.append(starts[-1] + len(numbers))
+    return [pack_names(table), pack_numbers(starts), pack_numbers(number for numbers in table.values() for number in numbers)]
+
+
+def _read_postings(sections: SectionReader) -> dict[str, tuple[int, ...]]:
+    names, starts, numbers = sections.names(), sections.numbers(), sections.numbers()
+    if not names and len(starts) == 2:  # the one key ""
+        names = [""]
+    if len(starts) != len(names) + 1 or starts[-1] != len(numbers):
+        raise SnapshotError("the compiled Adblock rules are damaged")
+    return {name: tuple(numbers[starts[place] : starts[place + 1]]) for place, name in enumerate(names)}
+
+
+def pack_modifiers(records: list[RuleRecord], params: ParamPlan, plans: Iterable[IndexPlan]) -> list[bytes]:
     """Returns the sections that `ModifierIndex` reads.
 
     Args:
         records: all modifier rules.
-        params: name of a parameter → rules that take it out.
+        params: those found by the parameter that they take out.
         plans: of the other rules, one for each group.
     """
-    sections = pack_rules(records)
-    starts = [0]
-    for numbers in params.values():
-        starts.append(starts[-1] + len(numbers))
-    sections += [pack_names(params), pack_numbers(starts), pack_numbers(rule for rules in params.values() for rule in rules)]
+    sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach)]
     for plan in plans:
         sections += pack_index(plan)
     return sections
@@ -108,7 +153,7 @@ class ModifierIndex:
     Attributes:
         table: of all modifier rules.
         has_cancelled: there are rules that the `$badfilter` of another list cancels.
-        params: name of a parameter → (mask, rule) of those that take it out.
+        has_params: there are rules that take out one parameter each.
 
     Raises:
         SnapshotError: it is damaged.
@@ -116,36 +161,61 @@ class ModifierIndex:
 
     def __init__(self, sections: SectionReader) -> None:
         self.table = RuleTable(sections)
-        names, starts, rules = sections.names(), sections.numbers(), sections.numbers()
-        if len(starts) != len(names) + 1 or starts[-1] != len(rules):
-            raise SnapshotError("the compiled Adblock rules are damaged")
         masks = self.table.masks
         self.has_cancelled = any(mask & CANCELLED for mask in masks)
-        self.params = {
-            name: tuple((masks[rule], rule) for rule in rules[starts[number] : starts[number + 1]])
-            for number, name in enumerate(names)
-        }
+        self._params = _read_postings(sections)
+        names = tuple(self._params)
+        reach = _read_postings(sections)
+        self._reach = {key: frozenset(names[place] for place in places) for key, places in reach.items()}
+        self._anywhere = self._reach.pop("", frozenset())
+        self.has_params = bool(names)
         self._indexes = tuple(RuleIndex(sections, self.table) for _ in Group)
         self._ready: dict[int, FoundRule] = {}
+        self._params_near = FactsCache(self._find_params_near)
 
-    def find(self, group: Group, request: Request, lowered: str, bits: int, source: str, off: frozenset[int]) -> list[FoundRule]:
-        """Returns every rule of a group that matches and whose source is on; arguments as in `RuleIndex.all`."""
-        return [self.ready(rule) for rule in self._indexes[group].all(request, lowered, bits, source, off)]
+    def find(self, group: Group, request: Request, off: frozenset[int]) -> list[FoundRule]:
+        """Returns every rule of a group that matches and whose source is on.
 
-    def finds_any(self, group: Group, request: Request, bits: int, source: str) -> bool:
-        """Tells, at the least cost, whether a rule of a group may match."""
-        return self._indexes[group].first(request, bits, source) >= 0
+        Args:
+            group: the rules that are asked.
+            request: the request.
+            off: lists that do not count.
+        """
+        kind, source = _kind_and_source(request)
+        bits = kind * party_of(request.url.host, source)
+        found = self._indexes[group].all(request, request.url.text.lower(), bits, source, off)
+        return [self.ready(rule) for rule in found]
 
-    def find_params(
-        self, names: Iterable[str], request: Request, lowered: str, bits: int, source: str, off: frozenset[int]
-    ) -> list[FoundRule]:
-        """Returns the rules that take out one of these parameters."""
+    def finds_any(self, group: Group, request: Request) -> bool:
+        """Tells, at the least cost, whether a rule of a group matches while all sources are on."""
+        kind, source = _kind_and_source(request)
+        return self._indexes[group].first(request, kind, source) >= 0
+
+    def params_near(self, request: Request) -> frozenset[str]:
+        """Returns the names of the parameters that may go from a request to its host on its page."""
+        return self._params_near[request.url.host, _kind_and_source(request)[1]]
+
+    def _find_params_near(self, hosts: tuple[str, str]) -> frozenset[str]:
+        host, source = hosts
+        found = self._anywhere
+        keys = [f"|{name}" for name in host_suffixes(host)]
+        keys += [f"@{name}" for name in host_names(source)] if source else []
+        for key in keys:
+            more = self._reach.get(key)
+            found = found if more is None else found | more
+        return found
+
+    def find_params(self, names: Iterable[str], request: Request, off: frozenset[int]) -> list[FoundRule]:
+        """Returns the rules that take out one of these parameters; arguments as in `find`."""
         table = self.table
+        kind, source = _kind_and_source(request)
+        bits = kind * party_of(request.url.host, source)
+        lowered = request.url.text.lower()
         return [
             self.ready(rule)
             for name in dict.fromkeys(names)
-            for mask, rule in self.params.get(name, ())
-            if mask & bits and not table.is_off(rule, off) and self.ready(rule).test(request, lowered, source)
+            for rule in self._params.get(name, ())
+            if table.masks[rule] & bits and not table.is_off(rule, off) and self.ready(rule).test(request, lowered, source)
         ]
 
     def ready(self, number: int) -> FoundRule:
