@@ -240,12 +240,17 @@ class ListStore(Protocol):
         comment: str = "",
         group: str = "",
         expires_at: float | None = None,
+        enabled: bool = True,
     ) -> PersonRule:
-        """Adds a person's rule, or replaces action, comment and expiry of the same kind, pattern and group."""
+        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group."""
         ...
 
     def add_rules(self, rules: Sequence[PersonRule]) -> int:
         """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed."""
+        ...
+
+    def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
+        """Switches rules on or off, in one transaction. Returns how many were not so already."""
         ...
 
     def remove_rule(self, rule_id: int) -> bool:

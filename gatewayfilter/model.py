@@ -253,8 +253,9 @@ class PersonRule:
     Attributes:
         rule_id: the database's number.
         pattern: canonical for url, prefix, host, domain (a list key); as typed for wildcard and regex (without slashes).
-        group: for whom it counts, `""` for everybody.
+        group: the name under which entries are switched on and off together, `""` for none.
         expires_at: Unix seconds, `None` for never.
+        enabled: whether it counts; one that is switched off is kept.
     """
 
     rule_id: int
@@ -264,6 +265,7 @@ class PersonRule:
     comment: str = ""
     group: str = ""
     expires_at: float | None = None
+    enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,12 @@ class Person:
     def explain(self, question: Question) -> DeciderAnswer:
         """Names the rule that decides, and how many others cover the URL."""
         verdict = self.decide(question)
-        if verdict is None:
-            return DeciderAnswer(self.name, "miss", "no rule of a person covers this URL")
         rules = question.state.overlay.rules
+        if verdict is None:
+            off = rules.switched_off()
+            silent = off.matching(question.url, off.for_host(question.url), question.now)
+            hidden = f"; {len(silent)} that would are switched off: {written_pattern(silent[0])}" if silent else ""
+            return DeciderAnswer(self.name, "miss", f"no rule of a person covers this URL{hidden}")
         others = len(rules.matching(question.url, question.facts.person, question.now)) - 1
         more = f"; {others} more of people's rules cover it" if others else ""
         return DeciderAnswer(self.name, verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict)

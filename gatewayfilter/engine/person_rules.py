@@ -7,7 +7,7 @@ accepted (adblock/regex_guard.py) and searched in the part of the URL for which 
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -261,10 +261,9 @@ def netloc_of(host: str, url: Url) -> str:
 
 
 class PersonRules:
-    """All rules of people that are in force for everybody. Immutable: `changed` returns another one.
+    """All rules of people. Immutable: `changed` returns another one.
 
-    A rule of a group is kept but not applied: this version knows no groups of clients. A rule that cannot be compiled
-    (made by another version) is kept but not applied either.
+    A rule that is switched off is kept but not applied; nor is one that cannot be compiled (made by another version).
     """
 
     __slots__ = ("_by_key", "_of_parts", "_prefix_netlocs", "_tried", "_wanted")
@@ -277,7 +276,7 @@ class PersonRules:
         by_key: dict[str, list[PersonRule]] = {}
         tried: list[tuple[PersonRule, Matches]] = []
         for rule in self._wanted.values():
-            if rule.group:
+            if not rule.enabled:
                 continue
             if rule.kind in _KEYED:
                 by_key.setdefault(rule.pattern, []).append(rule)
@@ -301,6 +300,10 @@ class PersonRules:
 
     def __len__(self) -> int:
         return len(self._wanted)
+
+    def switched_off(self) -> "PersonRules":
+        """Returns the rules that are switched off, as if they were on: to say what they would do."""
+        return PersonRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
 
     def changed(self, added: Iterable[PersonRule], removed: Iterable[PersonRule]) -> "PersonRules":
         """Returns the rules after a change; an added rule replaces the one of its kind, pattern and group."""

@@ -85,8 +85,9 @@ class Snapshot:
         if any(not 0 <= index < len(self.sources) for members in self.source_sets for index in members):
             raise SnapshotError("its source sets name sources that it does not have")
         self.rules = tuple(
-            PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at)
-            for rule_id, action, kind, pattern, comment, group, expires_at in self._json(sections["rules"])
+            # Before rules could be switched off, those of a group were kept and not applied: they stay so.
+            PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, *(on or [not group]))
+            for rule_id, action, kind, pattern, comment, group, expires_at, *on in self._json(sections["rules"])
         )
         self.bloom = self._part(BloomFilter, sections["bloom"])
         self.tables = {action: self._part(BitmapTable, sections[name]) for action, name in TABLE_NAMES.items()}

@@ -158,4 +158,4 @@ def _as_json(value: object) -> bytes:
 
 
 def _rule_row(rule: PersonRule) -> list[object]:
-    return [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at]
+    return [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at, rule.enabled]

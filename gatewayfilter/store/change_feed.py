@@ -62,5 +62,8 @@ def _payload(entry: PersonRule | LearnedEntry) -> dict[str, object]:
 def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
     action = ListAction(payload["action"])
     if kind in _PERSON_KINDS:
-        return Change(seq, kind, person=PersonRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"])}))
+        # Steps from before rules could be switched off: those of a group were kept and not applied.
+        enabled = payload.get("enabled", not payload["group"])
+        rule = PersonRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"]), "enabled": enabled})
+        return Change(seq, kind, person=rule)
     return Change(seq, kind, learned=LearnedEntry(**{**payload, "action": action}))

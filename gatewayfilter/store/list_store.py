@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import md5
-from itertools import batched
+from itertools import batched, chain
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
@@ -18,13 +18,27 @@ _CHUNK = 500
 """Rows a statement names at most; SQLite may be built with a limit of 999 parameters."""
 
 _RULES = PERSON_RULES.c
-_RULE_COLUMNS = (_RULES.id, _RULES.action, _RULES.kind, _RULES.pattern, _RULES.comment, _RULES.group_name, _RULES.expires_at)
+_RULE_COLUMNS = (
+    _RULES.id,
+    _RULES.action,
+    _RULES.kind,
+    _RULES.pattern,
+    _RULES.comment,
+    _RULES.group_name,
+    _RULES.expires_at,
+    _RULES.enabled,
+)
 _SELECT_RULES = select(*_RULE_COLUMNS).order_by(_RULES.id)
 _SELECT_IDENTITIES = select(_RULES.identity, *_RULE_COLUMNS).where(_RULES.identity.in_(bindparam("identities", expanding=True)))
 _UPDATE_RULE = (
     update(PERSON_RULES)
     .where(_RULES.id == bindparam("rule_id"))
-    .values(action=bindparam("new_action"), comment=bindparam("new_comment"), expires_at=bindparam("new_expires_at"))
+    .values(
+        action=bindparam("new_action"),
+        comment=bindparam("new_comment"),
+        expires_at=bindparam("new_expires_at"),
+        enabled=bindparam("new_enabled"),
+    )
 )
 
 _LEARNED = LEARNED_ENTRIES.c
@@ -74,12 +88,13 @@ class SqlListStore:
         comment: str = "",
         group: str = "",
         expires_at: float | None = None,
+        enabled: bool = True,
     ) -> PersonRule:
-        """Adds a person's rule, or replaces action, comment and expiry of the same kind, pattern and group.
+        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group.
 
         One that is there already, the same in all, is no change.
         """
-        wanted = PersonRule(0, action, kind, pattern, comment, group, expires_at)
+        wanted = PersonRule(0, action, kind, pattern, comment, group, expires_at, enabled)
         identity = _identity(wanted)
         with self._database.write(Area.LISTS) as connection:
             _merge_rules(connection, {identity: wanted})
@@ -93,6 +108,11 @@ class SqlListStore:
         wanted = {_identity(rule): rule for rule in rules}
         with self._database.write(Area.LISTS) as connection:
             return sum(_merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
+
+    def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
+        """Switches rules on or off, in one transaction. Returns how many were not so already."""
+        with self._database.write(Area.LISTS) as connection:
+            return sum(_switch(connection, chunk, enabled=enabled) for chunk in batched(dict.fromkeys(rule_ids), _CHUNK))
 
     def remove_rule(self, rule_id: int) -> bool:
         """Removes a rule. Returns False when there was none."""
@@ -193,9 +213,19 @@ def _merge_rules(connection: Connection, wanted: Mapping[bytes, PersonRule]) -> 
     return len(new) + len(changed)
 
 
+def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -> int:
+    rows = connection.execute(_SELECT_RULES.where(_RULES.id.in_(rule_ids), _RULES.enabled != enabled))
+    changed = [(old, replace(old, enabled=enabled)) for old in map(_rule, rows)]
+    if changed:
+        connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
+        pairs = (((ChangeKind.PERSON_REMOVED, old), (ChangeKind.PERSON_ADDED, rule)) for old, rule in changed)
+        append_changes(connection, chain.from_iterable(pairs))
+    return len(changed)
+
+
 def _rule(values: Sequence[Any]) -> PersonRule:
-    rule_id, action, kind, pattern, comment, group, expires_at = values
-    return PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at)
+    rule_id, action, kind, pattern, comment, group, expires_at, enabled = values
+    return PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, enabled)
 
 
 def _rule_row(identity: bytes, rule: PersonRule) -> dict[str, object]:
@@ -207,6 +237,7 @@ def _rule_row(identity: bytes, rule: PersonRule) -> dict[str, object]:
         "group_name": rule.group,
         "comment": rule.comment,
         "expires_at": rule.expires_at,
+        "enabled": rule.enabled,
     }
 
 
@@ -216,6 +247,7 @@ def _changed_values(rule: PersonRule) -> dict[str, object]:
         "new_action": rule.action.value,
         "new_comment": rule.comment,
         "new_expires_at": rule.expires_at,
+        "new_enabled": rule.enabled,
     }
 
 

@@ -4,9 +4,9 @@ URLs and list keys have no length limit, so rows are identified by the MD5 of th
 PostgreSQL index row grows too long. Times are Unix seconds.
 """
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0002"
+HEAD = "0003"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -24,6 +24,7 @@ PERSON_RULES = Table(
     Column("group_name", Text, nullable=False),
     Column("comment", Text, nullable=False),
     Column("expires_at", Double),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
     Index("ix_person_rules_identity", "identity", unique=True),
     sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another rule
 )

@@ -1,5 +1,7 @@
 """People's rules: how they are written, what they cover, and that none can hang the filter."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,10 +186,21 @@ def test_expiry_is_honoured_when_deciding() -> None:
     assert find(rules, "http://example.com/", 100.0) is None
 
 
-def test_a_rule_of_a_group_is_kept_but_not_applied() -> None:
-    rules = PersonRules([rule("example.com", group="kids"), rule("*casino*", group="kids")])
-    assert (len(rules), bool(rules)) == (2, False)
+def test_a_group_is_only_a_name_for_rules() -> None:
+    rules = PersonRules([rule("example.com", group="kids"), rule("|example.com", action="allow", group="work")])
+    found = find(rules, "http://example.com/")
+    assert found is not None
+    assert found.group == "work"
+
+
+def test_a_rule_that_is_switched_off_is_kept_but_not_applied() -> None:
+    on = [rule("example.com"), rule("*casino*"), rule("example.com/x/*")]
+    rules = PersonRules([replace(item, enabled=False) for item in on])
+    assert (len(rules), bool(rules)) == (3, False)
     assert find(rules, "http://example.com/casino") is None
+    assert find(rules.switched_off(), "http://example.com/casino") == on[0]
+    assert find(rules.changed(on, []), "http://example.com/casino") == on[0]
+    assert len(rules.changed(on, []).switched_off()) == 0
 
 
 def test_a_rule_that_cannot_be_compiled_is_kept_but_not_applied() -> None:

@@ -59,6 +59,22 @@ def test_a_rule_is_replaced_and_the_feed_carries_removal_and_addition(
     assert steps(feed) == [(ADDED, old), (REMOVED, old), (ADDED, new)]
 
 
+def test_rules_are_switched_off_and_on(lists: ListStore, feed: ChangeFeed) -> None:
+    first, second, third = (lists.add_rule(BLOCK, EntryKind.HOST, f"{name}.example", group="kids") for name in "abc")
+    seq = feed.last_seq()
+    assert lists.switch_rules([first.rule_id, third.rule_id, third.rule_id, 999], enabled=False) == 2
+    off = [replace(first, enabled=False), second, replace(third, enabled=False)]
+    assert lists.rules() == off
+    kinds = [(change.kind, change.person) for change in feed.read(seq)]
+    assert kinds == [(REMOVED, first), (ADDED, off[0]), (REMOVED, third), (ADDED, off[2])]
+    assert lists.switch_rules([first.rule_id, second.rule_id], enabled=False) == 1
+    assert lists.switch_rules([rule.rule_id for rule in off], enabled=True) == 3
+    assert lists.rules() == [first, second, third]
+    assert lists.switch_rules([], enabled=True) == 0
+    assert lists.add_rule(BLOCK, EntryKind.HOST, "d.example", enabled=False).enabled is False
+    assert lists.add_rule(BLOCK, EntryKind.HOST, "d.example").enabled is True
+
+
 def test_kind_pattern_and_group_make_a_rule(lists: ListStore) -> None:
     made = [
         lists.add_rule(BLOCK, EntryKind.HOST, "a.example"),

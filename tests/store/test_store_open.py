@@ -32,7 +32,7 @@ def schema_of(path: Path) -> list[tuple[str, str]]:
         rows = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE sql NOT NULL AND name NOT IN ('alembic_version', 'sqlite_sequence')"
         )
-        return sorted((name, " ".join(sql.split())) for name, sql in rows)
+        return sorted((name, " ".join(sql.split()).replace(" ,", ",").replace(" )", ")")) for name, sql in rows)
 
 
 def test_a_new_database_is_made_private_and_in_wal_mode(tmp_path: Path) -> None:
