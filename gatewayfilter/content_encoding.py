@@ -130,9 +130,10 @@ class _Brotli:
     def decode(self, data: bytes) -> Iterator[bytes]:
         if self._brotli.is_finished():
             return
-        yield self._brotli.process(data, output_buffer_limit=_STEP)
-        while not self._brotli.can_accept_more_data():
-            yield self._brotli.process(b"", output_buffer_limit=_STEP)
+        piece = self._brotli.process(data, output_buffer_limit=_STEP)
+        while piece:  # `can_accept_more_data` is true while there is more to take out
+            yield piece
+            piece = self._brotli.process(b"", output_buffer_limit=_STEP)
 
 
 class _Pieces:

@@ -9,31 +9,35 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import addonmanager, ctx, http, tcp, udp
 
-from gatewayfilter.config import OnError, ProxySettings, UnknownRule
+from gatewayfilter.config import OnError, ProxySettings, Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import Decide, OfferSink, OwnPages
+from gatewayfilter.interfaces import ChangeTraffic, Decide, Inspect, OfferSink, OwnPages, PassedSink
 from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy import connections, origin_connections
-from gatewayfilter.proxy.early_answer import answer_early
+from gatewayfilter.proxy.early_answer import answer_early, answer_instead, stream_of
 from gatewayfilter.proxy.faults import is_origin_fault
 from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.own_response import own_response
 from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.response_path import Passing, ResponsePath
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.traffic_changes import TrafficChanges
 from gatewayfilter.telemetry import Counters
 
 if TYPE_CHECKING:
     from mitmproxy.addons.proxyserver import Proxyserver
+    from mitmproxy.proxy.server import ConnectionHandler
 
 _log = logging.getLogger(__name__)
 
-_ASKED = "gatewayfilter"
-"""Key in `flow.metadata` of the `FlowRequest` of an unknown URL that may still turn out to be a page."""
+_PASSING = "gatewayfilter"
+"""Key in `flow.metadata` of what was let through, until its response is here."""
 _HOLD_POLL_S = 0.02
 _MOST_HELD = 256
 """Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
@@ -58,6 +62,10 @@ class GatewayAddon:
         counters: `requests`, `blocked`, `unknown`, `origin_errors`, `hook_errors`.
         title_of: names a category for people, on the block page.
         own_pages: what the filter answers for itself, before any decision; neither counted nor logged.
+        whole: all settings, of which `settings` is a part; by default those of nobody.
+        changes: says what Adblock modifiers change; `None` for nothing.
+        inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
+        passed: takes public pages as they pass.
         on_start, on_stop: called when mitmproxy runs and when it ends; for use under mitmdump, where nobody else would.
     """
 
@@ -73,6 +81,10 @@ class GatewayAddon:
         *,
         title_of: CategoryTitle | None = None,
         own_pages: OwnPages | None = None,
+        whole: Settings | None = None,
+        changes: ChangeTraffic | None = None,
+        inspect: Inspect | None = None,
+        passed: PassedSink | None = None,
         on_start: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
     ) -> None:
@@ -83,6 +95,11 @@ class GatewayAddon:
         self._counters = counters
         self._title_of = title_of or _plain_title
         self._own_pages = own_pages
+        whole = whole or Settings(proxy=settings)
+        self._changes = TrafficChanges(changes, whole.filter, counters) if changes is not None else None
+        self._responses = ResponsePath(
+            whole, counters, changes=self._changes, offering=self._offering, inspect=inspect, passed=passed
+        )
         self._on_start = on_start
         self._on_stop = on_stop
         self._has_parent = settings.mode.startswith("upstream:")
@@ -117,7 +134,7 @@ class GatewayAddon:
             return None
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
-        """Lets the origin's answer stream through, and has a look at whether it is a page."""
+        """Lets the origin's answer stream through, as the rules change it, unless it is looked at first."""
         try:
             response = flow.response
             if response is None or response.data.content is not None:  # an answer of ours, or of another addon
@@ -126,15 +143,27 @@ class GatewayAddon:
             headers = response.headers
             if "alt-svc" in headers:  # HTTP/3 would go past the filter
                 del headers["alt-svc"]
-            asked = flow.metadata.pop(_ASKED, None)
-            if asked is not None and self._offering is not None:
-                self._offering.offer_html(asked, headers.get("content-type", ""))
+            passing = flow.metadata.pop(_PASSING, None)
+            if passing is not None:
+                verdict = self._responses.begin(flow, passing, lambda: stream_of(flow, self._connection(flow)))
+                if verdict is not None:
+                    self._block_late(flow, passing, verdict, time.perf_counter_ns())
+                    answer_instead(flow, self._connection(flow))
         except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
+            self._fail_late(flow)
+
+    def response(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Looks at a page that was held for it."""
+        try:
+            return self._look(flow) if self._responses.is_held(flow) else None
+        except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()
+            return None
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Counts what was allowed but came to nothing at the origin."""
         try:
+            self._responses.forget(flow)
             allowed = flow.request.stream and (flow.response is None or flow.response.data.content is None)
             if allowed and flow.error is not None and is_origin_fault(flow.error.msg):
                 self._counters.add("origin_errors")
@@ -202,7 +231,8 @@ class GatewayAddon:
             self._carry_out(flow, asked, verdict, started)
             return None
         self._counters.add("unknown")
-        expected = self._offering is not None and self._offering.offer_page(asked)
+        waits = self._settings.unknown is not UnknownRule.BLOCK and self._responses.waits_for_response(asked)
+        expected = not waits and self._offering is not None and self._offering.offer_page(asked)
         if self._settings.unknown is UnknownRule.BLOCK:
             verdict = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
         elif self._settings.unknown is UnknownRule.HOLD and expected and self._held < _MOST_HELD:
@@ -235,18 +265,57 @@ class GatewayAddon:
             self._held -= 1
 
     def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
+        untouched = verdict.reason is Reason.PERSON_ALLOW
+        if not verdict.blocked and self._changes is not None and not untouched:
+            flow.response, other = self._changes.before(flow, asked.request)
+            if other is not None:
+                now = self._decide.decide(replace(asked.request, url=other))
+                verdict = now if now.blocked else verdict
         if verdict.blocked:
             language = flow.request.headers.get("accept-language", "")
             flow.response = block_response(asked.request, verdict, language, self._title_of)
             self._answer_early(flow)
-        else:
-            if verdict.unknown:
-                flow.metadata[_ASKED] = asked
+        elif flow.response is None:
+            if verdict.unknown or self._changes is not None:
+                flow.metadata[_PASSING] = Passing(asked, verdict.unknown, untouched)
             self._let_through(flow, asked)
         self._count(asked.request, verdict, started)
 
-    def _count(self, request: Request, verdict: Verdict, started: int) -> None:
-        self._counters.add("requests")
+    async def _look(self, flow: http.HTTPFlow) -> None:
+        started = time.perf_counter_ns()
+        try:
+            passing, verdict = await self._responses.look(flow)
+            if verdict is not None:
+                self._block_late(flow, passing, verdict, started)
+        except Exception:  # noqa: BLE001  a hook that raises fails open
+            self._fail_late(flow)
+
+    def _block_late(self, flow: http.HTTPFlow, passing: Passing, verdict: Verdict, started: int) -> None:
+        language = flow.request.headers.get("accept-language", "")
+        if verdict.reason is Reason.FAILURE:
+            flow.response = failure_response(flow.request.method, language)
+        else:
+            flow.response = block_response(passing.asked.request, verdict, language, self._title_of)
+        self._count(passing.asked.request, verdict, started, again=True)
+
+    def _fail_late(self, flow: http.HTTPFlow) -> None:
+        """A response on which the filter failed: it goes on as it came, or is answered in its place."""
+        self._complain()
+        if self._settings.on_error is OnError.ALLOW:
+            return
+        try:
+            flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
+            answer_instead(flow, self._connection(flow))
+        except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
+            with suppress(Exception):
+                flow.kill()  # type: ignore[no-untyped-call]
+
+    def _connection(self, flow: http.HTTPFlow) -> "ConnectionHandler | None":
+        return self._proxyserver.connections.get(flow.client_conn.id) if self._proxyserver is not None else None
+
+    def _count(self, request: Request, verdict: Verdict, started: int, *, again: bool = False) -> None:
+        if not again:
+            self._counters.add("requests")
         if verdict.blocked:
             self._counters.add("blocked")
         if self._recorder is not None:
@@ -262,8 +331,7 @@ class GatewayAddon:
         flow.request.stream = True
 
     def _answer_early(self, flow: http.HTTPFlow) -> None:
-        connections = self._proxyserver.connections if self._proxyserver is not None else {}
-        answer_early(flow, connections.get(flow.client_conn.id))
+        answer_early(flow, self._connection(flow))
 
     def _bad_request(self, flow: http.HTTPFlow) -> None:
         self._counters.add("requests")

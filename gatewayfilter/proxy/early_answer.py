@@ -1,11 +1,14 @@
-"""Answers a blocked upload before it was sent.
+"""Answers that do not wait: to a blocked upload before it was sent, and in place of a response before its body came.
 
 mitmproxy reads a request to its end, and keeps it in memory, before it sends an answer that an addon gave. A blocked upload of
 a gigabyte would take a gigabyte and a minute to be refused. Here the answer goes out at once; what the client still sends is
 thrown away, for a while, because a connection that is closed with unread data loses the answer as well (RFC 9112 §9.6).
 
-This replaces one step of mitmproxy's HTTP stream (`start_request_stream`) on the single stream that is blocked;
-tests/proxy/test_mitmproxy_pin.py watches the version.
+A response whose head is enough to block it (`answer_instead`) is answered at once as well, and what the origin still has to
+say is cut off, however long it is.
+
+This replaces one step of mitmproxy's HTTP stream (`start_request_stream`, `start_response_stream`) on the single stream that is
+blocked; tests/proxy/test_mitmproxy_pin.py watches the version.
 """
 
 import time
@@ -20,6 +23,7 @@ from mitmproxy.proxy.layers.http._events import (
     ErrorCode,
     RequestData,
     RequestEndOfMessage,
+    RequestProtocolError,
     ResponseData,
     ResponseEndOfMessage,
     ResponseHeaders,
@@ -47,14 +51,84 @@ def answer_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> N
 
     Without the connection, or when the flow is not found on it, the answer follows the body, as mitmproxy does it.
     """
-    if connection is None:
+    if (stream := stream_of(flow, connection)) is not None:
+        flow.request.headers.pop("expect", None)  # no "100 Continue" for what is refused
+        flow.request.stream = True
+        stream.start_request_stream = _Refusal(stream).answer  # type: ignore[method-assign]
+
+
+def answer_instead(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
+    """Lets `flow.response`, which is ours, go out in place of the origin's, whose head alone has arrived.
+
+    To be called in the `responseheaders` hook. Without the connection our answer takes the place of the origin's once that has
+    been read to its end, in pieces that are dropped.
+    """
+    response = flow.response
+    assert response is not None
+    content = response.raw_content or b""
+    if (stream := stream_of(flow, connection)) is not None:
+        response.stream = True
+        stream.start_response_stream = _Replacement(stream, content).answer  # type: ignore[method-assign]
+        stream.state_consume_response_body = _Replacement(stream, content).answer_event
         return
+    pieces = [content] if content else []
+
+    def instead(_: bytes) -> list[bytes]:
+        sent = pieces[:]
+        pieces.clear()
+        return sent
+
+    response.stream = instead
+
+
+def stream_of(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> HttpStream | None:
+    """Returns the stream that carries a flow on a connection."""
+    if connection is None:
+        return None
     for stream in open_streams(connection.layer.context.layers):
         if getattr(stream, "flow", None) is flow:
-            flow.request.headers.pop("expect", None)  # no "100 Continue" for what is refused
-            flow.request.stream = True
-            stream.start_request_stream = _Refusal(stream).answer  # type: ignore[method-assign]
-            return
+            return stream
+    return None
+
+
+class _Replacement:
+    """What a stream does whose response is answered by us."""
+
+    def __init__(self, stream: HttpStream, content: bytes) -> None:
+        self._stream = stream
+        self._content = content
+
+    def answer(self) -> layer.CommandGenerator[None]:
+        """Stands in for `HttpStream.start_response_stream`: cuts the origin off and sends our answer."""
+        stream = self._stream
+        yield SendHttp(RequestProtocolError(stream.stream_id, "the response is blocked", ErrorCode.CANCEL), stream.context.server)
+        yield from self._send()
+
+    def answer_event(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Stands in for `HttpStream.state_consume_response_body`, where a response without a body goes."""
+        if isinstance(event, ResponseEndOfMessage):
+            yield from self._send()
+
+    def _send(self) -> layer.CommandGenerator[None]:
+        stream = self._stream
+        response = stream.flow.response
+        assert response is not None
+        stream.server_state = stream.state_errored  # whatever still comes from there is not wanted
+        response.timestamp_start = response.timestamp_end = time.time()
+        response.data.content = self._content
+        uploaded = stream.client_state == stream.state_done
+        if not uploaded and not stream.flow.request.is_http2:
+            response.headers["connection"] = "close"
+        yield HttpResponseHook(stream.flow)
+        yield SendHttp(ResponseHeaders(stream.stream_id, response, end_stream=False), stream.context.client)
+        if self._content:
+            yield SendHttp(ResponseData(stream.stream_id, self._content), stream.context.client)
+        if uploaded:
+            stream.flow.live = False
+            yield DropStream(stream.stream_id)
+        else:
+            stream.client_state = _Refusal(stream).throw_away
+        yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
 
 
 class _Refusal:

@@ -16,7 +16,8 @@ from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
 
 _READ: Final = frozenset({
-    b"accept", b"authorization", b"content-length", b"content-type", b"expect", b"host", b"origin", b"ping-to",
+    b"accept", b"authorization", b"content-length", b"content-type", b"cookie", b"expect",
+    b"host", b"origin", b"ping-to",
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
     b"upgrade", b"x-requested-with",
 })  # fmt: skip
@@ -93,6 +94,7 @@ class FlowRequest:
         headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
         private: carries credentials or asks for a part: never looked at again by the crawler.
         plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
+        anonymous: carries nothing by which the origin could know who asks: what it answers, it answers anybody.
         host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
     """
 
@@ -101,6 +103,7 @@ class FlowRequest:
     headers: dict[bytes, str]
     private: bool
     plain_client: bool
+    anonymous: bool
     host_header: str
 
 
@@ -138,6 +141,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         headers=headers,
         private=b"authorization" in headers or b"range" in headers,
         plain_client=b"sec-fetch-dest" not in headers,
+        anonymous=b"authorization" not in headers and b"cookie" not in headers and b"range" not in headers,
         host_header=host_header,
     )
 

@@ -36,6 +36,14 @@ class Offering:
         """
         return asked.request.resource_type in _PAGES and self._offer(asked)
 
+    def is_due(self, asked: FlowRequest) -> bool:
+        """Tells whether the page could be offered, and was not in the last minute."""
+        return asked.request.resource_type in _PAGES and self._may(asked) and not self._lately(asked.request.url.text)
+
+    def note(self, asked: FlowRequest) -> None:
+        """Takes note that the page has reached the learner by another way."""
+        self._remember(asked.request.url.text)
+
     def offer_html(self, asked: FlowRequest, content_type: str) -> None:
         """Offers a URL whose type was a guess, now that its response turns out to be a page."""
         if (
@@ -46,17 +54,26 @@ class Offering:
             self._offer(asked)
 
     def _offer(self, asked: FlowRequest) -> bool:
-        request = asked.request
-        text = request.url.text
-        if request.method != "GET" or asked.private or not text.startswith("http") or len(text) > _LONGEST_URL:
+        if not self._may(asked):
             return False
-        now = self._clock()
-        if now - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S:
+        text = asked.request.url.text
+        if self._lately(text):
             return True
         if not self._sink.offer(Offer(text)):
             return False
+        self._remember(text)
+        return True
+
+    @staticmethod
+    def _may(asked: FlowRequest) -> bool:
+        text = asked.request.url.text
+        return asked.request.method == "GET" and not asked.private and text.startswith("http") and len(text) <= _LONGEST_URL
+
+    def _lately(self, text: str) -> bool:
+        return self._clock() - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S
+
+    def _remember(self, text: str) -> None:
         self._offered.pop(text, None)
         if len(self._offered) >= _MOST_REMEMBERED:
             del self._offered[next(iter(self._offered))]
-        self._offered[text] = now
-        return True
+        self._offered[text] = self._clock()

@@ -99,6 +99,8 @@ def assemble_parts(
         settings.proxy,
         counters,
         title_of=title_of,
+        whole=settings,
+        changes=engine,
         on_start=start if standalone else None,
         on_stop=stop if standalone else None,
     )

@@ -11,10 +11,10 @@ import pytest
 import trustme
 from aiohttp import web
 
-from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.master import LeanMaster
-from tests.proxy.proxy_fakes import Gateway, Origin
+from tests.proxy.proxy_fakes import FakePassed, Gateway, Origin
 
 type StartGateway = Callable[..., AbstractAsyncContextManager[Gateway]]
 
@@ -41,11 +41,13 @@ def client_tls(state: Path) -> ssl.SSLContext:
 @pytest.fixture
 def start_gateway(state: Path) -> StartGateway:
     @asynccontextmanager
-    async def start(**proxy: object) -> AsyncIterator[Gateway]:
-        gateway = Gateway()
+    async def start(passed: FakePassed | None = None, **proxy: object) -> AsyncIterator[Gateway]:
+        gateway = Gateway(passed=passed)
         chosen = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
-        settings = Settings(data_dir=state, proxy=ProxySettings.model_validate(chosen))
-        gateway.master = LeanMaster(settings, gateway.addon(settings.proxy))
+        settings = Settings(
+            data_dir=state, proxy=ProxySettings.model_validate(chosen), crawl=CrawlSettings(allow_networks=("127.0.0.0/8",))
+        )
+        gateway.master = LeanMaster(settings, gateway.addon(settings.proxy, settings))
         await gateway.master.start()
         host, gateway.port = gateway.master.address
         gateway.url = f"http://{host}:{gateway.port}"

@@ -1,13 +1,25 @@
 """Stand-ins for the engine and the frontier, and what the fixtures hand to tests."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from gatewayfilter.config import ProxySettings
-from gatewayfilter.interfaces import Offer
-from gatewayfilter.model import Action, Explanation, LogRecord, Reason, Request, Verdict
+from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.errors import InspectError
+from gatewayfilter.interfaces import Offer, PassedResponse
+from gatewayfilter.model import (
+    Action,
+    Classification,
+    Explanation,
+    LogRecord,
+    Reason,
+    Request,
+    RequestChange,
+    ResponseChange,
+    Verdict,
+)
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.privacy import DecisionRecorder
@@ -53,6 +65,53 @@ class FakeOffers:
         return not self.full
 
 
+class FakeChanges:
+    """Changes what its tables say, by the path of the URL."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, RequestChange] = {}
+        self.responses: dict[str, ResponseChange] = {}
+        self.seen: list[tuple[str, int, dict[str, str], str]] = []
+
+    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:
+        return self.requests.get(request.url.path + request.url.query)
+
+    def change_response(
+        self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
+    ) -> ResponseChange | None:
+        self.seen.append((request.url.path, status, dict(headers), address))
+        return self.responses.get(request.url.path)
+
+
+class FakeInspect:
+    """Finds gambling where a body has `casino`, waits for `gate` where it has `slow`, fails where it has `broken`."""
+
+    def __init__(self) -> None:
+        self.seen: list[PassedResponse] = []
+        self.gate = asyncio.Event()
+
+    async def inspect(self, response: PassedResponse) -> Classification | None:
+        self.seen.append(response)
+        if b"slow" in response.body:
+            await self.gate.wait()
+        if b"broken" in response.body:
+            raise InspectError("broken")
+        return Classification("gambling" if b"casino" in response.body else "", 42.0, 20.0)
+
+
+class FakePassed:
+    """Keeps what passed."""
+
+    def __init__(self) -> None:
+        self.seen: list[PassedResponse] = []
+        self.full = False
+
+    def passed(self, response: PassedResponse) -> bool:
+        if not self.full:
+            self.seen.append(response)
+        return not self.full
+
+
 @dataclass
 class Gateway:
     """A running proxy and what it did."""
@@ -61,12 +120,25 @@ class Gateway:
     offers: FakeOffers = field(default_factory=FakeOffers)
     counters: Counters = field(default_factory=Counters)
     records: list[LogRecord] = field(default_factory=list)
+    changes: FakeChanges = field(default_factory=FakeChanges)
+    inspect: FakeInspect = field(default_factory=FakeInspect)
+    passed: FakePassed | None = None
     url: str = ""
     port: int = 0
     master: LeanMaster = field(init=False)
 
-    def addon(self, settings: ProxySettings) -> GatewayAddon:
-        return GatewayAddon(self.decide, self.offers, DecisionRecorder(self.records.append), settings, self.counters)
+    def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
+        return GatewayAddon(
+            self.decide,
+            self.offers,
+            DecisionRecorder(self.records.append),
+            settings,
+            self.counters,
+            whole=whole,
+            changes=self.changes,
+            inspect=self.inspect,
+            passed=self.passed,
+        )
 
 
 class Origin:

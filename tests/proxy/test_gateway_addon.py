@@ -183,7 +183,16 @@ HOOKS = sorted(name for name in hooks.all_hooks if hasattr(GatewayAddon, name) a
 
 
 def test_all_hooks_are_known() -> None:
-    assert HOOKS == ["error", "requestheaders", "responseheaders", "tcp_message", "tcp_start", "udp_message", "websocket_message"]
+    assert HOOKS == [
+        "error",
+        "requestheaders",
+        "response",
+        "responseheaders",
+        "tcp_message",
+        "tcp_start",
+        "udp_message",
+        "websocket_message",
+    ]
 
 
 @pytest.mark.parametrize("hook", HOOKS)

@@ -1,0 +1,108 @@
+"""Pages that are judged as they pass, instead of being fetched again: which they are, and the copy that is taken.
+
+What one visitor alone was meant to see is never copied: nothing that was asked for with cookies or credentials, that sets
+cookies, that says `no-store` or `private`, or that comes from an address which the crawler would not be sent to.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.model import ResourceType
+from gatewayfilter.proxy.flow_request import FlowRequest
+
+MOST_COPIED: Final = 2_000_000
+"""Bytes on the wire; of a longer page its URL is offered instead."""
+_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_KEPT: Final = ("content-type", "content-encoding", "content-language")
+_PERSONAL: Final = frozenset({"*", "cookie", "authorization"})
+
+
+def is_html(headers: http.Headers) -> bool:
+    """Tells whether a response says that it is an HTML page."""
+    return str(headers.get("content-type", "")).partition(";")[0].strip().lower() in _HTML
+
+
+def is_page(asked: FlowRequest, response: http.Response) -> bool:
+    """Tells whether a response is an HTML page with a body that a reader gets to see."""
+    return (
+        (asked.request.resource_type in _PAGES or asked.plain_client)
+        and asked.request.method in {"GET", "POST"}
+        and response.status_code == 200
+        and is_html(response.headers)
+    )
+
+
+def is_public(asked: FlowRequest, response: http.Response) -> bool:
+    """Tells whether anybody who asks gets the same response and may keep it."""
+    headers = response.headers
+    if asked.request.method != "GET" or not asked.anonymous or "set-cookie" in headers or "www-authenticate" in headers:
+        return False
+    control = {part.partition("=")[0].strip().lower() for part in headers.get("cache-control", "").split(",")}
+    if control & {"no-store", "private"}:
+        return False
+    return not _PERSONAL & {part.strip().lower() for part in headers.get("vary", "").split(",")}
+
+
+class OpenNetworks:
+    """The addresses whose pages may be learned from: those that the crawler may be sent to.
+
+    Args:
+        allowed: private ranges that are open to it (`crawl.allow_networks`).
+    """
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._networks = tuple(ip_network(text) for text in allowed)
+        self._is_open = lru_cache(maxsize=4096)(self._look_up)
+
+    def __contains__(self, address: str) -> bool:
+        return self._is_open(address)
+
+    def _look_up(self, address: str) -> bool:
+        try:
+            found = ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        mapped = getattr(found, "ipv4_mapped", None) or found
+        return mapped.is_global or any(mapped in network for network in self._networks)
+
+
+def passed_response(asked: FlowRequest, response: http.Response, body: bytes, *, public: bool) -> PassedResponse:
+    """Returns what of a response leaves the proxy: its body, and the headers by which it is read."""
+    headers = {name: str(response.headers[name]) for name in _KEPT if name in response.headers}
+    return PassedResponse(asked.request.url.text, response.status_code, headers, body, public)
+
+
+class PassedCopy:
+    """Copies a body while it streams, before it is changed. What mitmproxy calls with each chunk, and with `b""` at the end.
+
+    Args:
+        then: what else is done with the body, `None` to pass it on as it is.
+        done: called once with the copy when the body is at its end, or with `None` as soon as it is too long.
+        limit: most bytes to copy.
+    """
+
+    def __init__(
+        self, then: Callable[[bytes], list[bytes]] | None, done: Callable[[bytes | None], None], limit: int = MOST_COPIED
+    ) -> None:
+        self._then = then
+        self._done: Callable[[bytes | None], None] | None = done
+        self._limit = limit
+        self._copy = bytearray()
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        """Returns what goes on to the client."""
+        if self._done is not None:
+            self._copy += data
+            if not data or len(self._copy) > self._limit:
+                done, self._done = self._done, None
+                copy, self._copy = self._copy, bytearray()
+                done(bytes(copy) if not data else None)
+        if self._then is not None:
+            return self._then(data)
+        return [data] if data else []

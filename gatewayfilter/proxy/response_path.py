@@ -1,0 +1,246 @@
+"""What happens to a response on its way to the client: changed by rules, looked at before it is delivered, or learned from.
+
+Everything streams, unless it is looked at first (`unknown = "inspect"`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from mitmproxy import http
+
+from gatewayfilter.config import OnError, Settings, UnknownRule
+from gatewayfilter.content_encoding import EncodingError
+from gatewayfilter.errors import InspectError
+from gatewayfilter.interfaces import Inspect, PassedSink
+from gatewayfilter.model import Action, Classification, Reason, Verdict
+from gatewayfilter.proxy.bodies import EditedBody
+from gatewayfilter.proxy.flow_request import FlowRequest
+from gatewayfilter.proxy.held_responses import hold_response
+from gatewayfilter.proxy.offering import Offering
+from gatewayfilter.proxy.passed_pages import OpenNetworks, PassedCopy, is_page, is_public, passed_response
+from gatewayfilter.proxy.traffic_changes import TrafficChanges
+from gatewayfilter.telemetry import Counters
+
+if TYPE_CHECKING:
+    from mitmproxy.proxy.layers.http import HttpStream
+
+_MOST_INSPECTED: Final = 64
+"""Pages held at once in one worker, 2 MB each; the next one is treated as one that could not be looked at."""
+_FAILURE: Final = Verdict(Action.BLOCK, Reason.FAILURE)
+_LOOKED_AT: Final = "gatewayfilter.inspect"
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A request that was let through, until its response is here.
+
+    Attributes:
+        unknown: no list knows its URL.
+        untouched: a person said that it is to be left alone: nothing is changed in it.
+    """
+
+    asked: FlowRequest
+    unknown: bool
+    untouched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedAt:
+    passing: Passing
+    stream_as: object
+    public: bool
+
+
+class ResponsePath:
+    """Sets up what becomes of each response, and decides on those that are looked at.
+
+    Args:
+        settings: `proxy`, `filter`, `learn` and `crawl.allow_networks` count here.
+        counters: `inspected`, `inspect_failed`, `passed_offered`, `passed_dropped`.
+        changes: applies Adblock modifiers; `None` for none.
+        offering: offers URLs to the frontier; `None` when nothing is learned.
+        inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
+        passed: takes pages as they pass; `None` to have all of them fetched.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        counters: Counters,
+        *,
+        changes: TrafficChanges | None = None,
+        offering: Offering | None = None,
+        inspect: Inspect | None = None,
+        passed: PassedSink | None = None,
+    ) -> None:
+        self._settings = settings.proxy
+        self._off_categories = frozenset(settings.filter.off_categories)
+        self._counters = counters
+        self._changes = changes
+        self._offering = offering
+        self._inspect = inspect if settings.proxy.unknown is UnknownRule.INSPECT else None
+        self._passed = passed if settings.learn.passive and settings.proxy.unknown is not UnknownRule.HOLD else None
+        self._open = OpenNetworks(settings.crawl.allow_networks)
+        self._has_parent = settings.proxy.mode.startswith("upstream:")
+        self._looking = 0
+
+    def waits_for_response(self, asked: FlowRequest) -> bool:
+        """Tells whether an unknown page is likely to be judged by its response, so that its URL need not be offered yet."""
+        if self._offering is None or not self._offering.is_due(asked):
+            return False
+        return self._inspect is not None or (self._passed is not None and asked.anonymous)
+
+    def begin(self, flow: http.HTTPFlow, passing: Passing, stream: Callable[[], "HttpStream | None"]) -> Verdict | None:
+        """Sets up what becomes of a response whose headers have arrived; `response.stream` is on.
+
+        Args:
+            flow: its response is the origin's.
+            passing: what was let through.
+            stream: finds the flow's stream on its connection.
+
+        Returns:
+            The verdict of a rule that blocks the response after all.
+        """
+        response = flow.response
+        assert response is not None
+        if self._changes is not None and not passing.untouched:
+            verdict = self._changes.after(flow, passing.asked.request)
+            if verdict is not None:
+                return verdict
+        return self._learn_from(flow, passing, response, stream) if passing.unknown else None
+
+    def _learn_from(
+        self, flow: http.HTTPFlow, passing: Passing, response: http.Response, stream: Callable[[], "HttpStream | None"]
+    ) -> Verdict | None:
+        asked = passing.asked
+        page = is_page(asked, response)
+        public = page and self._is_public(flow, asked, response)
+        if page and self._inspect is not None:
+            if self._hold(flow, passing, public=public, stream=stream()):
+                if not public and self._offering is not None:
+                    self._offering.offer_page(asked)
+                return None
+            self._counters.add("inspect_failed")
+            if self._settings.on_error is OnError.BLOCK:
+                return _FAILURE
+        if self._offering is None:
+            return None
+        if public and self._passed is not None and self._offering.is_due(asked):
+            self._copy(asked, response)
+            return None
+        self._offering.offer_page(asked)
+        self._offering.offer_html(asked, response.headers.get("content-type", ""))
+        return None
+
+    def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
+        if not is_public(asked, response):
+            return False
+        peer = flow.server_conn.peername
+        return self._has_parent or (peer is not None and peer[0] in self._open)
+
+    def _hold(self, flow: http.HTTPFlow, passing: Passing, *, public: bool, stream: "HttpStream | None") -> bool:
+        response = flow.response
+        if stream is None or response is None or self._looking >= _MOST_INSPECTED:
+            return False
+        self._looking += 1
+        flow.metadata[_LOOKED_AT] = _LookedAt(passing, response.stream, public)
+
+        def give_up() -> None:
+            self.forget(flow)
+            if self._offering is not None:
+                self._offering.offer_page(passing.asked)
+
+        hold_response(stream, response.stream, give_up)
+        response.stream = False
+        return True
+
+    def forget(self, flow: http.HTTPFlow) -> None:
+        """Takes note that a response that was to be looked at never will be: it is too long, or broke off."""
+        if flow.metadata.pop(_LOOKED_AT, None) is not None:
+            self._looking -= 1
+
+    def _copy(self, asked: FlowRequest, response: http.Response) -> None:
+        offering, passed = self._offering, self._passed
+        assert offering is not None
+        assert passed is not None
+
+        head = passed_response(asked, response, b"", public=True)  # as it is now: what the client gets may be changed
+
+        def done(body: bytes | None) -> None:
+            if body is not None and passed.passed(replace(head, body=body)):
+                self._counters.add("passed_offered")
+                offering.note(asked)
+            else:
+                if body is not None:
+                    self._counters.add("passed_dropped")
+                offering.offer_page(asked)
+
+        then = response.stream if callable(response.stream) else None
+        response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
+
+    def is_held(self, flow: http.HTTPFlow) -> bool:
+        """Tells whether the response of a flow was kept to be looked at."""
+        return _LOOKED_AT in flow.metadata
+
+    async def look(self, flow: http.HTTPFlow) -> tuple[Passing, Verdict | None]:
+        """Looks at a response that was held, and makes it ready to go out.
+
+        Returns:
+            What had been let through, and a verdict where the response must not go out.
+        """
+        looked_at = cast("_LookedAt", flow.metadata.pop(_LOOKED_AT))
+        passing = looked_at.passing
+        try:
+            verdict = await self._verdict(flow, looked_at)
+        finally:
+            self._looking -= 1
+        if verdict is None and flow.error is None:
+            _make_whole(flow, looked_at.stream_as)
+        return passing, verdict
+
+    async def _verdict(self, flow: http.HTTPFlow, looked_at: _LookedAt) -> Verdict | None:
+        response = flow.response
+        assert response is not None
+        assert self._inspect is not None
+        passed = looked_at.passing.asked
+        page = passed_response(passed, response, response.data.content or b"", public=looked_at.public)
+        try:
+            async with asyncio.timeout(self._settings.inspect_ms / 1000):
+                found = await self._inspect.inspect(page)
+        except (InspectError, TimeoutError):
+            self._counters.add("inspect_failed")
+            if self._offering is not None:
+                self._offering.offer_page(passed)
+            return _FAILURE if self._settings.on_error is OnError.BLOCK else None
+        self._counters.add("inspected")
+        if looked_at.public and self._offering is not None:
+            self._offering.note(passed)
+        return self._blocks(found)
+
+    def _blocks(self, found: Classification | None) -> Verdict | None:
+        if found is None or not found.harmful or found.category in self._off_categories:
+            return None
+        return Verdict(
+            Action.BLOCK,
+            Reason.LEARNED,
+            source_list=f"learned:{found.category}",
+            category=found.category,
+            detail=found.summary(),
+        )
+
+
+def _make_whole(flow: http.HTTPFlow, stream_as: Any) -> None:
+    """Gives a response that is here whole the body that the client gets, and the length of it."""
+    response = flow.response
+    assert response is not None
+    body = response.data.content or b""
+    if isinstance(stream_as, EditedBody):
+        try:
+            body = stream_as.whole(body)
+        except EncodingError:
+            return  # the exchange is broken off already
+        response.headers.pop("transfer-encoding", None)
+        response.headers["content-length"] = str(len(body))
+        response.data.content = body
