@@ -3,7 +3,7 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.interfaces import VerdictStore
+from gatewayfilter.interfaces import HostPages, VerdictStore
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
 from gatewayfilter.store.page_verdicts import KEEP_S
@@ -68,3 +68,23 @@ _CLASSIFICATIONS = st.builds(
 def test_any_judgement_survives_the_database(verdicts: VerdictStore, classification: Classification) -> None:
     verdicts.record(URL, classification, 1.0)
     assert verdicts.find(URL) == (classification, 1.0)
+
+
+def judged(text: str, category: str = "") -> Classification:
+    return Classification(category, 1.0, 20.0, text_digest=text.encode().ljust(16))
+
+
+def test_pages_of_a_host_count_by_their_texts(verdicts: VerdictStore) -> None:
+    assert verdicts.host_pages("a.example") == HostPages(0, {})
+    for url, said in {
+        "http://a.example/1": judged("one", "gambling"),
+        "https://a.example/1?x": judged("one", "gambling"),
+        "http://a.example:8080/2": judged("two", "gambling"),
+        "http://a.example/3": judged("three"),
+        "http://a.example/4": Classification("adult", 42.0, 20.0),  # without a text it counts for nothing
+        "http://www.a.example/5": judged("five", "gambling"),
+    }.items():
+        verdicts.record(url, said, 100.0)
+    assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 2})
+    verdicts.record("http://a.example:8080/2", judged("two"), 101.0)
+    assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 1})

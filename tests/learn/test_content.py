@@ -1,0 +1,53 @@
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.errors import StartupError
+from gatewayfilter.judgements import ContentKind
+from gatewayfilter.learn import ContentIds, load_key
+
+IDS = ContentIds(b"k" * 32)
+
+
+@given(st.binary(max_size=20_000), st.binary(max_size=20_000))
+def test_pages_have_one_identity_only_if_they_are_equal(one: bytes, other: bytes) -> None:
+    assert (IDS.of_page(one) == IDS.of_page(other)) is (one == other)
+
+
+def test_what_differs_in_the_middle_alone_has_another_proof() -> None:
+    body = bytearray(b"x" * 100_000)
+    one = IDS.of_page(bytes(body))
+    body[50_000] ^= 1
+    other = IDS.of_page(bytes(body))
+    assert one.digest == other.digest
+    assert one.proof != other.proof
+
+
+def test_kinds_and_keys_are_kept_apart() -> None:
+    assert IDS.of_page(b"text").kind is ContentKind.PAGE
+    assert IDS.of_text("text").kind is ContentKind.TEXT
+    assert IDS.of_text("text").proof != ContentIds(b"j" * 32).of_text("text").proof
+    assert IDS.of_text("\ud800") == IDS.of_text("?")
+
+
+def test_the_key_is_made_once_and_is_nobody_elses(tmp_path: Path) -> None:
+    path = tmp_path / "fingerprints.key"
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: load_key(path), range(32)))
+    assert keys == {path.read_bytes()}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_damaged_key_and_a_folder_that_is_not_there_are_named(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"x")
+    with pytest.raises(StartupError, match="damaged"):
+        load_key(tmp_path / "short")
+    with pytest.raises(StartupError, match="cannot make the key"):
+        load_key(tmp_path / "missing" / "key")
+    with pytest.raises(StartupError, match="cannot read the key"):
+        load_key(tmp_path)

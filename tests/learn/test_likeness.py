@@ -1,0 +1,62 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.learn.likeness import ALIKE_BITS, are_alike, distance, simhash, title_likeness
+
+_CHOSEN = random.Random(3)
+ENGLISH = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(400))
+CHINESE = "".join(chr(_CHOSEN.randint(0x4E00, 0x9FA0)) for _ in range(1500))
+
+
+def edited(text: str, share: float) -> str:
+    chosen = random.Random(7)
+    return "".join("#" if chosen.random() < share else character for character in text)
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_a_few_changes_leave_pages_alike(text: str) -> None:
+    fingerprint = simhash(text)
+    assert distance(fingerprint, simhash(edited(text, 0.01))) <= ALIKE_BITS
+    assert distance(fingerprint, simhash(text.upper().replace(" ", "\n  "))) == 0
+    assert are_alike("A title", fingerprint, "A title!", simhash(edited(text, 0.01)))
+
+
+def test_other_texts_and_other_titles_are_not_alike() -> None:
+    assert distance(simhash(ENGLISH), simhash(CHINESE)) > ALIKE_BITS
+    assert not are_alike("A title", simhash(ENGLISH), "A title", simhash(CHINESE))
+    assert not are_alike("Casino bonus", simhash(ENGLISH), "Weather report", simhash(ENGLISH))
+
+
+@pytest.mark.parametrize("short", ["", "abc", "  \n a b c d"])
+def test_what_is_too_short_is_like_nothing(short: str) -> None:
+    assert simhash(short) == 0
+    assert not are_alike("", simhash(short), "", simhash(short))
+
+
+def test_repetition_does_not_count() -> None:
+    assert simhash(ENGLISH + "casino bonus " * 500) == simhash(ENGLISH + "casino bonus " * 400)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "least", "most"),
+    [
+        ("Best Casino", "best casino!", 1, 1),
+        ("", "", 1, 1),
+        ("", "x", 0, 0),
+        ("赌场 大全", "赌场大全", 1, 1),
+        ("abc", "xyz", 0, 0),
+        ("a", "a", 1, 1),
+    ],
+)
+def test_titles(one: str, other: str, least: float, most: float) -> None:
+    assert least <= title_likeness(one, other) <= most
+
+
+@given(st.text(), st.text())
+def test_likeness_is_symmetric_and_within_bounds(one: str, other: str) -> None:
+    assert title_likeness(one, other) == title_likeness(other, one)
+    assert 0 <= title_likeness(one, other) <= 1
+    assert 0 <= simhash(one) < 2**64

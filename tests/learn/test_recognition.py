@@ -1,0 +1,125 @@
+import pytest
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ContentId, Fingerprint
+from gatewayfilter.learn import ContentIds, Recognition
+from gatewayfilter.learn.content import image_digest, image_identity
+from gatewayfilter.learn.recognition import VALID_S
+from gatewayfilter.model import Classification
+from gatewayfilter.store import Store
+
+HARMFUL = Classification("gambling", 42.0, 20.0)
+HARMLESS = Classification("", 1.0, 20.0)
+IDS = ContentIds(b"k" * 32)
+PAGE = Page("http://a.example/", "http://a.example/", 200, {}, b"<p>casino")
+
+
+class Setting:
+    """The world around a recognition: time and words that change."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.words = "words-1"
+
+
+@pytest.fixture
+def setting() -> Setting:
+    return Setting()
+
+
+@pytest.fixture
+def recognition(store: Store, setting: Setting) -> Recognition:
+    return recognise_with(store, setting)
+
+
+def recognise_with(store: Store, setting: Setting) -> Recognition:
+    return Recognition(store.fingerprints, IDS, lambda: setting.words, lambda: setting.now)
+
+
+def said(recognition: Recognition) -> Classification | None:
+    found = recognition.page(PAGE)[1]
+    return None if found is None else found.classification
+
+
+def test_content_is_known_again_in_this_process_and_the_next(store: Store, setting: Setting, recognition: Recognition) -> None:
+    identity, known = recognition.page(PAGE)
+    assert known is None
+    recognition.record(identity, HARMFUL, PAGE.url)
+    assert said(recognition) == HARMFUL
+    assert said(recognise_with(store, setting)) == HARMFUL
+
+
+def test_other_words_judge_anew(recognition: Recognition, setting: Setting) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    assert said(recognition) == HARMFUL
+    setting.words = "words-2"
+    assert said(recognition) is None
+
+
+def test_a_persons_word_does_not_age_with_the_words(recognition: Recognition, setting: Setting) -> None:
+    identity = IDS.of_page(PAGE.body)
+    recognition.record(identity, HARMLESS, PAGE.url, judge="ada")
+    setting.words = "words-2"
+    assert said(recognition) == HARMLESS
+    recognition.record(identity, HARMFUL, PAGE.url)
+    assert said(recognition) == HARMLESS
+    recognition.forget(identity)
+    assert said(recognition) is None
+
+
+def test_it_is_forgotten_after_a_month_unless_it_is_met_again(recognition: Recognition, setting: Setting) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    setting.now += VALID_S - 1
+    assert said(recognition) == HARMFUL
+    setting.now += VALID_S - 1
+    assert said(recognition) == HARMFUL
+    setting.now += VALID_S + 1
+    assert said(recognition) is None
+
+
+def test_what_a_person_says_in_another_process_is_heard(store: Store, setting: Setting, recognition: Recognition) -> None:
+    identity = IDS.of_page(PAGE.body)
+    recognition.record(identity, HARMFUL, PAGE.url)
+    assert said(recognition) == HARMFUL
+    recognise_with(store, setting).record(identity, HARMLESS, PAGE.url, judge="ada")
+    setting.now += 31
+    assert said(recognition) == HARMLESS
+
+
+def test_hits_are_counted_in_memory_and_written_together(store: Store, recognition: Recognition) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    for _ in range(5):
+        recognition.page(PAGE)
+    assert store.fingerprints.stats()["hits"] == 0
+    recognition.flush()
+    recognition.flush()
+    assert store.fingerprints.stats()["hits"] == 5
+
+
+def test_hits_that_could_not_be_written_are_not_lost(
+    store: Store, recognition: Recognition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    recognition.page(PAGE)
+
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.fingerprints, "touch", full)
+        with pytest.raises(StoreError):
+            recognition.flush()
+    recognition.page(PAGE)
+    recognition.flush()
+    assert store.fingerprints.stats()["hits"] == 2
+
+
+def test_images_are_known_by_lists_of_md5s(store: Store, recognition: Recognition) -> None:
+    assert recognition.image(b"GIF89a") is None
+    identity: ContentId = image_identity(image_digest(b"GIF89a"))
+    store.fingerprints.put(Fingerprint(identity, HARMFUL, "import", "", "", 0.0, 1e12))
+    found = recognition.image(b"GIF89a")
+    assert found is not None
+    assert found.classification == HARMFUL
+    assert recognition.image(b"GIF89b") is None

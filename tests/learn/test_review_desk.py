@@ -1,0 +1,255 @@
+"""Visit, judge, review: what people say stays said."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from gatewayfilter.errors import ReviewError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ReviewKind, ReviewState
+from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
+from gatewayfilter.model import Classification, EntryKind, Evidence, ListAction
+from gatewayfilter.settings import GrowthMode, LearnSettings
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+
+NOW = 1_000_000.0
+URL = "http://play.example/"
+_CHOSEN = random.Random(5)
+_STORY = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(300))
+BODY = f"<title>Best casino of the town</title><p>{_STORY}</p>".encode()
+TEXT = f"best casino of the town\n{_STORY}\n"
+
+
+class CasinoClassify:
+    """Finds casinos; the text of a page is its body without tags."""
+
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def classify_page(self, page: Page) -> Classification:
+        self.judged += 1
+        return self.classify_text(page.body.decode())
+
+    def classify_text(self, text: str) -> Classification:
+        harmful = "casino" in text
+        evidence = (Evidence("casino", "gambling", 42.0, "title", 5),) if harmful else ()
+        return Classification("gambling" if harmful else "", 42.0, 20.0, {}, evidence, "Best casino of the town")
+
+    def text_of(self, page: Page) -> str:
+        return (
+            page.body.decode().replace("<title>", "").replace("</title>", "\n").replace("<p>", "").replace("</p>", "\n").lower()
+        )
+
+
+class World:
+    """A learner and a desk over one store."""
+
+    def __init__(self, store: Store, settings: LearnSettings) -> None:
+        self.store = store
+        self.classify = CasinoClassify()
+        self.counters = Counters()
+        recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), lambda: "words", lambda: NOW)
+        self.sink = LearningSink(
+            self.classify,
+            Growth(store.lists, store.verdicts, settings, lambda: NOW),
+            self.counters,
+            settings,
+            recognition=recognition,
+            intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews),
+            read_text=self.classify,
+            clock=lambda: NOW,
+        )
+        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, recognition, settings, lambda: NOW)
+
+    def visit(self, url: str = URL, body: bytes = BODY) -> Classification | None:
+        return self.sink.page(Page(url, url, 200, {"content-type": "text/html"}, body))
+
+    def learned(self, key: str = "play.example/") -> ListAction | None:
+        found = self.store.lists.find_learned([key])
+        return found[0].action if found else None
+
+    def allowed_by(self) -> list[str]:
+        return [rule.comment for rule in self.store.lists.rules() if rule.action is ListAction.ALLOW]
+
+
+@pytest.fixture
+def world(store: Store) -> World:
+    return World(store, LearnSettings())
+
+
+def test_a_harmful_page_is_blocked_and_asked_about(world: World) -> None:
+    world.visit()
+    (task,) = world.store.reviews.tasks()
+    assert (task.state, task.kind, task.blocked, task.key, task.text) == (
+        ReviewState.OPEN,
+        ReviewKind.PAGE,
+        True,
+        "play.example/",
+        TEXT,
+    )
+    assert world.learned() is ListAction.BLOCK
+    world.visit()
+    assert len(world.store.reviews.tasks()) == 1
+    assert world.counters.as_dict() == {"pages_harmful": 2, "pages_known": 1, "reviews_opened": 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "tasks"),
+    [
+        (GrowthMode.BLOCK, ListAction.BLOCK, 0),
+        (GrowthMode.BLOCK_AND_REVIEW, ListAction.BLOCK, 1),
+        (GrowthMode.REVIEW, ListAction.ALLOW, 1),
+    ],
+)
+@pytest.mark.parametrize("by_category", [True, False])
+def test_modes(store: Store, mode: GrowthMode, action: ListAction, tasks: int, *, by_category: bool) -> None:
+    settings = LearnSettings(modes={"gambling": mode}, mode=GrowthMode.BLOCK) if by_category else LearnSettings(mode=mode)
+    world = World(store, settings)
+    world.visit()
+    assert world.learned() is action
+    assert [task.blocked for task in store.reviews.tasks()] == [action is ListAction.BLOCK] * tasks
+
+
+def test_rejected_is_allowed_and_the_same_content_is_never_blocked_again(world: World) -> None:
+    world.visit()
+    world.desk.reject(1, "ada", "a museum")
+    assert world.allowed_by() == ["review 1: not gambling (a museum)"]
+    assert world.learned() is None
+    for url in (URL, "http://mirror.example/x"):
+        said = world.visit(url)
+        assert said is not None
+        assert not said.harmful
+    assert world.learned("mirror.example/x") is ListAction.ALLOW
+    assert [task.state for task in world.store.reviews.tasks()] == [ReviewState.REJECTED]
+    assert world.classify.judged == 1
+
+
+def test_rejected_text_is_known_in_other_markup_too(world: World) -> None:
+    world.visit()
+    world.desk.reject(1, "ada")
+    said = world.visit("http://mirror.example/", BODY.replace(b"<p>", b"<p><p>"))
+    assert said is not None
+    assert not said.harmful
+    assert world.classify.judged == 2
+
+
+def test_approved_stays_blocked_and_its_content_is_known(world: World) -> None:
+    world.visit()
+    task = world.desk.approve(1, "ada")
+    assert (task.state, task.decided_by, task.decided_at) == (ReviewState.APPROVED, "ada", NOW)
+    assert world.learned() is ListAction.BLOCK
+    world.visit("http://mirror.example/")
+    assert world.learned("mirror.example/") is ListAction.BLOCK
+    assert len(world.store.reviews.tasks()) == 1
+
+
+def test_approving_in_review_mode_blocks(store: Store) -> None:
+    world = World(store, LearnSettings(mode=GrowthMode.REVIEW))
+    world.visit()
+    world.desk.approve(1, "ada")
+    assert world.learned() is ListAction.BLOCK
+    world.visit()
+    assert world.learned() is ListAction.BLOCK
+
+
+def test_another_category(world: World) -> None:
+    world.visit()
+    assert world.desk.change(1, "fraud", "ada").category == "fraud"
+    assert [entry.category for entry in world.store.lists.learned()] == ["fraud"]
+    said = world.visit()
+    assert said is not None
+    assert said.category == "fraud"
+    assert len(world.store.reviews.tasks()) == 1
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "change"])
+def test_every_decision_can_be_undone(world: World, action: str) -> None:
+    world.visit()
+    before = (world.store.reviews.get(1), list(world.store.lists.learned()), world.store.lists.rules())
+    decide(world, action)
+    assert before != (world.store.reviews.get(1), list(world.store.lists.learned()), world.store.lists.rules())
+    world.desk.undo(1, "bob")
+    assert before == (world.store.reviews.get(1), list(world.store.lists.learned()), world.store.lists.rules())
+    judged = world.classify.judged
+    said = world.visit()
+    assert said is not None
+    assert said.category == "gambling"
+    assert world.classify.judged == judged + 1
+    assert [(step.who, step.action, step.undone) for step in world.store.reviews.steps(1)] == [
+        ("bob", "undo", False),
+        ("ada", action, True),
+    ]
+    with pytest.raises(ReviewError, match="nothing was decided"):
+        world.desk.undo(1, "bob")
+
+
+def decide(world: World, action: str) -> None:
+    if action == "change":
+        world.desk.change(1, "fraud", "ada")
+    else:
+        getattr(world.desk, action)(1, "ada")
+
+
+def test_a_change_of_mind_and_back(world: World) -> None:
+    world.visit()
+    world.desk.reject(1, "ada")
+    rejected = (world.store.reviews.get(1), world.store.lists.rules())
+    world.desk.change(1, "fraud", "bob")
+    assert world.store.lists.rules() == []
+    assert world.learned() is ListAction.BLOCK
+    world.desk.undo(1, "bob")
+    task, rules = rejected
+    assert world.store.reviews.get(1) == task
+    assert [replace(rule, rule_id=0) for rule in world.store.lists.rules()] == [replace(rule, rule_id=0) for rule in rules]
+    world.desk.undo(1, "bob")
+    found = world.store.reviews.get(1)
+    assert found is not None
+    assert found.state is ReviewState.OPEN
+    assert world.store.lists.rules() == []
+
+
+def test_a_rule_that_a_person_made_is_left_alone(world: World) -> None:
+    world.visit()
+    world.desk.reject(1, "ada")
+    world.store.lists.add_rule(ListAction.ALLOW, EntryKind.URL, "play.example/", comment="mine")
+    world.desk.undo(1, "ada")
+    assert world.allowed_by() == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (["reject", "reject"], "rejected already"),
+        (["reject", "approve"], "rejected already"),
+        (["approve", "approve"], "approved already"),
+        (["change", "change"], "is fraud already"),
+    ],
+)
+def test_what_cannot_be_decided_so(world: World, steps: list[str], message: str) -> None:
+    world.visit()
+    decide(world, steps[0])
+    with pytest.raises(ReviewError, match=message):
+        decide(world, steps[1])
+    with pytest.raises(ReviewError, match="there is no task 7"):
+        world.desk.approve(7, "ada")
+
+
+def test_pages_that_are_alike_stand_in_one_group(world: World) -> None:
+    world.visit()
+    world.visit("http://mirror.example/")
+    world.visit("http://near.example/", BODY.replace(_STORY[:8].encode(), b"changed"))
+    world.visit(
+        "http://far.example/", b"<title>Casino</title><p>casino: something else entirely, of other words and of another length"
+    )
+    assert [task.group_id for task in world.store.reviews.tasks()] == [1, 1, 1, 4]
+
+
+def test_too_many_open_tasks_are_dropped_and_counted(store: Store) -> None:
+    world = World(store, LearnSettings(max_open_reviews=1))
+    world.visit()
+    world.visit("http://mirror.example/")
+    assert len(store.reviews.tasks()) == 1
+    assert world.counters.as_dict()["reviews_dropped"] == 1
+    assert world.learned("mirror.example/") is ListAction.BLOCK

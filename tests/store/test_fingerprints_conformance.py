@@ -1,0 +1,82 @@
+import pytest
+
+from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint, FingerprintStore
+from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.store import Store
+
+HARMFUL = Classification(
+    "gambling", 42.5, 20.0, {"gambling": 42.5}, (Evidence("赌场", "gambling", 12.0, "title", 4),), "Casino", "gb18030", bytes(16)
+)
+HARMLESS = Classification("", 1.0, 20.0)
+PAGE = ContentId(ContentKind.PAGE, b"k" * 16, b"p" * 16)
+
+
+def fingerprint(
+    content: ContentId = PAGE, said: Classification = HARMFUL, *, judge: str = "", until: float = 200.0
+) -> Fingerprint:
+    return Fingerprint(content, said, judge, "" if judge else "words-1", "http://a.example/", 100.0, until)
+
+
+@pytest.fixture
+def fingerprints(store: Store) -> FingerprintStore:
+    return store.fingerprints
+
+
+def test_content_is_known_again_with_its_evidence(fingerprints: FingerprintStore) -> None:
+    assert fingerprints.find(PAGE, 100.0) is None
+    fingerprints.put(fingerprint())
+    assert fingerprints.find(PAGE, 199.9) == fingerprint()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ContentId(ContentKind.TEXT, PAGE.digest, PAGE.proof),
+        ContentId(ContentKind.PAGE, b"x" * 16, PAGE.proof),
+        ContentId(ContentKind.PAGE, PAGE.digest, b"x" * 16),
+    ],
+    ids=["another kind", "another digest", "a collision of the digest"],
+)
+def test_other_content_is_not(fingerprints: FingerprintStore, other: ContentId) -> None:
+    fingerprints.put(fingerprint())
+    assert fingerprints.find(other, 100.0) is None
+
+
+def test_an_expired_one_is_none_and_is_swept(fingerprints: FingerprintStore) -> None:
+    fingerprints.put(fingerprint())
+    assert fingerprints.find(PAGE, 200.0) is None
+    assert (fingerprints.sweep(199.0), fingerprints.sweep(200.0), fingerprints.sweep(200.0)) == (0, 1, 0)
+
+
+def test_a_hit_puts_the_expiry_off_and_never_forward(fingerprints: FingerprintStore) -> None:
+    fingerprints.put(fingerprint())
+    fingerprints.touch({PAGE: 2}, 300.0)
+    fingerprints.touch({PAGE: 1}, 250.0)
+    fingerprints.touch({}, 900.0)
+    found = fingerprints.find(PAGE, 299.0)
+    assert found is not None
+    assert (found.hits, found.expires_at) == (3, 300.0)
+
+
+def test_a_persons_word_is_replaced_by_a_persons_only(fingerprints: FingerprintStore) -> None:
+    fingerprints.put(fingerprint())
+    fingerprints.put(fingerprint(said=HARMLESS, judge="ada"))
+    fingerprints.put(fingerprint(said=HARMFUL))
+    assert fingerprints.find(PAGE, 100.0) == fingerprint(said=HARMLESS, judge="ada")
+    fingerprints.put(fingerprint(said=HARMFUL, judge="bob"))
+    assert fingerprints.find(PAGE, 100.0) == fingerprint(said=HARMFUL, judge="bob")
+
+
+def test_one_can_be_forgotten(fingerprints: FingerprintStore) -> None:
+    fingerprints.put(fingerprint(judge="ada"))
+    assert fingerprints.remove(PAGE)
+    assert not fingerprints.remove(PAGE)
+    assert fingerprints.find(PAGE, 100.0) is None
+
+
+def test_counts(fingerprints: FingerprintStore) -> None:
+    assert set(fingerprints.stats().values()) == {0}
+    fingerprints.put(fingerprint())
+    fingerprints.put(fingerprint(ContentId(ContentKind.TEXT, b"t" * 16, b"u" * 16), HARMLESS, judge="ada"))
+    fingerprints.touch({PAGE: 7}, 300.0)
+    assert fingerprints.stats() == {"page": 1, "text": 1, "image": 0, "harmful": 1, "by_people": 1, "hits": 7}

@@ -1,0 +1,120 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gatewayfilter.judgements import (
+    ContentId,
+    ContentKind,
+    ReviewKind,
+    ReviewState,
+    ReviewStep,
+    ReviewStore,
+    ReviewTask,
+    TaskOutline,
+)
+from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.store import Store
+
+SAID = Classification(
+    "gambling",
+    42.5,
+    20.0,
+    {"gambling": 42.5},
+    (Evidence("casino", "gambling", 12.0, "title", 4),),
+    "Casino 赌场",
+    "utf-8",
+    bytes(16),
+)
+TASK = ReviewTask(
+    task_id=0,
+    kind=ReviewKind.PAGE,
+    url="http://a.example/x?y",
+    key="a.example/x?y",
+    category="gambling",
+    classification=SAID,
+    blocked=True,
+    created_at=100.0,
+    text="the best casino 赌场\n" * 50,
+    simhash=2**63 + 5,
+    page=ContentId(ContentKind.PAGE, b"p" * 16, b"q" * 16),
+    content=ContentId(ContentKind.TEXT, b"t" * 16, b"u" * 16),
+)
+
+
+@pytest.fixture
+def reviews(store: Store) -> ReviewStore:
+    return store.reviews
+
+
+def test_a_task_comes_back_whole_in_a_group_of_its_own(reviews: ReviewStore, open_store: Callable[[], Store]) -> None:
+    number = reviews.add(TASK)
+    assert open_store().reviews.get(number) == replace(TASK, task_id=number, group_id=number)
+    assert reviews.get(number + 1) is None
+
+
+def test_a_task_without_a_page(reviews: ReviewStore) -> None:
+    bare = replace(TASK, kind=ReviewKind.DOMAIN, page=None, content=None, simhash=0, text="", group_id=7)
+    number = reviews.add(bare)
+    assert reviews.get(number) == replace(bare, task_id=number)
+
+
+def test_the_newest_task_of_a_key(reviews: ReviewStore) -> None:
+    assert reviews.newest_of(TASK.key) is None
+    reviews.add(TASK)
+    second = reviews.add(TASK)
+    reviews.add(replace(TASK, key="b.example/"))
+    newest = reviews.newest_of(TASK.key)
+    assert newest is not None
+    assert newest.task_id == second
+
+
+def test_tasks_by_state_category_group_and_page(reviews: ReviewStore) -> None:
+    first = reviews.add(TASK)
+    second = reviews.add(replace(TASK, category="adult", group_id=first))
+    third = reviews.add(replace(TASK, state=ReviewState.REJECTED))
+
+    def numbers(*args: ReviewState, **kwargs: object) -> list[int]:
+        return [task.task_id for task in reviews.tasks(*args, **kwargs)]  # type: ignore[arg-type]
+
+    assert numbers() == [first, second, third]
+    assert numbers(newest_first=True, limit=2) == [third, second]
+    assert numbers(ReviewState.OPEN) == [first, second]
+    assert numbers(category="adult") == [second]
+    assert numbers(group_id=first) == [first, second]
+    assert numbers(after=first, limit=1) == [second]
+    assert reviews.open_count() == 2
+
+
+def test_outlines_are_of_open_tasks_the_newest_first(reviews: ReviewStore) -> None:
+    first = reviews.add(TASK)
+    second = reviews.add(replace(TASK, group_id=first, simhash=0, page=None))
+    reviews.add(replace(TASK, state=ReviewState.APPROVED))
+    reviews.add(replace(TASK, category="adult"))
+    assert reviews.outlines("gambling", 10) == [
+        TaskOutline(second, first, "Casino 赌场", 0, b""),
+        TaskOutline(first, first, "Casino 赌场", 2**63 + 5, b"p" * 16),
+    ]
+    assert len(reviews.outlines("gambling", 1)) == 1
+
+
+def test_a_decision_and_its_step_are_kept_together(reviews: ReviewStore) -> None:
+    number = reviews.add(TASK)
+    task = replace(TASK, task_id=number, group_id=number)
+    decided = replace(task, state=ReviewState.REJECTED, blocked=False, decided_at=150.0, decided_by="ada")
+    step = reviews.decide(decided, ReviewStep(0, number, 150.0, "ada", "reject", detail={"note": "a museum", "x": None}))
+    assert reviews.get(number) == decided
+    assert reviews.steps(number) == [step]
+    undo = reviews.undo(task, step.step_id, ReviewStep(0, number, 160.0, "bob", "undo"))
+    assert reviews.get(number) == task
+    assert reviews.steps(number) == [undo, replace(step, undone=True)]
+    assert reviews.steps(number + 1) == []
+    assert reviews.steps(limit=1) == [undo]
+
+
+def test_counts_by_state_and_category(reviews: ReviewStore) -> None:
+    assert reviews.stats() == []
+    reviews.add(TASK)
+    reviews.add(replace(TASK, created_at=50.0))
+    reviews.add(replace(TASK, category="adult", state=ReviewState.APPROVED))
+    assert reviews.stats() == [("approved", "adult", 1, 100.0), ("open", "gambling", 2, 50.0)]
