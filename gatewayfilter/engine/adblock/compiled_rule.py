@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from gatewayfilter.engine.adblock.pattern import PatternTest, compile_pattern, shape_of
+from gatewayfilter.engine.adblock.pattern import PatternTest, TailTest, compile_pattern, compile_tail, shape_of
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
 from gatewayfilter.engine.adblock.rule import Conditions, HostSet, NetworkRule
 from gatewayfilter.model import Request
@@ -95,7 +95,11 @@ class CompiledRule:
         self._suffix = f".{shape.host}" if shape.host else ""
         self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
         methods = compile_conditions(Conditions(methods=conditions.methods, not_methods=conditions.not_methods))
-        self._rest = None if shape.is_host and methods is None else _rule_test(pattern, methods, match_case=rule.match_case)
+        self._rest: RuleTest | None = None
+        if methods is not None or rule.match_case:
+            self._rest = _rule_test(pattern, methods, match_case=rule.match_case)
+        elif not shape.is_host:
+            self._rest = _tail_test(compile_tail(rule)) or _rule_test(pattern, None, match_case=False)
 
     def between(self, host: str, source: str) -> RuleTest | bool:
         """Returns what is left to be tested of each request from one host to another: `True` nothing, `False` it never matches.
@@ -109,6 +113,15 @@ class CompiledRule:
         if self._hosts_fit is not None and not self._hosts_fit(host, source, ""):
             return False
         return True if self._rest is None else self._rest
+
+
+def _tail_test(tail: str | TailTest | None) -> RuleTest | None:
+    """Returns the test for a rule whose host is known to fit."""
+    if tail is None:
+        return None
+    if isinstance(tail, str):
+        return lambda request, lowered, _: lowered.startswith(tail, len(request.url.scheme) + 3 + len(request.url.host))
+    return lambda request, lowered, _: tail(lowered, len(request.url.scheme) + 3 + len(request.url.host))
 
 
 def _rule_test(pattern: PatternTest, conditions: ConditionTest | None, *, match_case: bool) -> RuleTest:

@@ -15,6 +15,9 @@ from gatewayfilter.engine.adblock.rule import NetworkRule
 type PatternTest = Callable[[str, int, int], bool]
 """(URL, where its host begins, where its host ends) → whether it matches. The URL is in lower case unless `$match-case`."""
 
+type TailTest = Callable[[str, int], bool]
+"""(URL, where its host ends) → whether what follows the host matches."""
+
 SEPARATORS = frozenset(chr(code) for code in range(128) if not (chr(code).isalnum() or chr(code) in "_-.%"))
 """What `^` matches: all but letters, digits and `_-.%`."""
 
@@ -100,26 +103,42 @@ def _regex_test(text: str, *, match_case: bool) -> PatternTest:
     return test
 
 
-def _host_test(host: str, rest: str) -> PatternTest:
-    """Returns the test for a complete host name and what follows it: there is one place where it can stand."""
-    length = len(host)
+def compile_tail(rule: NetworkRule) -> str | TailTest | None:
+    """Returns the test for what follows a complete host name, where it is known that the host itself fits.
+
+    Returns:
+        The text that must stand there when that is all; `None` when the pattern is not of this kind.
+    """
+    match = None if rule.is_regex else _HOST_PATTERN.fullmatch(rule.pattern)
+    if match is None or not match[2] or match[2].startswith("|"):
+        return None
+    return _tail_test(match[2])
+
+
+def _tail_test(rest: str) -> str | TailTest:
     end_anchor = rest.endswith("|")
     rest = rest[:-1] if end_anchor else rest
     if not end_anchor and not _PIECES.search(rest):
-        whole = host + rest
-
-        def test_plain(text: str, host_start: int, host_end: int) -> bool:
-            start = host_end - length
-            return text.startswith(whole, start) and (start == host_start or (start > host_start and text[start - 1] == "."))
-
-        return test_plain
+        return rest
     chain = _Chain(rest, at_end=end_anchor)
+    needed = max(_PIECES.split(rest), key=len)
+
+    def test(text: str, host_end: int) -> bool:
+        return needed in text and chain.matches_at(text, host_end)
+
+    return test
+
+
+def _host_test(host: str, rest: str) -> PatternTest:
+    """Returns the test for a complete host name and what follows it: there is one place where it can stand."""
+    length = len(host)
+    tail = _tail_test(rest)
 
     def test(text: str, host_start: int, host_end: int) -> bool:
         start = host_end - length
         if not text.startswith(host, start) or (start != host_start and (start < host_start or text[start - 1] != ".")):
             return False
-        return chain.matches_at(text, host_end)
+        return text.startswith(tail, host_end) if isinstance(tail, str) else tail(text, host_end)
 
     return test
 
