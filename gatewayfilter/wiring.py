@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gatewayfilter.interfaces import Page
     from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
     from gatewayfilter.model import Classification
+    from gatewayfilter.proxy.onboarding import SetupPages
     from gatewayfilter.sources import Categories, PublishReport, Subscriptions
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
@@ -173,6 +174,34 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
     from gatewayfilter.sources import load_lists
 
     return FilterEngine(load_lists(files), off_categories=off_categories)
+
+
+def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
+    """Returns the filter's own pages: set-up, certificate authority, PAC and WPAD.
+
+    Raises:
+        StartupError: the certificate authority cannot be used.
+    """
+    from gatewayfilter.gateway.memory import MemoryFile
+    from gatewayfilter.gateway.pac import pac_file
+    from gatewayfilter.gateway.resolvers import blocked_resolvers
+    from gatewayfilter.proxy.ca import ensure_ca
+    from gatewayfilter.proxy.onboarding import SetupPages
+    from gatewayfilter.proxy.onboarding_texts import GatewayFacts
+
+    memory = MemoryFile()
+
+    def facts() -> GatewayFacts:
+        found = memory.read()
+        return GatewayFacts(True, found.quic_rejected, found.dot_rejected) if found is not None else GatewayFacts()
+
+    return SetupPages(
+        settings,
+        ensure_ca(settings.data_dir / "ca"),
+        lambda proxy: pac_file(settings.gateway, proxy, own_hosts=settings.gateway.hosts),
+        facts,
+        lambda: blocked_resolvers(engine),
+    )
 
 
 def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:

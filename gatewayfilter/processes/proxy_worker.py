@@ -13,7 +13,7 @@ from gatewayfilter.processes.patient_store import PatientStore
 from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.urls import parse_url
-from gatewayfilter.wiring import categories, category_title, newest_engine, snapshot_folder
+from gatewayfilter.wiring import categories, category_title, newest_engine, setup_pages, snapshot_folder
 
 _KEY_BYTES = 32
 _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
@@ -42,6 +42,7 @@ def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts
         store,
         client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",
         title_of=partial(category_title, categories()),
+        own_pages=None if standalone else setup_pages(settings, engine),  # mitmdump has a CA and an address of its own
         standalone=standalone,
     )
 

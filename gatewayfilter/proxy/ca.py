@@ -26,8 +26,9 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gatewayfilter.errors import StartupError
+from gatewayfilter.proxy.mobileconfig import mobileconfig
 
-type CaFormat = Literal["pem", "der", "p12"]
+type CaFormat = Literal["pem", "der", "p12", "mobileconfig"]
 
 CA_FILE: Final = "mitmproxy-ca.pem"
 """Key and certificate; the other files of the folder are made from it."""
@@ -71,6 +72,8 @@ class CertificateAuthority:
 
     def export(self, form: CaFormat = "pem") -> bytes:
         """Returns the certificate, never the key, for installing on clients."""
+        if form == "mobileconfig":
+            return mobileconfig(self.certificate.public_bytes(Encoding.DER), self.name, self.fingerprint)
         if form == "p12":
             return pkcs12.serialize_key_and_certificates(_NAME, None, self.certificate, None, NoEncryption())
         return self.certificate.public_bytes(Encoding.PEM if form == "pem" else Encoding.DER)

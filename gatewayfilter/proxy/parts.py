@@ -10,6 +10,7 @@ from gatewayfilter.engine.snapshot_folder import SnapshotFolder
 from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.offers import StoreWriter
+from gatewayfilter.proxy.onboarding import SetupPages
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle
 from gatewayfilter.proxy.updates import EngineFollower
@@ -61,6 +62,7 @@ def assemble_parts(
     *,
     client_key: bytes = b"",
     title_of: CategoryTitle | None = None,
+    own_pages: SetupPages | None = None,
     standalone: bool = False,
 ) -> WorkerParts:
     """Joins an engine and the database to what a proxy process runs.
@@ -72,6 +74,7 @@ def assemble_parts(
         store: the database, `None` to filter without: nothing is learned or logged, only snapshots are followed.
         client_key: the secret for `log.hash_clients`, 16 to 64 bytes.
         title_of: names a category for people.
+        own_pages: what the filter answers for itself.
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
@@ -88,7 +91,9 @@ def assemble_parts(
         if writer is not None:
             writer.stop()
 
-    def facts() -> Mapping[str, object]:
+    def facts() -> Mapping[str, object]:  # asked once a second, in a thread
+        if own_pages is not None:
+            own_pages.refresh()
         info = engine.snapshot.info
         return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
 
