@@ -6,10 +6,11 @@ from math import log2
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
+from gatewayfilter.engine.adblock.cosmetic_index import CosmeticRecord, pack_cosmetics
 from gatewayfilter.engine.adblock.directives import Preprocessor
 from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
-from gatewayfilter.engine.adblock.parser import LineKind, ParsedLine, parse_line
+from gatewayfilter.engine.adblock.parser import BLANKS, LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
 from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
 from gatewayfilter.engine.adblock.rule_index import IndexPlan, pack_index
@@ -107,10 +108,11 @@ def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
 
 
 class AdblockBuilder:
-    """Takes lists, line by line, and compiles all their network rules together."""
+    """Takes lists, line by line, and compiles all their rules together."""
 
     def __init__(self) -> None:
         self._records: list[tuple[NetworkRule, str, int, int, int]] = []
+        self._cosmetics: list[CosmeticRecord] = []
         self._badfilters: dict[tuple[object, ...], set[int]] = {}
 
     def add_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
@@ -133,13 +135,15 @@ class AdblockBuilder:
             elif preprocessor.active:
                 parsed = parse_line(line)
                 self._add_rules(source, number, line, parsed.rules)
+                if parsed.cosmetic is not None:
+                    self._cosmetics.append(CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
             else:
                 parsed = _NO_RULE
             tally.count(number, line, parsed)
         return tally.report()
 
     def _add_rules(self, source: int, number: int, line: str, rules: tuple[NetworkRule, ...]) -> None:
-        text = line.strip("\ufeff \t\r\n")
+        text = line.strip(BLANKS)
         for ordinal, rule in enumerate(rules):
             if rule.badfilter:
                 self._badfilters.setdefault(rule.identity, set()).add(source)
@@ -164,7 +168,7 @@ class AdblockBuilder:
             shapes[id(record)] = shape
         sections = _pack_network(network, [shapes[id(record)] for record in network])
         effects = _pack_effects(modifiers, [shapes[id(record)] for record in modifiers])
-        return pack_sections([*sections, pack_sections(effects)])
+        return pack_sections([*sections, pack_sections([*effects, *pack_cosmetics(self._cosmetics)])])
 
 
 def _pack_network(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from gatewayfilter.errors import RuleError
 
-TRUE_NAMES = frozenset({"ext_ublock", "true"})
-"""What holds for a filter in a proxy: it speaks uBlock Origin's dialect, but is no browser and no extension of one, is not
-mobile, and cannot filter HTML or look at IP addresses. Every other name is false."""
+TRUE_NAMES = frozenset({"cap_html_filtering", "cap_ipaddress", "ext_ublock", "true"})
+"""What holds for a filter in a proxy: it speaks uBlock Origin's dialect, filters HTML and looks at IP addresses, but is no
+browser, no extension of one, and not mobile. Every other name is false."""
 
 MAX_DEPTH = 32
 _TOKEN = re.compile(r"\s*(&&|\|\||[()!]|[A-Za-z_][A-Za-z0-9_.]*)")

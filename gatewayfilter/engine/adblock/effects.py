@@ -4,8 +4,11 @@ Source: the filter syntax of uBlock Origin and AdGuard; docs/adblock.md says whi
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from mmap import mmap
 
+from gatewayfilter.engine.adblock.cosmetic_index import CosmeticIndex
+from gatewayfilter.engine.adblock.cosmetic_rule import Effect
 from gatewayfilter.engine.adblock.linear_regex import Substitution
 from gatewayfilter.engine.adblock.modifier_index import FoundRule, Group, ModifierIndex
 from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
@@ -24,6 +27,22 @@ MAX_POLICIES = 32
 """`content-security-policy` headers that one response may gain."""
 
 
+_NO_CHANGE = ResponseChange()
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_COSMETIC_NAMES = {
+    Effect.HIDE: "cosmetic",
+    Effect.STYLE: "style",
+    Effect.REMOVE: "remove",
+    Effect.SCRIPT_TEXT: "html-filter",
+    Effect.HEADER: "responseheader",
+}
+
+
+def is_html(headers: Mapping[str, str]) -> bool:
+    """Tells whether a response is a page by its headers (lower-case names)."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower() in _HTML
+
+
 class AdblockEffects:
     """Opens the modifiers' part of what `AdblockBuilder.build` made.
 
@@ -38,6 +57,7 @@ class AdblockEffects:
         sections = SectionReader(SectionReader(memoryview(blob).toreadonly()).last())
         try:
             self._index = ModifierIndex(sections)
+            self._cosmetics = CosmeticIndex(sections)
         except (IndexError, ValueError) as error:
             raise SnapshotError("the compiled Adblock rules are damaged") from error
 
@@ -100,6 +120,8 @@ class AdblockEffects:
         address: str,
         names: Sequence[str],
         off: frozenset[int] = _NOTHING,
+        *,
+        has_body: bool = True,
     ) -> tuple[ResponseChange, AdblockMatch | None] | None:
         """Returns what to change in a response, and the rule that blocks it after all; `None` for nothing.
 
@@ -109,16 +131,46 @@ class AdblockEffects:
             address: of the server, "" when unknown.
             names: of the lists, by source.
             off: lists that do not count.
+            has_body: the status says that the page itself follows.
         """
-        if not self._may_find(Group.RESPONSE, request, off):
-            return None
-        found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
-        block = _deciding(rule for rule in found if rule.modifier == "response")
-        if block is not None:
-            return ResponseChange(rules=(_applied(block, names),)), block.match
-        rules = _in_force(rule for rule in found if rule.modifier != "response")
-        change = _response_change(rules, names)
-        return (change, None) if change.rules else None
+        rules: list[FoundRule] = []
+        if self._may_find(Group.RESPONSE, request, off):
+            found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
+            block = _deciding(rule for rule in found if rule.modifier == "response")
+            if block is not None:
+                return ResponseChange(rules=(_applied(block, names),)), block.match
+            rules = _in_force(rule for rule in found if rule.modifier != "response")
+        change = _response_change(rules, names) if rules else None
+        if request.resource_type in _PAGE_TYPES and self._cosmetics:
+            change = self._dress(change or ResponseChange(), request, names, off, html=has_body and is_html(headers))
+        return (change, None) if change is not None and change != _NO_CHANGE else None
+
+    def _dress(
+        self, change: ResponseChange, request: Request, names: Sequence[str], off: frozenset[int], *, html: bool
+    ) -> ResponseChange:
+        """Adds what cosmetic rules make of a page; frames get only what names their host."""
+        page = request.url
+        looks = self._cosmetics.looks(page.host, off)
+        switched_off = self.switches(page, off)
+        bare = "elemhide" in switched_off
+        specific = html and not bare and "specifichide" not in switched_off
+        generic = html and not bare and "generichide" not in switched_off and request.resource_type is ResourceType.DOCUMENT
+        css = looks.css if specific else ""
+        if generic:
+            css += self._cosmetics.generic_css(looks.own_chunks, off)
+        rules = tuple(
+            AppliedRule(names[source], text, line, _COSMETIC_NAMES[effect])
+            for source, line, text, effect in looks.rules
+            if specific or (effect is Effect.HEADER or (html and effect is Effect.SCRIPT_TEXT))
+        )
+        return replace(
+            change,
+            remove_headers=tuple(dict.fromkeys((*change.remove_headers, *looks.headers))),
+            edits=change.edits + (looks.edits if html else ()),
+            style=css,
+            remove_elements=looks.remove if specific else (),
+            rules=change.rules + rules,
+        )
 
     def switches(self, page: Url, off: frozenset[int] = _NOTHING) -> dict[str, AdblockMatch]:
         """Returns what exceptions switch off on a page (`generichide` …), each with the rule that does."""

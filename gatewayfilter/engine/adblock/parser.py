@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import quote
 
+from gatewayfilter.engine.adblock.cosmetic_rule import CosmeticRule, UnsupportedError, read_cosmetic
 from gatewayfilter.engine.adblock.modifiers import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
 from gatewayfilter.engine.adblock.options import RuleOptions, is_option_name, looks_like_options, read_options
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
@@ -19,6 +20,8 @@ from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.urls import canonical_host
 
 MAX_LINE_LENGTH = 65_536
+BLANKS = "\ufeff \t\r\n"
+"""What does not count at either end of a line."""
 
 
 class LineKind(Enum):
@@ -38,15 +41,16 @@ class ParsedLine:
     Attributes:
         rules: the network rules; a hosts line may hold several.
         note: for UNSUPPORTED the name of the modifier, for REJECTED why.
+        cosmetic: the cosmetic rule.
     """
 
     kind: LineKind
     rules: tuple[NetworkRule, ...] = ()
     note: str = ""
+    cosmetic: CosmeticRule | None = None
 
 
 _COMMENT = ParsedLine(LineKind.COMMENT)
-_COSMETIC = ParsedLine(LineKind.COSMETIC)
 
 _HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
@@ -60,7 +64,7 @@ _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0
 
 def parse_line(line: str) -> ParsedLine:
     """Reads a line; directives (`!#if`, `!#include`) are for directives.py, here they are comments."""
-    text = line.strip("\ufeff \t\r\n")
+    text = line.strip(BLANKS)
     if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
         return _COMMENT
     if _HOST_RULE.fullmatch(text):  # nine lines out of ten
@@ -68,7 +72,7 @@ def parse_line(line: str) -> ParsedLine:
     if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
         return _COMMENT
     if _is_cosmetic(text):
-        return _COSMETIC
+        return _parse_cosmetic(text)
     if text[0] == "#":
         return _COMMENT
     if len(text) > MAX_LINE_LENGTH:
@@ -78,6 +82,15 @@ def parse_line(line: str) -> ParsedLine:
         if hosts:
             return _parse_hosts(hosts[1].split())
         return _parse_network(text)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+
+
+def _parse_cosmetic(text: str) -> ParsedLine:
+    try:
+        return ParsedLine(LineKind.COSMETIC, cosmetic=read_cosmetic(text))
+    except UnsupportedError as error:
+        return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
     except RuleError as error:
         return ParsedLine(LineKind.REJECTED, note=str(error))
 
