@@ -104,6 +104,7 @@ def assemble_parts(
         settings.proxy,
         counters,
         title_of=title_of,
+        own_pages=own_pages,
         whole=settings,
         changes=engine,
         on_start=start if standalone else None,
