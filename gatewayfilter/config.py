@@ -75,8 +75,8 @@ __all__ = [
 
 ENV_PREFIX = "GATEWAYFILTER_"
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
-_NO_SETTINGS = (_FILE_VARIABLE, "GATEWAYFILTER_PYTHON", "GATEWAYFILTER_TEST_")
-"""Variables that speak to the program itself, to scripts/find-python and to the tests."""
+_NO_SETTINGS = (_FILE_VARIABLE, "GATEWAYFILTER_PYTHON", "GATEWAYFILTER_TEST_", "GATEWAYFILTER_ADBLOCK_SCANNER")
+"""Variables that speak to the program itself, to scripts/find-python, to the tests and to the benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ All of them find the same literals, in an order of their own. `GATEWAYFILTER_ADB
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import local
@@ -20,7 +21,10 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
+from gatewayfilter.errors import ConfigError
+
 VARIABLE = "GATEWAYFILTER_ADBLOCK_SCANNER"
+"""For benchmarks and for finding faults: no setting, as verdicts do not depend on it."""
 
 DFA_LITERALS = 500
 """Up to this many literals ahocorasick-rs's DFA is small and a third faster; beyond it takes tens of megabytes."""
@@ -60,6 +64,8 @@ class _Scratch(local):
 
 
 def _with_hyperscan(literals: list[bytes]) -> LiteralScan:
+    if any(b"\0" in literal for literal in literals):  # its binding takes a literal to end there
+        return _with_ahocorasick(literals)
     hyperscan = import_module("hyperscan")
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
@@ -94,9 +100,10 @@ SCANNERS: dict[str, tuple[str, Callable[[list[bytes]], LiteralScan]]] = {
 """Name → (module, constructor), the one to be preferred first."""
 
 
-def available_scanners() -> list[str]:
+@cache
+def available_scanners() -> tuple[str, ...]:
     """Returns the names of the scanners whose library is installed, the one to be preferred first."""
-    return [name for name, (module, _) in SCANNERS.items() if find_spec(module) is not None]
+    return tuple(name for name, (module, _) in SCANNERS.items() if find_spec(module) is not None)
 
 
 def make_scan(literals: Sequence[str], scanner: str | None = None) -> LiteralScan:
@@ -107,12 +114,12 @@ def make_scan(literals: Sequence[str], scanner: str | None = None) -> LiteralSca
         scanner: a name in `SCANNERS`; by default what the environment names, else the best that is installed.
 
     Raises:
-        ValueError: there is no such scanner, or its library is not installed.
+        ConfigError: there is no such scanner, or its library is not installed.
     """
     if not literals:
         return LiteralScan(_no_hits, 0)
     available = available_scanners()
     name = scanner or os.environ.get(VARIABLE) or available[0]
     if name not in available:
-        raise ValueError(f"no scanner {name!r} for Adblock rules; there are: {', '.join(available)}")
+        raise ConfigError(f"no scanner {name!r} for Adblock rules; there are: {', '.join(available)}")
     return SCANNERS[name][1]([literal.encode() for literal in literals])
