@@ -6,8 +6,8 @@ from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import count_list, parse_list
 from gatewayfilter.sources.publish import PublishReport, SourceReport, build_snapshot, load_lists, publish
 from gatewayfilter.sources.sniff import sniff
-from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription
-from gatewayfilter.sources.subscriptions import Subscriptions, UpdateResult, UpdateStatus
+from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription, UpdateResult, UpdateStatus
+from gatewayfilter.sources.subscriptions import Subscriptions
 
 __all__ = [
     "CatalogEntry",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.download import Validators, download, is_web_address
+from gatewayfilter.sources.download import Received, Validators, download, is_web_address
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import count_list
 from gatewayfilter.sources.sniff import HEAD_SIZE, refuse_non_lists, sniff
@@ -51,8 +51,16 @@ class Acquired:
     report: ParseReport
 
 
-def acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acquired | Validators:
+def acquire(
+    wanted: Wanted, work: Path, sleep: Callable[[float], None], received: Received | None = None
+) -> Acquired | Validators:
     """Gets a list.
+
+    Args:
+        wanted: what to get.
+        work: an empty folder, for this.
+        sleep: waits between two tries of a download.
+        received: told how many bytes of the download are there.
 
     Returns:
         The list, or the newest validators when it is the copy at hand.
@@ -61,17 +69,23 @@ def acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acqui
         SourceError, ListError: it could not be got, or is no list; says why.
     """
     try:
-        return _acquire(wanted, work, sleep)
+        return _acquire(wanted, work, sleep, received)
     except OSError as error:
         raise SourceError(f"cannot read or write the list: {error.strerror or error}") from error
 
 
-def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> Acquired | Validators:
+def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None], received: Received | None) -> Acquired | Validators:
     origin, validators = Path(wanted.address), Validators()
     if is_web_address(wanted.address):
         origin = work / "body"
         answer = download(
-            wanted.address, origin, wanted.validators, max_bytes=wanted.max_bytes, timeout_s=wanted.timeout_s, sleep=sleep
+            wanted.address,
+            origin,
+            wanted.validators,
+            max_bytes=wanted.max_bytes,
+            timeout_s=wanted.timeout_s,
+            sleep=sleep,
+            received=received,
         )
         if answer is None:
             return wanted.validators

@@ -1,11 +1,13 @@
 """Downloads a list into a file: http(s) only, TLS verified, bounded in time, size and redirects."""
 
 import http.client
+import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
@@ -19,6 +21,8 @@ _CHUNK = 65_536
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _TRIES = 3
 _FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 10.0
+"""A longer wait is left to the next update: other sources wait behind this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,20 @@ class Validators:
     last_modified: str = ""
 
 
+type Received = Callable[[int, int], None]
+"""Called with how many bytes have come, and how many there will be (0: unknown)."""
+
+
 class _PassingError(SourceError):
-    """A failure that may be gone in a moment."""
+    """A failure that may be gone in a moment.
+
+    Attributes:
+        retry_after_s: how long the server asks to be left alone, 0 when it does not say.
+    """
+
+    def __init__(self, sentence: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(sentence)
+        self.retry_after_s = retry_after_s
 
 
 class _Redirects(HTTPRedirectHandler):
@@ -61,8 +77,11 @@ def download(
     max_bytes: int,
     timeout_s: float,
     sleep: Callable[[float], None] = time.sleep,
+    received: Received | None = None,
 ) -> Validators | None:
-    """Downloads into `target`; a failure that may pass is tried twice more, after 1 and 2 s.
+    """Downloads into `target`; a failure that may pass is tried twice more, after about 1 and 2 s.
+
+    A server that asks to be left alone for longer (Retry-After) is not tried again; the error has `retry_after_s`.
 
     Args:
         address: http or https.
@@ -71,6 +90,7 @@ def download(
         max_bytes: the largest body taken.
         timeout_s: the longest time for one try, and for silence of the server.
         sleep: waits between two tries.
+        received: told of the progress.
 
     Returns:
         The new validators, or `None` when nothing changed since `known`.
@@ -80,15 +100,19 @@ def download(
     """
     for attempt in range(_TRIES):
         try:
-            return _try(address, target, known, max_bytes, timeout_s)
-        except _PassingError:
-            if attempt == _TRIES - 1:
+            return _try(address, target, known, max_bytes, timeout_s, received)
+        except _PassingError as error:
+            wait_s = max(error.retry_after_s, _FIRST_WAIT_S * 2**attempt)
+            if attempt == _TRIES - 1 or wait_s > _LONGEST_WAIT_S:
                 raise
-            sleep(_FIRST_WAIT_S * 2**attempt)
+            # Who asks the same server at the same moment must not do so again.
+            sleep(wait_s * (1 + random.random() / 2))  # noqa: S311  spreads, hides nothing
     raise AssertionError("unreachable")
 
 
-def _try(address: str, target: Path, known: Validators, max_bytes: int, timeout_s: float) -> Validators | None:
+def _try(
+    address: str, target: Path, known: Validators, max_bytes: int, timeout_s: float, received: Received | None
+) -> Validators | None:
     headers = {"User-Agent": f"GatewayFilter/{__version__}", "Accept-Encoding": "gzip"}
     if known.etag:
         headers["If-None-Match"] = known.etag
@@ -99,14 +123,14 @@ def _try(address: str, target: Path, known: Validators, max_bytes: int, timeout_
         with _translated(address, timeout_s):
             request = Request(address, headers=headers)  # noqa: S310  the scheme was checked, redirects are
             with _opener().open(request, timeout=timeout_s) as response:
-                _save(response, target, max_bytes, deadline)
+                _save(response, target, max_bytes, deadline, received)
                 return Validators(response.headers.get("ETag", ""), response.headers.get("Last-Modified", ""))
     except HTTPError as error:
         with error:
             if error.code == http.client.NOT_MODIFIED:
                 return None
             if error.code in _PASSING:
-                raise _PassingError(f"{address} answers {error.code}") from error
+                raise _PassingError(f"{address} answers {error.code}", _retry_after_s(error.headers)) from error
             if 300 <= error.code < 400:
                 raise SourceError(f"{address} redirects too often or nowhere") from error
             raise SourceError(f"{address} answers {error.code}") from error
@@ -129,7 +153,17 @@ def _translated(address: str, timeout_s: float) -> Iterator[None]:
         raise SourceError(f"{address} is no web address") from error
 
 
-def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, deadline: float) -> None:
+def _retry_after_s(headers: Message) -> float:
+    """Returns what Retry-After asks for, in seconds or as a date; 0 for nothing that can be read. Source: [RFC 9110 §10.2.3]."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    with suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    return 0.0
+
+
+def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, deadline: float, received: Received | None) -> None:
     announced = response.headers.get("Content-Length", "")
     size = 0
     with target.open("wb") as file:
@@ -140,5 +174,7 @@ def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, dead
             if time.monotonic() > deadline:
                 raise TimeoutError
             file.write(chunk)
+            if received:
+                received(size, int(announced) if announced.isdigit() else 0)
     if announced.isdigit() and size != int(announced):
         raise _PassingError(f"it was cut off after {size:,} of {int(announced):,} bytes")

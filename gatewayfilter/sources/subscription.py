@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ class SourceState:
         changed_at: when the copy in use was taken.
         failed_at: when it last failed; `failures` counts those since the last success.
         error: why it last failed, `""` when the last attempt went well.
+        retry_after_s: how long the server asked to be left alone when it failed.
     """
 
     etag: str = ""
@@ -55,6 +57,7 @@ class SourceState:
     failed_at: float = 0.0
     failures: int = 0
     error: str = ""
+    retry_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,30 @@ class SourceFile:
     source: Source
     path: Path
     list_format: ListFormat
+
+
+class UpdateStatus(StrEnum):
+    """What came of an update."""
+
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    KEPT_BACK = "kept-back"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResult:
+    """What came of the update of one source.
+
+    Attributes:
+        report: of the copy that was fetched, or of the one in use when nothing was.
+        error: one sentence when it failed or was kept back, else `""`.
+    """
+
+    name: str
+    status: UpdateStatus
+    report: ParseReport | None = None
+    error: str = ""
 
 
 def write_json(path: Path, value: Any) -> None:

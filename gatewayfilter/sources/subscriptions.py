@@ -1,16 +1,10 @@
 """The subscriptions of a state folder: one folder each, changed under a lock, the last good copy kept whatever happens."""
 
-import difflib
-import fcntl
 import logging
-import os
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from zlib import crc32
@@ -22,13 +16,17 @@ from gatewayfilter.sources.acquire import Acquired, Wanted, acquire
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
 from gatewayfilter.sources.catalog import CatalogEntry, load_catalog
 from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.download import Validators, is_web_address
+from gatewayfilter.sources.download import Received, Validators, is_web_address
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.source_lock import locked_source, sync_folder
+from gatewayfilter.sources.source_naming import NAME, name_for, suggestion
 from gatewayfilter.sources.subscription import (
     Definition,
     SourceFile,
     SourceState,
     Subscription,
+    UpdateResult,
+    UpdateStatus,
     read_definition,
     read_report,
     read_state,
@@ -39,39 +37,16 @@ _log = logging.getLogger(__name__)
 
 type Progress = Callable[[str, int, int], None]
 
-_NAME = re.compile(r"[a-z0-9-]{1,40}", re.ASCII)
 _CATEGORY = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
-_PARTS = frozenset({"domains", "urls"})
 _FIRST_RETRY_S = 300.0
+_LONGEST_WAIT_S = 7 * 86_400.0
+"""What a server may ask us to wait at most (Retry-After)."""
+
 _JITTER = 0.1
 """Share of the interval by which sources are spread, so that they are not all asked at once."""
 
 _LEAST_SHARE = 0.1
 """A list that shrinks below this share of its last entries is taken for an accident of its publisher."""
-
-
-class UpdateStatus(StrEnum):
-    """What came of an update."""
-
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
-    KEPT_BACK = "kept-back"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateResult:
-    """What came of the update of one source.
-
-    Attributes:
-        report: of the copy that was fetched, or of the one in use when nothing was.
-        error: one sentence when it failed or was kept back, else `""`.
-    """
-
-    name: str
-    status: UpdateStatus
-    report: ParseReport | None = None
-    error: str = ""
 
 
 class Subscriptions:
@@ -117,7 +92,7 @@ class Subscriptions:
     def names(self) -> list[str]:
         """Returns the names of all sources: the starter lists, then the others in alphabetical order."""
         own = (path.parent.name for path in self._folder.glob("*/source.json"))
-        return [*self._starters, *sorted(name for name in own if _NAME.fullmatch(name) and not name.startswith(PREFIX))]
+        return [*self._starters, *sorted(name for name in own if NAME.fullmatch(name) and not name.startswith(PREFIX))]
 
     def all(self) -> list[Subscription]:
         """Returns all sources, in the order of `names`; one whose definition is damaged is logged and left out."""
@@ -142,8 +117,8 @@ class Subscriptions:
             if saved.exists():
                 definition = replace(definition, enabled=read_definition(saved).enabled)
             return Subscription(definition, path)
-        if not _NAME.fullmatch(name) or name.startswith(PREFIX) or not saved.exists():
-            raise SourceError(f"there is no source {name!r}{_suggestion(name, self.names())}")
+        if not NAME.fullmatch(name) or name.startswith(PREFIX) or not saved.exists():
+            raise SourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
         definition, state = read_definition(saved), read_state(home / "state.json")
         report = read_report(home / "report.json")
         return Subscription(definition, home / "list", state, report, self._next_due_at(definition, state))
@@ -153,7 +128,7 @@ class Subscriptions:
             return 0.0
         interval_s = (definition.interval_h or self._settings.interval_h) * 3600
         if state.failures:
-            return state.checked_at + min(interval_s, _FIRST_RETRY_S * 2.0 ** min(state.failures - 1, 20))
+            interval_s = max(state.retry_after_s, min(interval_s, _FIRST_RETRY_S * 2.0 ** min(state.failures - 1, 20)))
         return state.checked_at + interval_s * (1 + _JITTER * crc32(definition.name.encode()) / 2**32)
 
     def due(self, now: float) -> list[str]:
@@ -174,7 +149,7 @@ class Subscriptions:
             and subscription.list_path.exists()
         ]
 
-    def add(
+    def add(  # noqa: PLR0913  one parameter an option of the command
         self,
         address: str,
         *,
@@ -185,6 +160,8 @@ class Subscriptions:
         interval_h: float = 0.0,
         fetch: bool = True,
         preview: bool = False,
+        look: Callable[[SourceFile], None] | None = None,
+        progress: Progress | None = None,
     ) -> UpdateResult:
         """Subscribes to a list, and fetches it at once. On failure nothing is kept.
 
@@ -197,6 +174,8 @@ class Subscriptions:
             interval_h: how often to ask for news, in hours; 0 as often as the catalogue or the settings say.
             fetch: False leaves the first download to the next update.
             preview: only report what the list holds; nothing is kept.
+            look: called with the plain list of a preview, before it is gone.
+            progress: told of the download, in bytes.
 
         Raises:
             SourceError, ListError: it cannot be added; says why.
@@ -204,14 +183,17 @@ class Subscriptions:
         definition = self._define(address, name, list_format, category, interval_h)
         definition = replace(definition, action=action or self.categories.get(definition.category).action)
         name = definition.name
-        with self._lock(name) as work:
+        with locked_source(self._folder, name) as work:
             if not preview and (self._folder / name).exists():
                 raise SourceError(f"there is a source {name!r} already")
             result = UpdateResult(name, UpdateStatus.UNCHANGED)
             if fetch or preview:
-                definition, state, report = self._first_copy(definition, work)
+                definition, state, report = self._first_copy(definition, work, progress)
                 result = UpdateResult(name, UpdateStatus.UPDATED, report)
             if preview:
+                if look and definition.list_format:
+                    source = Source(definition.name, definition.action, definition.category)
+                    look(SourceFile(source, work / "list", definition.list_format))
                 return result
             try:
                 if fetch:
@@ -220,7 +202,7 @@ class Subscriptions:
                 (work / "body").unlink(missing_ok=True)
                 write_json(work / "source.json", definition)
                 work.rename(self._folder / name)
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
             except OSError as error:
                 raise SourceError(f"cannot keep the source {name!r}: {error.strerror}") from error
         return result
@@ -235,10 +217,10 @@ class Subscriptions:
             if "://" in address:
                 raise SourceError(f"{address} is no http(s) address")
             if not Path(address).exists():
-                raise SourceError(f"{address!r} is no file and no list of the catalogue{_suggestion(address, self.catalog)}")
+                raise SourceError(f"{address!r} is no file and no list of the catalogue{suggestion(address, self.catalog)}")
             address = str(Path(address).resolve())
-        name = name or _name_for(address)
-        if not _NAME.fullmatch(name):
+        name = name or name_for(address)
+        if not NAME.fullmatch(name):
             raise SourceError(f"{name!r} is no name for a source: up to 40 lower-case letters, digits and hyphens")
         if name.startswith(PREFIX):
             raise SourceError(f"names that begin with {PREFIX!r} belong to the lists that come with the program")
@@ -247,9 +229,11 @@ class Subscriptions:
             raise SourceError(f"{category!r} is no name for a category: up to 40 lower-case letters, digits, - and _")
         return Definition(name, address, list_format, category, ListAction.BLOCK, interval_h, added_at=self._clock())
 
-    def _first_copy(self, definition: Definition, work: Path) -> tuple[Definition, SourceState, ParseReport]:
+    def _first_copy(
+        self, definition: Definition, work: Path, progress: Progress | None
+    ) -> tuple[Definition, SourceState, ParseReport]:
         try:
-            got = acquire(self._wanted(definition, SourceState()), work, self._sleep)
+            got = acquire(self._wanted(definition, SourceState()), work, self._sleep, self._received(definition, progress))
         except (SourceError, ListError) as error:
             raise type(error)(f"cannot use {definition.address}: {error}") from error
         if not isinstance(got, Acquired):
@@ -272,6 +256,10 @@ class Subscriptions:
             timeout_s=self._settings.timeout_s,
         )
 
+    @staticmethod
+    def _received(definition: Definition, progress: Progress | None) -> Received | None:
+        return None if progress is None else lambda size, total: progress(f"downloading {definition.name}", size, total)
+
     def remove(self, name: str) -> None:
         """Forgets a source and its copy.
 
@@ -280,9 +268,9 @@ class Subscriptions:
         """
         if name in self._starters:
             raise SourceError(f"{name} comes with the program: disable it instead")
-        with self._lock(name) as work:
+        with locked_source(self._folder, name) as work:
             if not (self._folder / name / "source.json").exists():
-                raise SourceError(f"there is no source {name!r}{_suggestion(name, self.names())}")
+                raise SourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
             work.rmdir()
             (self._folder / name).rename(work)  # gone at once; the lock's end deletes it
 
@@ -296,7 +284,7 @@ class Subscriptions:
 
     def _switch(self, name: str, *, enabled: bool) -> None:
         self.get(name)
-        with self._lock(name):
+        with locked_source(self._folder, name):
             definition = self.get(name).definition
             home = self._folder / name
             try:
@@ -323,31 +311,32 @@ class Subscriptions:
         for number, name in enumerate(chosen):
             if progress:
                 progress(f"updating {name}", number, len(chosen))
-            results.append(self._update(name, force=force, only_due=names is None))
+            results.append(self._update(name, force=force, only_due=names is None, progress=progress))
         if progress:
             progress("updated", len(chosen), len(chosen))
         return results
 
-    def _update(self, name: str, *, force: bool, only_due: bool) -> UpdateResult:
+    def _update(self, name: str, *, force: bool, only_due: bool, progress: Progress | None) -> UpdateResult:
         if name in self._starters:
             return UpdateResult(name, UpdateStatus.UNCHANGED)
         try:
-            with self._lock(name) as work:
+            with locked_source(self._folder, name) as work:
                 subscription = self.get(name)
                 if only_due and subscription.next_due_at > self._clock():
                     return UpdateResult(name, UpdateStatus.UNCHANGED, subscription.report)
-                return self._update_locked(subscription, work, force=force)
+                return self._update_locked(subscription, work, force=force, progress=progress)
         except SourceError as error:
             return UpdateResult(name, UpdateStatus.FAILED, error=str(error))
 
-    def _update_locked(self, subscription: Subscription, work: Path, *, force: bool) -> UpdateResult:
+    def _update_locked(self, subscription: Subscription, work: Path, *, force: bool, progress: Progress | None) -> UpdateResult:
         definition, state, old = subscription.definition, subscription.state, subscription.report
         name, now = definition.name, self._clock()
         has_copy = old is not None and subscription.list_path.exists()
         try:
-            got = acquire(self._wanted(definition, state if has_copy and not force else SourceState()), work, self._sleep)
+            wanted = self._wanted(definition, state if has_copy and not force else SourceState())
+            got = acquire(wanted, work, self._sleep, self._received(definition, progress))
             if not isinstance(got, Acquired):
-                calm = replace(state, checked_at=now, failures=0, error="")
+                calm = replace(state, checked_at=now, failures=0, error="", retry_after_s=0.0)
                 self._keep_state(name, replace(calm, etag=got.etag, last_modified=got.last_modified))
                 return UpdateResult(name, UpdateStatus.UNCHANGED, old)
             if old and has_copy and not force and got.report.entries < old.entries * _LEAST_SHARE:
@@ -356,7 +345,7 @@ class Subscriptions:
                 return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
             self._take(definition, got, now)
         except (SourceError, ListError) as error:
-            self._keep_state(name, _failed_state(state, now, str(error)))
+            self._keep_state(name, _failed_state(state, now, str(error), getattr(error, "retry_after_s", 0.0)))
             return UpdateResult(name, UpdateStatus.FAILED, old, str(error))
         return UpdateResult(name, UpdateStatus.UPDATED, got.report)
 
@@ -367,7 +356,7 @@ class Subscriptions:
             if definition.list_format is not got.report.list_format:
                 write_json(home / "source.json", replace(definition, list_format=got.report.list_format))
             got.path.replace(home / "list")
-            _sync_folder(home)
+            sync_folder(home)
             write_json(home / "report.json", got.report)
             write_json(home / "state.json", _fresh_state(got, now))
         except OSError as error:
@@ -379,55 +368,18 @@ class Subscriptions:
         except OSError as error:
             _log.warning("cannot write the state of source %s: %s", name, error.strerror)
 
-    @contextmanager
-    def _lock(self, name: str) -> Iterator[Path]:
-        """Holds the source's lock, and an empty work folder that is gone afterwards unless it was renamed."""
-        work = self._folder / f".{name}.part"
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self._folder / f".{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise SourceError(f"cannot write to {self._folder}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            shutil.rmtree(work, ignore_errors=True)
-            try:
-                work.mkdir(mode=0o700)
-            except OSError as error:
-                raise SourceError(f"cannot write to {self._folder}: {error.strerror}") from error
-            try:
-                yield work
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
-        finally:
-            os.close(lock)
-
 
 def _fresh_state(got: Acquired, now: float) -> SourceState:
     validators = got.validators
     return SourceState(validators.etag, validators.last_modified, got.sha256, checked_at=now, changed_at=now)
 
 
-def _failed_state(state: SourceState, now: float, why: str) -> SourceState:
-    return replace(state, checked_at=now, failed_at=now, failures=state.failures + 1, error=why)
-
-
-def _name_for(address: str) -> str:
-    parts = [part for part in re.split(r"[/\\?#]", address) if part]
-    if len(parts) > 1 and parts[-1] in _PARTS:
-        parts.pop()
-    stem = parts[-1].lower().partition(".")[0]
-    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:40] or "list"
-
-
-def _suggestion(name: str, known: Sequence[str] | dict[str, CatalogEntry]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _failed_state(state: SourceState, now: float, why: str, retry_after_s: float = 0.0) -> SourceState:
+    return replace(
+        state,
+        checked_at=now,
+        failed_at=now,
+        failures=state.failures + 1,
+        error=why,
+        retry_after_s=min(retry_after_s, _LONGEST_WAIT_S),
+    )

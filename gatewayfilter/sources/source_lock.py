@@ -1,0 +1,57 @@
+"""The lock of a source, and the folder in which its next copy is made."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gatewayfilter.errors import SourceError
+
+
+@contextmanager
+def locked_source(folder: Path, name: str) -> Iterator[Path]:
+    """Holds a source's lock, and yields an empty work folder that is gone afterwards unless it was renamed.
+
+    Whoever is killed in between leaves a work folder behind, which the next one removes: the lock goes with its process.
+
+    Args:
+        folder: of all sources; made when it is not there.
+        name: of the source.
+
+    Raises:
+        SourceError: the folder cannot be written.
+    """
+    work = folder / f".{name}.part"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / f".{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SourceError(f"cannot write to {folder}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            work.mkdir(mode=0o700)
+        except OSError as error:
+            raise SourceError(f"cannot write to {folder}: {error.strerror}") from error
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sees that renames in a folder outlast a loss of power.
+
+    Raises:
+        OSError: it cannot be opened or synced.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
