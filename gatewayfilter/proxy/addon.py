@@ -273,7 +273,7 @@ class GatewayAddon:
                 verdict = now if now.blocked else verdict
         if verdict.blocked:
             language = flow.request.headers.get("accept-language", "")
-            flow.response = block_response(asked.request, verdict, language, self._title_of)
+            flow.response = block_response(asked.request, verdict, language, self._title_of, asked.headers.get(b"origin", ""))
             self._answer_early(flow)
         elif flow.response is None:
             if verdict.unknown or self._changes is not None:
@@ -295,7 +295,9 @@ class GatewayAddon:
         if verdict.reason is Reason.FAILURE:
             flow.response = failure_response(flow.request.method, language)
         else:
-            flow.response = block_response(passing.asked.request, verdict, language, self._title_of)
+            asked = passing.asked
+            origin = asked.headers.get(b"origin", "")
+            flow.response = block_response(asked.request, verdict, language, self._title_of, origin)
         self._count(passing.asked.request, verdict, started, again=True)
 
     def _fail_late(self, flow: http.HTTPFlow) -> None:

@@ -17,6 +17,7 @@ from mitmproxy import http
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.faults import Fault
 from gatewayfilter.proxy.page_texts import PageTexts, choose_texts
+from gatewayfilter.proxy.stub_responses import stub_response
 from gatewayfilter.urls import Url
 
 type CategoryTitle = Callable[[str, str], str]
@@ -38,8 +39,15 @@ _LONGEST: Final = 400
 """Characters of a URL, rule or evidence that a page shows."""
 
 
-def block_response(request: Request, verdict: Verdict, accept_language: str, title_of: CategoryTitle) -> http.Response:
-    """Returns the answer to a blocked request."""
+def block_response(
+    request: Request, verdict: Verdict, accept_language: str, title_of: CategoryTitle, origin: str = ""
+) -> http.Response:
+    """Returns the answer to a blocked request: the stub that the rule asks for, else what its kind takes well.
+
+    `origin` is the request's Origin header, which a stub may be read from.
+    """
+    if verdict.stub and (stub := stub_response(verdict.stub, verdict.reason, method=request.method, origin=origin)) is not None:
+        return stub
     if request.resource_type in _PAGES:
         texts = choose_texts(accept_language)
         facts = _facts(request.url, verdict, texts, title_of)
