@@ -26,7 +26,7 @@ class ContentId:
 
     Attributes:
         digest: MD5, 16 bytes: the key. Two contents with the same MD5 can be made on purpose, so it is never believed alone.
-        proof: keyed BLAKE2b-128 of the whole content, 16 bytes, which nobody outside can aim at.
+        proof: 128 bits of a keyed BLAKE3 of the whole content, 16 bytes, which nobody outside can aim at.
     """
 
     kind: ContentKind

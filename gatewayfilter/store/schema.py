@@ -107,7 +107,7 @@ FINGERPRINTS = Table(
     METADATA,
     Column("kind", String(8), primary_key=True),
     Column("digest", LargeBinary(16), primary_key=True),  # MD5, the key
-    Column("proof", LargeBinary(16), nullable=False),  # keyed BLAKE2b-128 of the same content
+    Column("proof", LargeBinary(16), nullable=False),  # 128 bits of a keyed BLAKE3 of the same content
     Column("category", Text, nullable=False),
     Column("judge", Text, nullable=False),
     Column("words", Text, nullable=False),

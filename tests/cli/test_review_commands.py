@@ -1,0 +1,111 @@
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter.interfaces import Page
+from gatewayfilter.settings import LearnSettings, Settings
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.wiring import learning_sink
+
+type Cli = Callable[..., Any]
+
+_HTML = """<html><head><title>Online casino with free spins</title></head><body><p>Play slots, roulette and blackjack for real
+money at our online casino. Deposit bonus, free spins, jackpot, sports betting: bet now! {more}</p></body></html>"""
+
+
+@pytest.fixture
+def judged(state: Path) -> None:
+    """A state folder whose learner has judged two pages alike and one that is fine."""
+    state.mkdir(parents=True)
+    settings = Settings(data_dir=state, learn=LearnSettings())
+    store = Store.open(settings.store_url)
+    sink = learning_sink(settings, store, Counters())
+    for url, body in {
+        "http://play.example/": _HTML.format(more=""),
+        "http://mirror.example/": _HTML.format(more=""),
+        "http://garden.example/": "<title>Beans</title><p>Beans want warm soil and a pole to climb on.</p>",
+    }.items():
+        sink.page(Page(url, url, 200, {"content-type": "text/html"}, body.encode()))
+    store.close()
+
+
+@pytest.mark.usefixtures("judged")
+def test_tasks_are_listed_and_shown(cli: Cli) -> None:
+    assert [(row["task"], row["group"], row["state"], row["blocked"]) for row in cli("review", "list", "--json").json] == [
+        (1, 1, "open", True),
+        (2, 1, "open", True),
+    ]
+    shown = cli("review", "show", "1").out
+    for part in ("http://play.example/", "open, blocked, gambling", "online casino", "limit", "alike: 2"):
+        assert part in shown
+    assert cli("review", "show", "2", "--json").json["alike"] == [1]
+    assert cli("review", "list", "--category", "fraud").out == "No task waits.\n"
+    assert cli("review", "list", "--state", "approved").out == "There are no such tasks.\n"
+    missing = cli("review", "show", "9")
+    assert (missing.code, missing.err) == (1, "There is no task 9.\n")
+
+
+@pytest.mark.usefixtures("judged")
+def test_tasks_alike_are_decided_together_and_undone_one_by_one(cli: Cli) -> None:
+    decided = cli("review", "reject", "1", "--alike", "--by", "ada", "--note", "a test", "--json").json
+    assert [(task["task"], task["state"], task["decided_by"]) for task in decided] == [
+        (1, "rejected", "ada"),
+        (2, "rejected", "ada"),
+    ]
+    assert cli("review", "list").out == "No task waits.\n"
+    assert [row["action"] for row in cli("list", "show", "--json").json] == ["allow", "allow"]
+    assert "ada  reject: a test" in cli("review", "show", "1").out
+    assert cli("review", "undo", "2").out == "task 2: open, blocked: http://mirror.example/\n"
+    assert len(cli("list", "show", "--json").json) == 1
+    assert f"{getpass.getuser()}  undo" in cli("review", "show", "2").out
+
+
+@pytest.mark.usefixtures("judged")
+def test_another_category_and_what_does_not_go(cli: Cli) -> None:
+    assert "approved, blocked" in cli("review", "change", "1", "fraud").out
+    assert cli("review", "list", "--state", "approved", "--json").json[0]["category"] == "fraud"
+    assert "there is no category 'frodo'" in cli("review", "change", "1", "frodo").complains()
+    assert "task 1 is approved already" in cli("review", "approve", "1").complains()
+    assert "there is no task 9" in cli("review", "reject", "9").complains()
+
+
+@pytest.mark.usefixtures("judged")
+def test_stats_phrases_and_export(cli: Cli) -> None:
+    assert [(row["state"], row["category"], row["tasks"]) for row in cli("review", "stats", "--json").json] == [
+        ("open", "gambling", 2)
+    ]
+    assert cli("review", "phrases").out.startswith("Nothing to propose")
+    cli("review", "reject", "1")
+    cli("review", "approve", "2")
+    assert cli("review", "phrases").out.startswith("Nothing to propose"), "the approved page has the same phrases"
+    assert [line["task"] for line in cli("review", "export").lines] == [1, 2]
+    examples = cli("review", "export", "--examples").lines
+    assert [(line["label"], line["url"]) for line in examples] == [
+        ("", "http://play.example/"),
+        ("gambling", "http://mirror.example/"),
+    ]
+    assert "roulette" in examples[0]["text"]
+
+
+def test_without_tasks(cli: Cli) -> None:
+    assert cli("review", "list").out == "No task waits.\n"
+    assert cli("review", "stats").out == "There are no tasks.\n"
+    assert cli("review", "export").out == ""
+
+
+@pytest.mark.usefixtures("judged")
+def test_fingerprints_are_counted_and_images_imported(cli: Cli, tmp_path: Path) -> None:
+    assert cli("fingerprints", "stats", "--json").json["page"] == 2
+    known = tmp_path / "known.md5"
+    known.write_text(f"# bad\n{'0A' * 16}  a.jpg\n\n{'1b' * 16}\nnot a digest\n{'1b' * 15}\n")
+    answer = cli("fingerprints", "images", str(known), "--category", "adult")
+    assert answer.out == "2 images taken, 2 lines rejected.\n"
+    assert "line 5: no MD5: not a digest" in answer.err
+    assert cli("fingerprints", "stats", "--json").json["image"] == 2
+    assert "no category" in cli("fingerprints", "images", str(known), "--category", "frodo").complains()
+    known.write_text("nothing\n")
+    assert cli("fingerprints", "images", str(known), "--category", "adult", "--json").code == 1
