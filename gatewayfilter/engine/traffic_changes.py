@@ -25,7 +25,7 @@ def change_response(
     found = state.effects.change_response(request, headers, address, state.source_names, state.off_sources, has_body=has_body)
     if found is None:
         return None
-    change, match = found
+    change, match, stub = found
     if match is not None:
-        return replace(change, verdict=adblock_verdict(state, match))
+        return replace(change, verdict=adblock_verdict(state, match, stub))
     return change

@@ -9,7 +9,7 @@ from gatewayfilter.engine.adblock.css_declarations import read_declarations
 from gatewayfilter.engine.adblock.css_selector import ProceduralError, read_selector
 from gatewayfilter.engine.adblock.options import read_host
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
-from gatewayfilter.engine.adblock.rule import NO_HOSTS, HostSet
+from gatewayfilter.engine.adblock.rule import NO_HOSTS, HostSet, UnsupportedError
 from gatewayfilter.engine.adblock.text_removal import read_script_test
 from gatewayfilter.errors import RuleError
 
@@ -22,14 +22,6 @@ class Effect(Enum):
     REMOVE = 2
     SCRIPT_TEXT = 3
     HEADER = 4
-
-
-class UnsupportedError(RuleError):
-    """The rule is valid, but does what a proxy cannot; `name` is what it is counted under."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"not supported: {name}")
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True)

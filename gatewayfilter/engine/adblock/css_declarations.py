@@ -2,11 +2,12 @@
 
 import re
 
+from gatewayfilter.engine.adblock.rule import UnsupportedError
 from gatewayfilter.errors import RuleError
 
 MAX_LENGTH = 1_024
 
-_PROPERTY = re.compile(r"-{0,2}[a-z][a-z0-9-]*", re.ASCII)
+_PROPERTY = re.compile(r"-?[a-z][a-z0-9-]*|--[A-Za-z0-9_-]+", re.ASCII)
 _FORBIDDEN_PROPERTIES = frozenset({"behavior", "-moz-binding", "src"})
 _FORBIDDEN = re.compile(
     r"[\\<>{}@;\x00-\x1f]|/\*|url|image-set|image\(|src\(|cross-fade|element\(|expression|attr\(|paint\(|javascript",
@@ -21,7 +22,8 @@ def read_declarations(text: str) -> str:
     """Returns declarations in canonical form, each `!important`: a page's own style must not win.
 
     Raises:
-        RuleError: there is none, or one loads something, says something, or cannot be read.
+        UnsupportedError: one loads something, or writes on the page.
+        RuleError: there is none, or one cannot be read.
     """
     if len(text) > MAX_LENGTH:
         raise RuleError(f"the style is longer than {MAX_LENGTH} characters")
@@ -30,14 +32,17 @@ def read_declarations(text: str) -> str:
         if not declaration.strip():
             continue
         name, colon, value = declaration.partition(":")
-        name = name.strip().lower()
+        if not colon:
+            continue  # as browsers do
+        name = name.strip()
+        name = name if name.startswith("--") else name.lower()
         value = re.sub(r"\s*!\s*important\s*$", "", value.strip(), flags=re.IGNORECASE)
-        if not colon or not value or not _PROPERTY.fullmatch(name):
+        if not value or not _PROPERTY.fullmatch(name):
             raise RuleError(f"not a declaration: {declaration.strip()[:100]!r}")
-        if name in _FORBIDDEN_PROPERTIES or name.startswith("--") or _FORBIDDEN.search(value) or not _is_balanced(value):
-            raise RuleError(f"the declaration {declaration.strip()[:100]!r} is not allowed")
+        if name in _FORBIDDEN_PROPERTIES or _FORBIDDEN.search(value) or not _is_balanced(value):
+            raise UnsupportedError("a style that loads something")
         if name in _SPEAKING and value.lower() not in _SILENT:
-            raise RuleError(f"the declaration {declaration.strip()[:100]!r} would put words on the page")
+            raise UnsupportedError("a style that writes on the page")
         found.append(f"{name}:{value}!important")
     if not found:
         raise RuleError("the style has no declaration")

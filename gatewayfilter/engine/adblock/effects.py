@@ -15,6 +15,7 @@ from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
 from gatewayfilter.engine.adblock.query_params import ParamFilter, param_names, without
 from gatewayfilter.engine.adblock.rule import AdblockMatch
 from gatewayfilter.engine.adblock.sections import SectionReader
+from gatewayfilter.engine.adblock.stub_names import read_stub
 from gatewayfilter.engine.adblock.url_changes import UriTransform, UrlSkip
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import AppliedRule, Request, RequestChange, ResourceType, ResponseChange
@@ -122,8 +123,8 @@ class AdblockEffects:
         off: frozenset[int] = _NOTHING,
         *,
         has_body: bool = True,
-    ) -> tuple[ResponseChange, AdblockMatch | None] | None:
-        """Returns what to change in a response, and the rule that blocks it after all; `None` for nothing.
+    ) -> tuple[ResponseChange, AdblockMatch | None, str] | None:
+        """Returns what to change in a response, the rule that blocks it after all, and its stub; `None` for nothing.
 
         Args:
             request: what was asked.
@@ -138,12 +139,13 @@ class AdblockEffects:
             found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
             block = _deciding(rule for rule in found if rule.modifier == "response")
             if block is not None:
-                return ResponseChange(rules=(_applied(block, names),)), block.match
+                stub = read_stub(block.value)[0] if block.value else ""
+                return ResponseChange(rules=(_applied(block, names),)), block.match, stub
             rules = _in_force(rule for rule in found if rule.modifier != "response")
         change = _response_change(rules, names) if rules else None
         if request.resource_type in _PAGE_TYPES and self._cosmetics:
             change = self._dress(change or ResponseChange(), request, names, off, html=has_body and is_html(headers))
-        return (change, None) if change is not None and change != _NO_CHANGE else None
+        return (change, None, "") if change is not None and change != _NO_CHANGE else None
 
     def _dress(
         self, change: ResponseChange, request: Request, names: Sequence[str], off: frozenset[int], *, html: bool

@@ -12,6 +12,7 @@ from typing import Final
 
 import re2  # type: ignore[import-untyped]  # it has no stubs
 
+from gatewayfilter.engine.adblock.rule import UnsupportedError
 from gatewayfilter.errors import RuleError
 
 MAX_LENGTH: Final = 2_048
@@ -23,6 +24,9 @@ MAX_MEMORY: Final = 4 << 20
 TIME_LIMIT_S: Final = 0.25
 """A search is linear, but an expression may look to the end of the text for each of its matches: after this time the rest of a
 text stays as it is."""
+
+_BEYOND = ("invalid perl operator", "invalid escape sequence", "invalid repetition size", "pattern too large", "bad repetition")
+"""How RE2 begins to say that an expression asks for what it cannot do."""
 
 _TOKEN = re.compile(
     r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\c([A-Za-z])|\\([^\x00-\x7f])|(\[\^\])|(\[\])|\\.|.", re.DOTALL
@@ -69,12 +73,10 @@ def compile_linear(text: str, flags: str = "") -> "re2._Regexp":
     try:
         return re2.compile(f"(?m:{source})" if "m" in flags else source, options)
     except (re2.error, UnicodeError) as error:
-        raise RuleError(f"the regular expression is not supported: {_say(error)}") from error
-
-
-def _say(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else "it cannot be encoded"
+        said = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else ""
+        if said.startswith(_BEYOND):
+            raise UnsupportedError("look-around, back-reference or long repetition in a regular expression") from error
+        raise RuleError(f"the regular expression is not valid: {said}") from error
 
 
 class Substitution:
@@ -144,6 +146,8 @@ def split_substitution(value: str) -> tuple[str, str, str]:
     Raises:
         RuleError: it has not three parts.
     """
+    if len(value) > 1 and value[0] in "'\"`" and value[-1] == value[0]:
+        value = value[1:-1]
     ends: list[int] = []
     position = 1
     while value.startswith("/") and position < len(value) and len(ends) < 2:
@@ -152,7 +156,7 @@ def split_substitution(value: str) -> tuple[str, str, str]:
         elif value[position] == "/":
             ends.append(position)
         position += 1
-    if len(ends) < 2 or ends[0] == 1:
+    if len(ends) < 2:
         raise RuleError("a substitution has the form /expression/replacement/")
     middle, end = ends
     return value[1:middle], value[middle + 1 : end].replace("\\/", "/"), value[end + 1 :]

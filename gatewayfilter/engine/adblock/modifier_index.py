@@ -230,7 +230,7 @@ class ModifierIndex:
                     CompiledRule(rule).matches,
                     rule.modifier,
                     rule.value,
-                    prepare(rule.modifier, rule.value) if rule.value or not rule.exception else "",
+                    prepare(rule.modifier, rule.value, rule.pattern) if rule.value or not rule.exception else "",
                     header_test(conditions.header) if conditions.header else None,
                     address_test(conditions.address) if conditions.address else None,
                 )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from gatewayfilter.engine.adblock.linear_regex import Substitution, split_substitution
 from gatewayfilter.engine.adblock.query_params import ParamFilter, read_param
-from gatewayfilter.engine.adblock.rule import ALL_TYPES, TYPE_BITS
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, TYPE_BITS, UnsupportedError
 from gatewayfilter.engine.adblock.stub_names import read_stub
 from gatewayfilter.engine.adblock.url_changes import UriTransform, UrlSkip
 from gatewayfilter.errors import RuleError
@@ -25,6 +25,9 @@ REDIRECTS = frozenset({"redirect", "redirect-rule"})
 MAX_POLICY = 2_048
 _POLICY = re.compile(r"[\x20-\x7e]+")
 _REPORTING = re.compile(r"(?:^|;)\s*report-(?:uri|to)\b", re.IGNORECASE)
+_ELEMENT = re.compile(r"<\s*[a-z/!]|javascript:", re.IGNORECASE)
+"""What no list may write into pages: lists come from strangers, and a script of theirs would run as the site's own."""
+
 _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 
 # Headers that hold a site's own safeguards, or the connection together (AdGuard's list, and those of HTTP's framing).
@@ -81,13 +84,21 @@ def _read_header(value: str) -> RemovedHeader:
     return RemovedHeader(name, of_request)
 
 
+def _read_replace(value: str) -> Substitution:
+    expression, replacement, flags = split_substitution(value)
+    if not expression:
+        raise RuleError("a replacement needs an expression")
+    if _ELEMENT.search(replacement):
+        raise UnsupportedError("replace that writes elements")
+    return Substitution(expression, replacement, flags)
+
+
 _READERS: Mapping[str, Callable[[str], Prepared]] = MappingProxyType(
     {
         "csp": _read_policy,
         "permissions": lambda value: _read_policy(value.replace("|", ", ")),
         "removeparam": read_param,
-        "replace": lambda value: Substitution(*split_substitution(value)),
-        "uritransform": UriTransform,
+        "replace": _read_replace,
         "urlskip": UrlSkip,
         "removeheader": _read_header,
         "redirect": lambda value: Stub(*read_stub(value)),
@@ -96,12 +107,20 @@ _READERS: Mapping[str, Callable[[str], Prepared]] = MappingProxyType(
 )
 
 
-def prepare(modifier: str, value: str) -> Prepared:
+def prepare(modifier: str, value: str, pattern: str = "") -> Prepared:
     """Returns what a modifier's value says; for page switches and conditions on the response there is nothing to say.
 
+    Args:
+        modifier: its canonical name.
+        value: as the list writes it.
+        pattern: of the rule, which `uritransform=//…/` means.
+
     Raises:
+        UnsupportedError: it asks for what a proxy cannot do, or must not.
         RuleError: it cannot be read.
     """
+    if modifier == "uritransform":
+        return UriTransform(value, pattern)
     read = _READERS.get(modifier)
     return value if read is None else read(value)
 

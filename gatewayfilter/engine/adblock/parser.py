@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import quote
 
-from gatewayfilter.engine.adblock.cosmetic_rule import CosmeticRule, UnsupportedError, read_cosmetic
+from gatewayfilter.engine.adblock.cosmetic_rule import CosmeticRule, read_cosmetic
 from gatewayfilter.engine.adblock.modifiers import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
 from gatewayfilter.engine.adblock.options import RuleOptions, is_option_name, looks_like_options, read_options
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
 from gatewayfilter.engine.adblock.response_test import address_test, header_test
-from gatewayfilter.engine.adblock.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
+from gatewayfilter.engine.adblock.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule, UnsupportedError
 from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.urls import canonical_host
@@ -58,7 +58,7 @@ _HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
 _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
 _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
-_HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?")
+_HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?")
 _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
 
 
@@ -82,6 +82,8 @@ def parse_line(line: str) -> ParsedLine:
         if hosts:
             return _parse_hosts(hosts[1].split())
         return _parse_network(text)
+    except UnsupportedError as error:
+        return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
     except RuleError as error:
         return ParsedLine(LineKind.REJECTED, note=str(error))
 
@@ -209,11 +211,17 @@ def asks_response(rule: NetworkRule) -> bool:
 
 def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
     name, value = options.modifier, options.value
-    if asks_response(rule) and name not in RESPONSE_MODIFIERS:
-        raise RuleError(f"{name!r} is decided before the response is there")
+    late = asks_response(rule)
+    if late and name not in RESPONSE_MODIFIERS:
+        if name not in REDIRECTS or rule.exception:
+            raise RuleError(f"{name!r} is decided before the response is there")
+        yield replace(rule, modifier="response", value=value if prepare(name, value) else "")
+        return
     if value or not (rule.exception or name == "removeparam"):
         try:
-            prepare(name, value)
+            prepare(name, value, rule.pattern)
+        except UnsupportedError:
+            raise
         except RuleError:
             if name != "redirect" or rule.exception:
                 raise

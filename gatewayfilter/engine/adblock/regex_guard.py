@@ -4,13 +4,16 @@ The standard library's `re` backtracks. An expression is therefore judged first.
 length together, for each of them that may go on in two ways with the same character (its body and what follows it
 overlap) all that comes after it counts once more for each character, and so does the whole expression when a match may
 begin inside what a repetition runs over. Two ways inside a repetition make it exponential, which is refused. What is
-left runs only on URLs so short that it ends within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions").
+left runs only on URLs so short that it ends within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions"). What costs
+too much is left to RE2, which takes longer for simple expressions but never backtracks.
 """
 
 import re
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Protocol, cast
 
+from gatewayfilter.engine.adblock.linear_regex import compile_linear
 from gatewayfilter.engine.adblock.regex_syntax import (
     EVERY,
     UPPER_CASE,
@@ -35,6 +38,18 @@ _WIDE = 50
 """A bounded repetition with this much play is as costly as one without a bound; comparing so many characters costs a step."""
 
 
+class Searches(Protocol):
+    """An expression that is ready."""
+
+    def search(self, text: str, /) -> object | None:
+        """Returns something when the expression is found in the text, else `None`."""
+        ...
+
+
+class CostlyError(RuleError):
+    """Backtracking would cost too much."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuardedRegex:
     """An expression that is safe to run on URLs up to `max_length` characters.
@@ -43,15 +58,19 @@ class GuardedRegex:
         text: the expression in the syntax of `re`, without repetitions at its ends that make no difference to whether it is
             found; in lower case unless `match_case` holds.
         literals: lower-case runs that every match contains.
+        linear: it is left to RE2, as its list writes it: backtracking would cost too much.
     """
 
     text: str
     max_length: int
     match_case: bool
     literals: tuple[str, ...]
+    linear: bool = False
 
-    def compile(self) -> re.Pattern[str]:
+    def compile(self) -> Searches:
         """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
+        if self.linear:
+            return cast("Searches", compile_linear(self.text, "" if self.match_case else "i"))
         return re.compile(self.text, re.ASCII)
 
 
@@ -62,6 +81,20 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
         RuleError: it is not valid, uses what is not supported, or costs too much.
     """
     tree = _without_free_ends(parse_regex(text, match_case=match_case))
+    try:
+        return _guard_tree(tree, match_case=match_case)
+    except CostlyError:
+        compile_linear(text, "" if match_case else "i")
+        return GuardedRegex(text, MAX_URL_LENGTH, match_case, _literals_of(tree), linear=True)
+
+
+def _literals_of(tree: Node) -> tuple[str, ...]:
+    runs: list[str] = []
+    _collect_literals(tree, runs)
+    return tuple(run for run in runs if run)
+
+
+def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
     cost = _Cost()
     cost.visit(tree, follow=0, in_loop=False)
     overlapping = bool(_first(tree) & cost.loop_characters)
@@ -69,12 +102,8 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
     cost.multiply(1 + _short_width(tree) // _WIDE, in_loop=False)
     max_length = min(MAX_URL_LENGTH, int((STEP_BUDGET / cost.factor) ** (1 / degree)))
     if max_length < MIN_URL_LENGTH:
-        raise RuleError("the regular expression is too costly")
-    runs: list[str] = []
-    _collect_literals(tree, runs)
-    guarded = GuardedRegex(
-        _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, tuple(run for run in runs if run)
-    )
+        raise CostlyError("the regular expression is too costly")
+    guarded = GuardedRegex(_emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, _literals_of(tree))
     try:
         guarded.compile()
     except (re.error, RecursionError, OverflowError) as error:
@@ -228,10 +257,10 @@ class _Cost:
             RuleError: that is too many.
         """
         if ways > 1 and in_loop:
-            raise RuleError("the regular expression can take exponential time")
+            raise CostlyError("the regular expression can take exponential time")
         self.factor *= ways
         if self.factor > STEP_BUDGET:
-            raise RuleError("the regular expression is too costly")
+            raise CostlyError("the regular expression is too costly")
 
     def _visit_repeat(self, node: Repeat, follow: int, *, in_loop: bool) -> None:
         body, low, high = node.body, node.low, node.high
@@ -245,7 +274,7 @@ class _Cost:
         repeats = high is None or high > 1
         if repeats and not isinstance(body, Chars):
             if _nullable(body) and high != low:
-                raise RuleError("the regular expression can take exponential time")
+                raise CostlyError("the regular expression can take exponential time")
             self.visit(body, first | follow, in_loop=True)
         else:
             self.visit(body, follow, in_loop=in_loop)

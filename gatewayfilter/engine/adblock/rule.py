@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ResourceType
 
 TYPE_BITS: Mapping[str, int] = MappingProxyType({kind.value: 1 << position for position, kind in enumerate(ResourceType)})
@@ -23,6 +24,14 @@ PARTY_SHIFT = 12
 
 SAMPLE_LIMIT = 20
 """Lines that a report shows of those it could not use."""
+
+
+class UnsupportedError(RuleError):
+    """The rule is valid, but does what a proxy cannot or must not; `name` is what it is counted under."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"not supported: {name}")
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,27 +120,38 @@ _NAMED_STEPS: dict[str, Step] = {
 
 
 class UriTransform:
-    """`/expression/replacement/flags` over the URL's path and query.
+    """`/expression/replacement/flags` over the URL's path and query; without an expression the rule's own, over the whole URL.
+
+    Args:
+        value: of the option.
+        pattern: of the rule.
 
     Raises:
         RuleError: it cannot be read.
     """
 
-    __slots__ = ("_substitution",)
+    __slots__ = ("_of_whole", "_substitution")
 
-    def __init__(self, value: str) -> None:
-        self._substitution = Substitution(*split_substitution(value))
+    def __init__(self, value: str, pattern: str) -> None:
+        expression, replacement, flags = split_substitution(value)
+        self._of_whole = not expression
+        if self._of_whole:
+            if len(pattern) < 3 or pattern[0] != "/" or pattern[-1] != "/":
+                raise RuleError("uritransform without an expression needs a rule that is one")
+            expression = pattern[1:-1]
+        self._substitution = Substitution(expression, replacement, flags)
 
     def target(self, url: Url) -> Url | None:
         """Returns the rewritten URL; `None` when it stays, is none, or would be rewritten again for ever."""
-        rest = f"{url.path}{url.query}"
+        rest = url.text if self._of_whole else f"{url.path}{url.query}"
         changed = self._substitution.apply(rest)
-        if changed == rest or not changed.startswith("/"):
+        if changed == rest or not (self._of_whole or changed.startswith("/")):
             return None
         again = self._substitution.apply(changed)
         if again != changed and self._substitution.apply(again) != again:
             return None
         try:
-            return parse_url(f"{url.scheme}://{url.netloc}{changed.partition('#')[0]}")
+            found = parse_url(changed if self._of_whole else f"{url.scheme}://{url.netloc}{changed.partition('#')[0]}")
         except UrlError:
             return None
+        return found if found.scheme == url.scheme else None
