@@ -2,28 +2,38 @@
 
 A digest belongs to one bucket, and within it to one home slot. A bucket owns a run of 16-byte slots and a bitmap that says which
 of its first 64 slots are taken. A look-up reads one bit: clear means "not here". Set means: walk from the home slot
-forward to the digest, or to the first free slot.
+forward to the digest, or to where it would stand.
 
-Section in the snapshot (little-endian), B buckets, S slots, N entries:
+Section in the snapshot (little-endian), B buckets, S slots, N entries, values of W bytes:
 
 =================  ========================================================================================
 bytes              what
 =================  ========================================================================================
-8, 8, 8            B, S, N: uint64
-12 * (B + 1)       of each bucket: taken: uint64, bit i for slot i; first: uint32, its first slot; then one
-                   more row with first = S
+8, 8, 8            B (at least 2), S, N: uint64
+4                  W: uint32, 1, 2 or 4: the least that all values fit into
+4                  U: uint32, slots that no bucket uses any more
+8 * B              taken: uint64 of each bucket, bit i for its slot i
+4 * B              first: uint32 of each bucket, its first slot
+4 * B              length: uint32 of each bucket, its slots
 0 to 15            zeros up to a multiple of 16
-16 * S             slots: a digest each, zeros when free
-4 * S              values: uint32 each, 0 when the slot is free
+16 * (S + 1)       slots: a digest each (first half, second half); the last one is a guard of zeros
+W * (S + 1)        values, one for each slot
+0 to 15            zeros up to a multiple of 16
 =================  ========================================================================================
 
-Source: [url-filter, bitmap hash table] with w = 64; p = 64, and more for a bucket whose walk runs past its end.
-Deviation: nothing is inserted into a published image, so a bucket's run ends after its last digest instead of growing by
-a factor: 22.8 instead of some 28 bytes an entry. scripts/bench/bench_tables.py has the growing table of the paper.
+The bucket is the first half modulo B, the home slot the upper 6 bits of the second half, and a bucket's digests stand in the
+order of their second halves: so a walk ends as soon as it meets a greater one, whether or not it has found what it looks for. A
+free slot has the greatest of all as its second half, and a first half that belongs to another bucket; each run ends with one.
+
+Source: [url-filter, bitmap hash table] with w = 64; p = 64, and more for a bucket whose walk runs past its end; a bucket that is
+full is written anew behind the others, by a growth factor larger (table_patch.py).
+Deviation: digests of a run stand in order, which ends a walk for nothing after as few steps as one that finds something.
 """
 
+import sys
+from dataclasses import dataclass
 from struct import Struct
-from typing import NewType
+from typing import Any, NamedTuple, NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,71 +44,196 @@ from gatewayfilter.errors import SnapshotError
 SourceSetId = NewType("SourceSetId", int)
 """The certain "yes" of a table: the number that stands beside a digest. A Bloom answer is of another type."""
 
-_WIDTH = 64
-_MEAN_LOAD = 60
-"""Digests a bucket on average: 22.8 bytes an entry and walks of 3 slots; 64 would save 0.8 bytes for walks of 4."""
+WIDTH = 64
+_HOME_SHIFT = np.uint64(58)
+FREE = np.uint64(2**64 - 1)
+"""The second half of a free slot."""
 
-_HEADER = Struct("<QQQ")
-_split_digest = Struct("<QB7x").unpack
-_read_rows = Struct("<QI8xI").unpack_from  # taken and first of a bucket, first of the next
-_read_value = Struct("<I").unpack_from
-_BUCKET_DTYPE = np.dtype([("taken", "<u8"), ("first", "<u4")])
-_MAX_SLOTS = 2**32 - 1
+MEAN_LOADS = {1: 48, 2: 51, 4: 58}
+"""Digests a bucket on average, by the bytes of a value: as few (short walks) as 24 bytes an entry allow."""
+
+_HEADER = Struct("<QQQII")
+_split_digest = Struct("<QQ").unpack
+MAX_SLOTS = 2**32 - 1
+
+type Digests = NDArray[np.uint8]
 
 
-def _aligned(size: int) -> int:
+@dataclass(frozen=True, slots=True)
+class TableArrays:
+    """A table as arrays, B buckets and S slots.
+
+    Attributes:
+        taken: uint64[B]; first, length: uint32[B].
+        slots: uint64[S + 1, 2], first and second halves.
+        values: uint8, uint16 or uint32[S + 1].
+        count: entries.
+        unused: slots that belong to no bucket.
+    """
+
+    taken: NDArray[np.uint64]
+    first: NDArray[np.uint32]
+    length: NDArray[np.uint32]
+    slots: NDArray[np.uint64]
+    values: NDArray[np.unsignedinteger[Any]]
+    count: int
+    unused: int
+
+
+class Runs(NamedTuple):
+    """Where entries stand within their runs.
+
+    Attributes:
+        position: int64[n], each entry's slot in its run.
+        lengths: int64[b], slots that each run needs, the free one at its end included; 0 for one without entries.
+        taken: uint64[b], each run's bitmap.
+    """
+
+    position: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    taken: NDArray[np.uint64]
+
+
+def aligned(size: int) -> int:
+    """Returns the size rounded up to a multiple of 16."""
     return -(-size // 16) * 16
 
 
-def _homes(digests: NDArray[np.uint8], buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns each digest's bucket and home slot, shape (n,) each: first half mod B, second half mod 64."""
-    halves = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
-    return (halves[:, 0] % np.uint64(buckets)).astype(np.int64), (halves[:, 1] % np.uint64(_WIDTH)).astype(np.int64)
+def halves_of(digests: Digests) -> NDArray[np.uint64]:
+    """Returns digests of shape (n, 16) as their halves: uint64[n, 2]."""
+    return np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
 
 
-def build_table(digests: NDArray[np.uint8], values: NDArray[np.uint32]) -> bytes:
-    """Returns a table section.
+def buckets_of(halves: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
+    """Returns each digest's bucket: int64[n]."""
+    return (halves[:, 0] % np.uint64(buckets)).astype(np.int64)
 
-    All entries are placed at once: sorted by bucket and home slot, each takes its home or the slot after its predecessor,
-    whichever is further, which is a running maximum.
+
+def value_type(values: NDArray[np.unsignedinteger[Any]]) -> np.dtype[np.unsignedinteger[Any]]:
+    """Returns the smallest type that holds all values."""
+    highest = int(values.max(initial=0))
+    return np.dtype("<u1" if highest < 2**8 else "<u2" if highest < 2**16 else "<u4")
+
+
+def table_order(bucket: NDArray[np.int64], second: NDArray[np.uint64], buckets: int) -> NDArray[np.intp]:
+    """Returns the order in which entries stand: by bucket, then by second half. One sort of 64-bit numbers nearly always."""
+    bits = np.uint64(max(1, (buckets - 1).bit_length()))
+    order = np.argsort(bucket.astype(np.uint64) << (np.uint64(64) - bits) | second >> bits)
+    bucket, second = bucket[order], second[order]
+    if bool(((bucket[1:] == bucket[:-1]) & (second[1:] < second[:-1])).any()):  # alike in all the bits that were compared
+        return order[np.lexsort((second, bucket))]
+    return order
+
+
+def place(row: NDArray[np.int64], second: NDArray[np.uint64], rows: int) -> Runs:
+    """Places entries, given in table order, into runs.
+
+    Each takes its home or the slot after its predecessor, whichever is further: a running maximum.
+
+    Args:
+        row: of each entry, the number of its run, ascending, below `rows`.
+        second: of each entry.
+        rows: how many runs there are.
+    """
+    home = (second >> _HOME_SHIFT).astype(np.int64)
+    loads = np.bincount(row, minlength=rows)
+    begins = np.concatenate(([0], np.cumsum(loads)))
+    rank = np.arange(len(row)) - begins[row]
+    stride = WIDTH + int(loads.max(initial=0)) + 1
+    position = np.maximum.accumulate(row * stride + home - rank) - row * stride + rank
+    used = loads > 0
+    lengths = np.zeros(rows, dtype=np.int64)
+    lengths[used] = position[begins[1:][used] - 1] + 2
+    marks = np.where(position < WIDTH, np.uint64(1) << np.minimum(position, WIDTH - 1).astype(np.uint64), np.uint64(0))
+    taken = np.zeros(rows, dtype=np.uint64)
+    if len(row):
+        taken[used] = np.add.reduceat(marks, begins[:-1][used])
+    return Runs(position, lengths, taken)
+
+
+def free_slots(bucket: NDArray[np.int64], buckets: int) -> NDArray[np.uint64]:
+    """Returns a free slot for each of these buckets, uint64[n, 2]: with a first half that belongs to the bucket after it."""
+    made = np.empty((len(bucket), 2), dtype="<u8")
+    made[:, 0] = (bucket + 1) % buckets
+    made[:, 1] = FREE
+    return made
+
+
+def build_table(digests: Digests, values: NDArray[np.uint32]) -> bytes:
+    """Returns a table section. All entries are placed at once.
 
     Args:
         digests: shape (n, 16), each once.
         values: shape (n,).
 
     Raises:
-        SnapshotError: more slots than the format can number (about 3.8 billion entries).
+        SnapshotError: more slots than the format can number (about 3.6 billion entries).
     """
-    count = len(digests)
-    buckets = max(1, -(-count // _MEAN_LOAD))
-    bucket, home = _homes(digests, buckets)
-    order = np.argsort(bucket * _WIDTH + home, kind="stable")
+    numbers = values.astype(value_type(values))
+    buckets = max(2, -(-len(digests) // MEAN_LOADS[numbers.itemsize]))
+    halves = halves_of(digests)
+    bucket = buckets_of(halves, buckets)
+    order = table_order(bucket, halves[:, 1], buckets)
     bucket = bucket[order]
-    home = home[order]
-    loads = np.bincount(bucket, minlength=buckets)
-    begins = np.concatenate(([0], np.cumsum(loads)))
-    rank = np.arange(count) - begins[bucket]
-    stride = _WIDTH + int(loads.max(initial=0)) + 1
-    position = np.maximum.accumulate(bucket * stride + home - rank) - bucket * stride + rank
-    used = loads > 0
-    lengths = np.zeros(buckets, dtype=np.int64)
-    lengths[used] = position[begins[1:][used] - 1] + 1
-    first = np.concatenate(([0], np.cumsum(lengths)))
-    slots = int(first[-1])
-    if slots > _MAX_SLOTS:
-        raise SnapshotError(f"a table cannot hold {count:,} entries")
-    rows = np.zeros(buckets + 1, dtype=_BUCKET_DTYPE)
-    rows["first"] = first
-    marks = np.where(position < _WIDTH, np.uint64(1) << np.minimum(position, _WIDTH - 1).astype(np.uint64), np.uint64(0))
-    if count:
-        rows["taken"][:-1][used] = np.add.reduceat(marks, begins[:-1][used])
-    slot = first[bucket] + position
-    placed = np.zeros((slots, 16), dtype=np.uint8)
-    placed[slot] = digests[order]
-    numbers = np.zeros(slots, dtype="<u4")
-    numbers[slot] = values[order]
-    head = _HEADER.pack(buckets, slots, count) + rows.tobytes()
-    return b"".join((head, bytes(_aligned(len(head)) - len(head)), placed.tobytes(), numbers.tobytes()))
+    runs = place(bucket, halves[order, 1], buckets)
+    first = np.concatenate(([0], np.cumsum(runs.lengths)))
+    total = int(first[-1])
+    if total > MAX_SLOTS:
+        raise SnapshotError(f"a table cannot hold {len(digests):,} entries")
+    length = runs.lengths.astype("<u4")
+    slots = np.zeros((total + 1, 2), dtype="<u8")
+    slots[:-1] = free_slots(np.repeat(np.arange(buckets), runs.lengths), buckets)
+    slot = first[bucket] + runs.position
+    slots[slot] = halves[order]
+    placed = np.zeros_like(numbers, shape=total + 1)
+    placed[slot] = numbers[order]
+    return pack_table(TableArrays(runs.taken, first[:-1].astype("<u4"), length, slots, placed, len(digests), 0))
+
+
+def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Returns the slot of each digest, -1 for those that are not held: int64[n]. All walks take their steps together."""
+    found = np.full(len(halves), -1, dtype=np.int64)
+    buckets = len(table.taken)
+    bucket = buckets_of(halves, buckets)
+    home = halves[:, 1] >> _HOME_SHIFT
+    asked = np.flatnonzero(table.taken[bucket] >> home & np.uint64(1))
+    slot = table.first[bucket[asked]].astype(np.int64) + home[asked].astype(np.int64)
+    wanted = halves[asked]
+    while len(asked):
+        held = table.slots[slot]
+        like = held[:, 1] == wanted[:, 1]
+        hits = np.flatnonzero(like)
+        hits = hits[held[hits, 0] == wanted[hits, 0]]
+        found[asked[hits]] = slot[hits]
+        going = held[:, 1] < wanted[:, 1]
+        doubtful = np.setdiff1d(np.flatnonzero(like), hits)
+        if len(doubtful):  # shares its second half with another digest, or with a free slot, which belongs to another bucket
+            going[doubtful] = buckets_of(held[doubtful], buckets) == buckets_of(wanted[doubtful], buckets)
+        left = np.flatnonzero(going)
+        asked, wanted, slot = asked[left], wanted[left], slot[left] + 1
+    return found
+
+
+def pack_table(table: TableArrays) -> bytes:
+    """Returns the section that holds a table."""
+    width = table.values.itemsize
+    head = b"".join(
+        (
+            _HEADER.pack(len(table.taken), len(table.slots) - 1, table.count, width, table.unused),
+            table.taken.astype("<u8", copy=False).tobytes(),
+            table.first.astype("<u4", copy=False).tobytes(),
+            table.length.astype("<u4", copy=False).tobytes(),
+        )
+    )
+    values = table.values.astype(f"<u{width}", copy=False).tobytes()
+    parts = (
+        head,
+        bytes(aligned(len(head)) - len(head)),
+        table.slots.tobytes(),
+        values,
+        bytes(aligned(len(values)) - len(values)),
+    )
+    return b"".join(parts)
 
 
 class BitmapTable:
@@ -106,68 +241,85 @@ class BitmapTable:
 
     Attributes:
         count: entries held.
+        unused: share of the slots that no bucket uses any more.
     """
 
-    __slots__ = ("_buckets", "_data", "_find", "_number_of_slots", "_rows", "_slots", "_values", "count")
+    __slots__ = ("_buckets", "_data", "_first", "_layout", "_taken", "_values", "_words", "count", "unused")
 
     def __init__(self, data: Mapped, offset: int, length: int) -> None:
         """Opens the section of `length` bytes at `offset`, a multiple of 16. Cost does not depend on its size.
 
         Raises:
-            SnapshotError: the section is not as long as its header says.
+            SnapshotError: the section is not as long as its header says, or the machine's numbers are big-endian.
         """
+        if sys.byteorder != "little":
+            raise SnapshotError("tables can only be read on little-endian machines")
         if length < _HEADER.size:
             raise SnapshotError("a table section is cut short")
-        self._buckets, self._number_of_slots, self.count = _HEADER.unpack_from(data, offset)
-        head = _aligned(_HEADER.size + _BUCKET_DTYPE.itemsize * (self._buckets + 1))
-        if not self._buckets or length != head + 20 * self._number_of_slots:
+        buckets, slots, self.count, width, unused = _HEADER.unpack_from(data, offset)
+        head = aligned(_HEADER.size + 16 * buckets)
+        if buckets < 2 or width not in MEAN_LOADS or length != head + 16 * (slots + 1) + aligned(width * (slots + 1)):
             raise SnapshotError("a table section is not as long as its header says")
+        self.unused = unused / max(1, slots)
         self._data = data
-        self._find = data.find
-        self._rows = offset + _HEADER.size
-        self._slots = offset + head
-        self._values = self._slots + 16 * self._number_of_slots
+        self._buckets = buckets
+        view = memoryview(data)[offset : offset + length]
+        rows = _HEADER.size + 8 * buckets
+        values = head + 16 * (slots + 1)
+        self._layout = (offset, buckets, slots, width, unused)
+        # Native views of the mapped bytes: an index into one costs a third of unpacking from the file.
+        self._taken = view[_HEADER.size : rows].cast("Q")
+        self._first = view[rows : rows + 4 * buckets].cast("I")
+        self._words = view[head:values].cast("Q")
+        numbers = view[values : values + width * (slots + 1)]
+        self._values = numbers if width == 1 else numbers.cast("H") if width == 2 else numbers.cast("I")
 
     def find(self, digest: bytes) -> SourceSetId | None:
         """Returns the number that stands beside a digest of 16 bytes, `None` when the digest is not held."""
-        first_half, home = _split_digest(digest)
-        home &= 63
-        taken, first, after = _read_rows(self._data, self._rows + first_half % self._buckets * 12)
-        if not taken >> home & 1:
+        first, second = _split_digest(digest)
+        bucket = first % self._buckets
+        home = second >> 58
+        if not self._taken[bucket] >> home & 1:
             return None
-        # The walk, done by one search in C: up to the bucket's end, for a digest never stands behind a free slot.
-        begin = self._slots + (first + home) * 16
-        end = self._slots + after * 16
-        at = self._find(digest, begin, end)
-        while at >= 0:
-            if not (at - begin) & 15:
-                number: SourceSetId = _read_value(self._data, self._values + (at - self._slots >> 2))[0]
+        words = self._words
+        at = (self._first[bucket] + home) * 2 + 1
+        while (held := words[at]) < second:
+            at += 2
+        while held == second:
+            other = words[at - 1]
+            if other == first:
+                number: SourceSetId = self._values[at >> 1]
                 return number
-            at = self._find(digest, at + 1, end)
+            if other % self._buckets != bucket:
+                return None  # a free slot, whose second half it shares
+            at += 2
+            held = words[at]
         return None
 
-    def find_many(self, digests: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns for each row of shape (n, 16) the number beside it, -1 for none: shape (n,)."""
-        rows = np.frombuffer(self._data, dtype=_BUCKET_DTYPE, count=self._buckets + 1, offset=self._rows)
-        slots = np.frombuffer(self._data, dtype="<u8", count=2 * self._number_of_slots, offset=self._slots).reshape(-1, 2)
-        values = np.frombuffer(self._data, dtype="<u4", count=self._number_of_slots, offset=self._values)
-        bucket, home = _homes(digests, self._buckets)
-        run = rows["taken"][bucket] >> home.astype(np.uint64)
-        asked = np.flatnonzero(run & np.uint64(1))
-        bucket, home, run = bucket[asked], home[asked], run[asked]
-        wanted = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)[asked]
-        # The ones at the low end of the run are the slots that the walk visits; past the bitmap's end, all that are left.
-        first = rows["first"].astype(np.int64)
-        ones = np.bitwise_count(run & ~(run + np.uint64(1))).astype(np.int64)
-        slot = first[bucket] + home
-        end = np.where(home + ones >= _WIDTH, first[bucket + 1], slot + ones)
-        found = np.full(len(digests), -1, dtype=np.int64)
-        while len(asked):
-            equal = slots[slot, 0] == wanted[:, 0]
-            hits = np.flatnonzero(equal)
-            equal[hits] = slots[slot[hits], 1] == wanted[hits, 1]
-            found[asked[equal]] = values[slot[equal]]
-            slot += 1
-            going = np.flatnonzero(~equal & (slot < end))
-            asked, slot, end, wanted = asked[going], slot[going], end[going], wanted[going]
+    def find_many(self, digests: Digests) -> NDArray[np.int64]:
+        """Returns for each row of shape (n, 16) the number beside it, -1 for none: shape (n,). About 0.15 µs a digest."""
+        table = self.arrays()
+        slot = locate(table, halves_of(digests))
+        found = table.values[slot].astype(np.int64)
+        found[slot < 0] = -1
         return found
+
+    def arrays(self) -> TableArrays:
+        """Returns the table as arrays that read the file in place."""
+        _, buckets, slots, width, unused = self._layout
+        offset = self._layout[0] + _HEADER.size
+        head = self._layout[0] + aligned(_HEADER.size + 16 * buckets)
+        return TableArrays(
+            np.frombuffer(self._data, "<u8", buckets, offset),
+            np.frombuffer(self._data, "<u4", buckets, offset + 8 * buckets),
+            np.frombuffer(self._data, "<u4", buckets, offset + 12 * buckets),
+            np.frombuffer(self._data, "<u8", 2 * (slots + 1), head).reshape(-1, 2),
+            np.frombuffer(self._data, f"<u{width}", slots + 1, head + 16 * (slots + 1)),
+            self.count,
+            unused,
+        )
+
+    def close(self) -> None:
+        """Lets go of the mapped file. No look-up may follow."""
+        for view in (self._taken, self._first, self._words, self._values):
+            view.release()

@@ -66,16 +66,22 @@ def build_bloom(digests: NDArray[np.uint8], error_rate: float) -> bytes:
         ValueError: the rate is not between 0 and 1.
     """
     bits, positions = optimal_size(len(digests), error_rate)
-    start, step = _starts_and_steps(digests, bits)
+    start, step = starts_and_steps(digests, bits)
     marks = np.zeros(bits, dtype=np.bool_)
     for _ in range(positions):
         marks[start] = True
         start += step
         np.subtract(start, np.uint64(bits), out=start, where=start >= bits)
-    return _HEADER.pack(bits, positions, len(digests)) + np.packbits(marks, bitorder="little").tobytes()
+    return pack_bloom(bits, positions, len(digests), np.packbits(marks, bitorder="little").tobytes())
 
 
-def _starts_and_steps(digests: NDArray[np.uint8], bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def pack_bloom(bits: int, positions: int, count: int, held: bytes) -> bytes:
+    """Returns the section for m bits, k positions a digest, n digests, and the bits themselves, m / 8 bytes."""
+    return _HEADER.pack(bits, positions, count) + held
+
+
+def starts_and_steps(digests: NDArray[np.uint8], bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Returns the first position and the step of each digest, shape (n,) each."""
     halves = np.ascontiguousarray(digests).view("<u8").reshape(-1, 2)
     modulus = np.uint64(bits)
     return halves[:, 0] % modulus, halves[:, 1] % modulus | np.uint64(1)
@@ -90,7 +96,7 @@ class BloomFilter:
         count: digests held when it was built.
     """
 
-    __slots__ = ("_base", "_data", "bits", "count", "positions")
+    __slots__ = ("_held", "bits", "count", "positions")
 
     def __init__(self, data: Mapped, offset: int, length: int) -> None:
         """Opens the section of `length` bytes at `offset`. Cost does not depend on its size.
@@ -103,31 +109,33 @@ class BloomFilter:
         self.bits, self.positions, self.count = _HEADER.unpack_from(data, offset)
         if self.bits < _LEAST_BITS or self.bits % 8 or not self.positions or length != _HEADER.size + self.bits // 8:
             raise SnapshotError("the Bloom section is not as long as its header says")
-        self._data = data
-        self._base = offset + _HEADER.size
+        self._held = memoryview(data)[offset + _HEADER.size : offset + length]
 
     def ask(self, digest: bytes) -> BloomAnswer:
         """Returns whether a digest of 16 bytes may be held. Half of the bits are set: a miss takes two looks on average."""
-        data = self._data
-        base = self._base
+        held = self._held
         bits = self.bits
         first, second = _split_digest(digest)
         position = first % bits
-        if not data[base + (position >> 3)] >> (position & 7) & 1:
+        if not held[position >> 3] >> (position & 7) & 1:
             return _NO
         step = second % bits | 1
         for _ in range(self.positions - 1):
             position += step
             if position >= bits:
                 position -= bits
-            if not data[base + (position >> 3)] >> (position & 7) & 1:
+            if not held[position >> 3] >> (position & 7) & 1:
                 return _NO
         return _MAYBE
 
+    def close(self) -> None:
+        """Lets go of the mapped file. No question may follow."""
+        self._held.release()
+
     def ask_many(self, digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Returns for each row of shape (n, 16) whether it may be held: shape (n,), true for "maybe"."""
-        held = np.frombuffer(self._data, dtype=np.uint8, count=self.bits // 8, offset=self._base)
-        position, step = _starts_and_steps(digests, self.bits)
+        held = np.frombuffer(self._held, dtype=np.uint8)
+        position, step = starts_and_steps(digests, self.bits)
         maybe = np.ones(len(digests), dtype=np.bool_)
         for _ in range(self.positions):
             maybe &= (held[position >> np.uint64(3)] >> (position & np.uint64(7)).astype(np.uint8) & 1).astype(np.bool_)

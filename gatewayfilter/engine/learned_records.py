@@ -63,6 +63,10 @@ class LearnedRecords:
         self._records = offset + head
         self._table = table
 
+    def close(self) -> None:
+        """Lets go of the mapped file."""
+        self._table.close()
+
     def find(self, digest: bytes) -> LearnedEntry | None:
         """Returns the learned entry whose key has this digest.
 

@@ -191,6 +191,10 @@ class Snapshot:
         """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
         self._adblock = None
         self._effects = None
+        self.bloom.close()
+        self._learned.close()
+        for table in self.tables.values():
+            table.close()
         if isinstance(self._data, mmap.mmap):
             # Views that somebody still holds keep the mapping; it goes with the last of them.
             with suppress(BufferError):

@@ -14,9 +14,9 @@ from gatewayfilter.errors import SnapshotError
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 entries = st.dictionaries(st.binary(min_size=16, max_size=16), st.integers(0, 2**32 - 1), max_size=200)
-# Few buckets and homes, and digests that contain one another at odd offsets.
+# Few buckets and homes, digests that share a half, and second halves like that of a free slot.
 crowded = st.dictionaries(
-    st.builds(lambda a, b: bytes([a]) * 8 + bytes([b]) * 8, st.integers(0, 3), st.integers(0, 255)),
+    st.builds(lambda a, b: bytes([a]) * 8 + bytes([b]) * 8, st.integers(0, 3) | st.just(255), st.integers(0, 255)),
     st.integers(0, 2**32 - 1),
     max_size=400,
 )
@@ -45,7 +45,7 @@ def test_equals_a_dict(held: dict[bytes, int], strangers: list[bytes]) -> None:
 
 def in_one_bucket(homes: list[int]) -> dict[bytes, int]:
     """Digests of bucket 0 (first half 0) with these homes."""
-    return {bytes(8) + home.to_bytes(1) + (number + 1).to_bytes(7): number for number, home in enumerate(homes)}
+    return {bytes(8) + (home << 58 | number + 1).to_bytes(8, "little"): number for number, home in enumerate(homes)}
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,34 @@ def test_collisions_in_one_bucket(homes: list[int]) -> None:
     held = in_one_bucket(homes)
     table = opened(built(held))
     assert all(table.find(digest) == number for digest, number in held.items())
-    strangers = [bytes(8) + bytes([home]) + b"\xff" * 7 for home in range(64)]
+    strangers = [bytes(8) + (home << 58 | 2**58 - 1).to_bytes(8, "little") for home in range(64)]
     assert all(table.find(digest) is None for digest in strangers)
     assert (table.find_many(rows(strangers)) == -1).all()
 
 
-def test_a_digest_is_not_found_across_two_slots() -> None:
-    """The search in C runs over bytes; what straddles two slots is no entry."""
-    left, right = bytes(8) + b"\x05" + b"L" * 7, bytes(8) + b"\x05" + b"R" * 7
-    table = opened(built({left: 1, right: 2}))
-    joined = left + right
-    for shift in range(1, 16):
-        assert table.find(joined[shift : shift + 16]) is None
+@pytest.mark.parametrize("first", [0, 1, 2, 3, 2**64 - 1])
+def test_a_digest_that_ends_like_a_free_slot_is_none(first: int) -> None:
+    odd = first.to_bytes(8, "little") + b"\xff" * 8
+    beside = first.to_bytes(8, "little") + b"\xfe" * 8  # takes the same home
+    assert opened(built({beside: 7})).find(odd) is None
+    assert (opened(built({beside: 7})).find_many(rows([odd])) == -1).all()
+    both = opened(built({beside: 7, odd: 9}))
+    assert (both.find(beside), both.find(odd)) == (7, 9)
+    assert both.find_many(rows([odd, beside])).tolist() == [9, 7]
 
 
-def test_the_zero_digest_is_no_free_slot() -> None:
-    assert opened(built({b"\0" * 8 + b"\x3f" + bytes(7): 7})).find(bytes(16)) is None
-    assert opened(built({bytes(16): 9})).find(bytes(16)) == 9
+def test_two_digests_that_share_their_second_half_are_told_apart() -> None:
+    held = {first.to_bytes(8, "little") + b"\x11" * 8: first for first in range(0, 20, 2)}
+    table = opened(built(held))
+    assert [table.find(digest) for digest in held] == list(held.values())
+    assert table.find((20).to_bytes(8, "little") + b"\x11" * 8) is None
+
+
+@pytest.mark.parametrize(("highest", "width"), [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32 - 1, 4)])
+def test_values_take_as_few_bytes_as_they_need(highest: int, width: int) -> None:
+    section = built({b"a" * 16: 0, b"b" * 16: highest})
+    assert opened(section).arrays().values.itemsize == width
+    assert opened(section).find(b"b" * 16) == highest
 
 
 @pytest.mark.parametrize("count", [1, 59, 60, 61, 5_000])
@@ -92,9 +103,10 @@ def test_many_random_digests(count: int) -> None:
     assert (table.find_many(random.integers(0, 256, (1_000, 16), dtype=np.uint8)) == -1).all()
 
 
-def test_bytes_an_entry_stay_below_the_budget() -> None:
+@pytest.mark.parametrize("highest", [0, 300, 100_000])
+def test_bytes_an_entry_stay_below_the_budget(highest: int) -> None:
     digests = np.random.default_rng(3).integers(0, 256, (200_000, 16), dtype=np.uint8)
-    assert len(build_table(digests, np.zeros(len(digests), dtype=np.uint32))) / len(digests) < 24
+    assert len(build_table(digests, np.full(len(digests), highest, dtype=np.uint32))) / len(digests) < 24
 
 
 def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
@@ -105,6 +117,7 @@ def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
         table = BitmapTable(data, 64, len(section))
         assert table.find(b"a" * 16) == 5
         assert table.find(b"b" * 16) is None
+        table.close()
 
 
 @pytest.mark.parametrize("cut", [0, 8, 23, 24, 50, -1])

@@ -77,6 +77,7 @@ def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
         bloom = BloomFilter(data, 8, len(section))
         assert bloom.ask(b"a" * 16) is BloomAnswer.MAYBE
         assert bloom.ask(b"b" * 16) is BloomAnswer.NO
+        bloom.close()
 
 
 @pytest.mark.parametrize("cut", [0, 10, 23, 24, -1])

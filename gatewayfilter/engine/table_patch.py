@@ -1,0 +1,150 @@
+"""Lets entries leave and enter a table image without placing the others anew.
+
+Only the buckets that gain or lose an entry are written. A bucket that has become too long moves behind all others, into a run
+that is larger by the growth factor; the slots that it leaves stay unused. When too many are, or the buckets have become too
+full or too empty, the whole table is placed anew: from its own digests, without asking anybody for them.
+
+Source: [url-filter, bitmap hash table] for the growth of a full bucket: allocate p * r slots, copy, free the old ones.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.engine.bitmap_table import (
+    FREE,
+    MAX_SLOTS,
+    MEAN_LOADS,
+    Digests,
+    TableArrays,
+    buckets_of,
+    build_table,
+    free_slots,
+    halves_of,
+    locate,
+    pack_table,
+    place,
+    table_order,
+    value_type,
+)
+
+GROWTH = 1.25
+"""r of the paper: a bucket that moves gets this many times the slots that it needs."""
+
+MOST_UNUSED = 0.2
+MOST_LOAD = 1.3
+LEAST_LOAD = 0.5
+"""Bounds of a table that was patched, beyond which it is placed anew: unused slots, and load against that of a new table."""
+
+
+def entries_of(table: TableArrays) -> tuple[Digests, NDArray[np.uint32]]:
+    """Returns all digests of a table, uint8[n, 16], and the numbers beside them, uint32[n]."""
+    bucket, slot = _slots_of(table, np.arange(len(table.taken)))
+    held = _is_held(table, bucket, slot)
+    slot = slot[held]
+    return table.slots[slot].view(np.uint8).reshape(-1, 16), table.values[slot].astype(np.uint32)
+
+
+def patch_table(
+    table: TableArrays,
+    removed: Digests,
+    added: Digests,
+    values: NDArray[np.uint32],
+    renumbered: NDArray[np.uint32] | None = None,
+) -> bytes:
+    """Returns the section of a table after a change.
+
+    Args:
+        table: what it was.
+        removed: digests that leave, shape (r, 16); those that it does not hold do nothing.
+        added: digests that enter, or whose number changes, shape (a, 16), each once.
+        values: their numbers, shape (a,).
+        renumbered: new number of each old one, for those that stay; `None` when they keep them.
+
+    Raises:
+        SnapshotError: more slots than the format can number.
+    """
+    gone = locate(table, np.concatenate((halves_of(removed), halves_of(added))))
+    gone = np.unique(gone[gone >= 0])
+    if renumbered is not None and len(renumbered):
+        table = replace(table, values=renumbered[np.minimum(table.values, len(renumbered) - 1)])
+    table = replace(table, values=table.values.astype(max(value_type(table.values), value_type(values))))
+    count = table.count - len(gone) + len(added)
+    load = count / len(table.taken) / MEAN_LOADS[table.values.itemsize]
+    if load > MOST_LOAD or (load < LEAST_LOAD and len(table.taken) > 2):
+        return _placed_anew(table, gone, added, values)
+    patched = _patched(table, gone, halves_of(added), values, count)
+    slots = len(patched.slots) - 1
+    if patched.unused > MOST_UNUSED * slots or slots > MAX_SLOTS:
+        return _placed_anew(table, gone, added, values)
+    return pack_table(patched)
+
+
+def _patched(
+    table: TableArrays, gone: NDArray[np.int64], added: NDArray[np.uint64], values: NDArray[np.uint32], count: int
+) -> TableArrays:
+    buckets = len(table.taken)
+    added_bucket = buckets_of(added, buckets)
+    touched = np.unique(np.concatenate((buckets_of(table.slots[gone], buckets), added_bucket)))
+    bucket, slot = _slots_of(table, touched)
+    stays = _is_held(table, bucket, slot)
+    leaving = np.zeros(len(table.slots), dtype=np.bool_)
+    leaving[gone] = True
+    stays &= ~leaving[slot]
+    halves = np.concatenate((table.slots[slot[stays]], added))
+    numbers = np.concatenate((table.values[slot[stays]], values.astype(table.values.dtype)))
+    row = np.searchsorted(touched, np.concatenate((bucket[stays], added_bucket)))
+    if len(added):  # without, they stand in order already
+        order = table_order(row, halves[:, 1], max(2, len(touched)))
+        row, halves, numbers = row[order], halves[order], numbers[order]
+    runs = place(row, halves[:, 1], len(touched))
+
+    first, length, taken = table.first.copy(), table.length.copy(), table.taken.copy()
+    moved = runs.lengths > length[touched]
+    moving = touched[moved]
+    old_slots = len(table.slots) - 1
+    room = np.array([math.ceil(needed * GROWTH) for needed in runs.lengths[moved]], dtype=np.int64)
+    first[moving] = old_slots + np.concatenate(([0], np.cumsum(room)))[:-1]
+    unused = table.unused + int(table.length[moving].sum())
+    length[moving] = room
+    taken[touched] = runs.taken
+    total = old_slots + int(room.sum())
+    slots = np.zeros((total + 1, 2), dtype="<u8")
+    slots[:old_slots] = table.slots[:-1]
+    placed = np.zeros(total + 1, dtype=table.values.dtype)
+    placed[:old_slots] = table.values[:-1]
+    changed = TableArrays(taken, first, length, slots, placed, count, unused)
+    bucket, slot = _slots_of(changed, touched)
+    slots[slot] = free_slots(bucket, buckets)
+    placed[slot] = 0
+    target = first[touched[row]].astype(np.int64) + runs.position
+    slots[target] = halves
+    placed[target] = numbers
+    return changed
+
+
+def _placed_anew(table: TableArrays, gone: NDArray[np.int64], added: Digests, values: NDArray[np.uint32]) -> bytes:
+    bucket, slot = _slots_of(table, np.arange(len(table.taken)))
+    stays = _is_held(table, bucket, slot)
+    leaving = np.zeros(len(table.slots), dtype=np.bool_)
+    leaving[gone] = True
+    slot = slot[stays & ~leaving[slot]]
+    digests = np.concatenate((table.slots[slot].view(np.uint8).reshape(-1, 16), added))
+    return build_table(digests, np.concatenate((table.values[slot].astype(np.uint32), values)))
+
+
+def _slots_of(table: TableArrays, buckets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the bucket and the number of every slot of these buckets."""
+    lengths = table.length[buckets].astype(np.int64)
+    ends = np.cumsum(lengths)
+    within = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
+    return np.repeat(buckets, lengths), np.repeat(table.first[buckets].astype(np.int64), lengths) + within
+
+
+def _is_held(table: TableArrays, bucket: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+    held: NDArray[np.bool_] = table.slots[slot, 1] != FREE
+    doubtful = np.flatnonzero(~held)  # a digest may end like a free slot, but then it belongs to its bucket
+    held[doubtful] = buckets_of(table.slots[slot[doubtful]], len(table.taken)) == bucket[doubtful]
+    return held

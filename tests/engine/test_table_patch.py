@@ -1,0 +1,112 @@
+"""A table that entries leave and enter stays what a table of the same entries would be."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
+from gatewayfilter.engine.table_patch import MOST_UNUSED, entries_of, patch_table
+
+type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+
+# Two buckets' worth of first halves, few homes, and digests that end like a free slot.
+digests = st.builds(
+    lambda first, home, rest: first.to_bytes(8, "little") + (home << 58 | rest).to_bytes(8, "little"),
+    st.integers(0, 5) | st.just(2**64 - 1),
+    st.sampled_from([0, 1, 2, 31, 62, 63]),
+    st.integers(0, 3) | st.just(2**58 - 1),
+)
+numbers = st.integers(0, 3) | st.integers(0, 70_000)
+
+
+def rows(items: list[bytes]) -> Rows:
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, 16)
+
+
+def opened(section: bytes) -> BitmapTable:
+    return BitmapTable(section, 0, len(section))
+
+
+def built(held: dict[bytes, int]) -> BitmapTable:
+    return opened(build_table(rows(list(held)), np.array(list(held.values()), dtype=np.uint32)))
+
+
+class PatchedTable(RuleBasedStateMachine):
+    """Any sequence of patches, beside a dict."""
+
+    @initialize(held=st.dictionaries(digests, numbers, max_size=40))
+    def start(self, held: dict[bytes, int]) -> None:
+        self.model = dict(held)
+        self.table = built(held)
+
+    @rule(leaving=st.lists(digests, max_size=10), entering=st.dictionaries(digests, numbers, max_size=10))
+    def patch(self, leaving: list[bytes], entering: dict[bytes, int]) -> None:
+        values = np.array(list(entering.values()), dtype=np.uint32)
+        self.table = opened(patch_table(self.table.arrays(), rows(leaving), rows(list(entering)), values))
+        for digest in leaving:
+            self.model.pop(digest, None)
+        self.model.update(entering)
+
+    @rule()
+    def renumber(self) -> None:
+        changed = np.arange(max(self.model.values(), default=0), -1, -1, dtype=np.uint32)
+        self.table = opened(patch_table(self.table.arrays(), rows([]), rows([]), np.empty(0, np.uint32), changed))
+        self.model = {digest: int(changed[number]) for digest, number in self.model.items()}
+
+    @rule(strangers=st.lists(digests, min_size=1, max_size=10))
+    def ask(self, strangers: list[bytes]) -> None:
+        assert [self.table.find(digest) for digest in strangers] == [self.model.get(digest) for digest in strangers]
+        assert self.table.find_many(rows(strangers)).tolist() == [self.model.get(digest, -1) for digest in strangers]
+
+    @invariant()
+    def holds_what_the_dict_holds(self) -> None:
+        if not hasattr(self, "table"):
+            return
+        assert self.table.count == len(self.model)
+        held, values = entries_of(self.table.arrays())
+        assert dict(zip(map(bytes, held), values.tolist(), strict=True)) == self.model
+        assert [self.table.find(digest) for digest in self.model] == list(self.model.values())
+        assert self.table.unused <= MOST_UNUSED
+
+
+TestPatchedTable = PatchedTable.TestCase
+TestPatchedTable.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "entering"), [(0, 0), (1, 0), (0, 1), (500, 700), (19_000, 0), (0, 30_000), (20_000, 20_000)]
+)
+def test_many_leave_and_enter_at_once(leaving: int, entering: int) -> None:
+    random = np.random.default_rng(leaving + entering)
+    old = random.integers(0, 256, (20_000, 16), dtype=np.uint8)
+    new = random.integers(0, 256, (entering, 16), dtype=np.uint8)
+    table = opened(build_table(old, np.full(len(old), 7, dtype=np.uint32)))
+    table = opened(patch_table(table.arrays(), old[:leaving], new, np.full(entering, 300, dtype=np.uint32)))
+    assert (table.find_many(old[:leaving]) == -1).all()
+    assert (table.find_many(old[leaving:]) == 7).all()
+    assert (table.find_many(new) == 300).all()
+    assert table.count == 20_000 - leaving + entering
+    assert all(table.find(bytes(digest)) == 300 for digest in new[:200])
+
+
+def test_a_full_bucket_moves_behind_the_others_and_what_it_leaves_is_bounded() -> None:
+    random = np.random.default_rng(1)
+    table = opened(build_table(random.integers(0, 256, (2_000, 16), dtype=np.uint8), np.zeros(2_000, dtype=np.uint32)))
+    moved = 0.0
+    for _ in range(60):
+        new = random.integers(0, 256, (10, 16), dtype=np.uint8)
+        table = opened(patch_table(table.arrays(), new[:0], new, np.ones(10, dtype=np.uint32)))
+        assert (table.find_many(new) == 1).all()
+        assert table.unused <= MOST_UNUSED
+        moved = max(moved, table.unused)
+    assert moved > 0
+    assert table.count == 2_600
+
+
+@given(st.dictionaries(digests, numbers, min_size=1, max_size=30))
+def test_leaving_all_is_an_empty_table(held: dict[bytes, int]) -> None:
+    table = opened(patch_table(built(held).arrays(), rows(list(held)), rows([]), np.empty(0, np.uint32)))
+    assert table.count == 0
+    assert all(table.find(digest) is None for digest in held)
