@@ -216,6 +216,14 @@ class ReviewStore(Protocol):
         ...
 
 
+class ClassifyImage(Protocol):
+    """Judges an image. None is bundled: this is where one is plugged in (`wiring.learning_sink`)."""
+
+    def classify_image(self, body: bytes, content_type: str) -> Classification | None:
+        """Judges an image; `None` when it cannot tell."""
+        ...
+
+
 class ReadText(Protocol):
     """Tells what a page says to the person who looks at it."""
 

@@ -114,6 +114,13 @@ def _words_folders(settings: Settings) -> list[Path]:
     return [bundled_folder() / "words", words_folder(settings)]
 
 
+def words_in_use(settings: Settings) -> str:
+    """Returns what names the words in use: others have another name."""
+    from gatewayfilter.classify import words_version
+
+    return words_version(_words_folders(settings))
+
+
 def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
     from gatewayfilter.classify import PageClassifier

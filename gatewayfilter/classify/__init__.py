@@ -1,7 +1,7 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
 from gatewayfilter.classify.classifier import PageClassifier
-from gatewayfilter.classify.following import FollowingClassifier
+from gatewayfilter.classify.following import FollowingClassifier, words_version
 from gatewayfilter.classify.highlight import Segment, highlight
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
@@ -22,4 +22,5 @@ __all__ = [
     "format_word_file",
     "highlight",
     "parse_phrase_list",
+    "words_version",
 ]

@@ -86,15 +86,20 @@ class FollowingClassifier:
             _log.info("the words have changed: %d in use", self._current.lexicon.word_count())
 
     def _digest(self) -> str:
-        digest = md5(usedforsecurity=False)
-        for folder in self._folders:
-            for path in sorted(folder.glob("*.toml")):
-                with contextlib.suppress(OSError):
-                    digest.update(path.read_bytes())
-        return digest.hexdigest()
+        return words_version(self._folders)
 
     def _signature(self) -> _Signature:
         return tuple(_state(path) for folder in self._folders for path in sorted(folder.glob("*.toml")))
+
+
+def words_version(folders: Sequence[Path]) -> str:
+    """Returns what names the words that stand in these folders: others have another name."""
+    digest = md5(usedforsecurity=False)
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            with contextlib.suppress(OSError):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _state(path: Path) -> tuple[str, int, int, int]:

@@ -4,7 +4,7 @@ from gatewayfilter.learn.content import ContentIds, load_key
 from gatewayfilter.learn.growth import Growth
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
-from gatewayfilter.learn.recheck import recheck_offers
+from gatewayfilter.learn.recheck import recheck_offers, rejudge_offers
 from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.learn.review import ReviewDesk
 from gatewayfilter.learn.sink import LearningSink
@@ -21,4 +21,5 @@ __all__ = [
     "is_readable",
     "load_key",
     "recheck_offers",
+    "rejudge_offers",
 ]

@@ -3,6 +3,8 @@
 Source: [page-dedup] bad content becomes a disposal task for review by a person; tasks of like pages stand together.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
@@ -27,12 +29,14 @@ class ReviewIntake:
         store: where tasks are kept.
         counters: where they are counted.
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
+        clock: Unix seconds.
     """
 
-    def __init__(self, store: ReviewStore, counters: Counters, most_open: int) -> None:
+    def __init__(self, store: ReviewStore, counters: Counters, most_open: int, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._counters = counters
         self._most_open = most_open
+        self._clock = clock
 
     def page(
         self,
@@ -40,7 +44,6 @@ class ReviewIntake:
         classification: Classification,
         *,
         blocked: bool,
-        now: float,
         text: str = "",
         identity: ContentId | None = None,
         content: ContentId | None = None,
@@ -51,7 +54,6 @@ class ReviewIntake:
             page: what was judged.
             classification: the verdict.
             blocked: whether the page is blocked meanwhile.
-            now: Unix seconds.
             text: the visible text.
             identity: of the page's body.
             content: of its text.
@@ -68,7 +70,7 @@ class ReviewIntake:
             category=classification.category,
             classification=classification,
             blocked=blocked,
-            created_at=now,
+            created_at=self._clock(),
             text=text[:MAX_TEXT],
             simhash=fingerprint,
             page=identity,
@@ -76,7 +78,7 @@ class ReviewIntake:
         )
         return self._open(task)
 
-    def host(self, entry: LearnedEntry, classification: Classification, *, blocked: bool, now: float) -> int | None:
+    def host(self, entry: LearnedEntry, classification: Classification, *, blocked: bool) -> int | None:
         """Opens a task for a host that is or would be listed whole. Returns its number, `None` when there is none to open.
 
         Raises:
@@ -90,7 +92,7 @@ class ReviewIntake:
             category=entry.category,
             classification=classification,
             blocked=blocked,
-            created_at=now,
+            created_at=self._clock(),
             text=entry.detail,
         )
         return self._open(task)

@@ -1,4 +1,6 @@
-"""What becomes of learned entries whose time is over."""
+"""Which learned entries are looked at again: those whose time is over, and all that block when the words have changed."""
+
+from itertools import islice
 
 from gatewayfilter.interfaces import ListStore, Offer, Priority
 from gatewayfilter.model import ListAction
@@ -21,3 +23,19 @@ def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offe
     expired = lists.expired_learned(now, limit)
     lists.remove_learned([entry.key for entry in expired])
     return [Offer(entry.url, Priority.RECHECK) for entry in expired if entry.action is ListAction.BLOCK]
+
+
+def rejudge_offers(lists: ListStore, limit: int) -> list[Offer]:
+    """Returns the pages that learned entries block, to be judged by other words; they stay blocked meanwhile.
+
+    A host that is listed whole is not one of them: its pages are.
+
+    Args:
+        lists: where the entries are.
+        limit: most offers; what is left is judged anew when it expires.
+
+    Raises:
+        StoreError: the lists could not be read.
+    """
+    blocked = (entry for entry in lists.learned() if entry.action is ListAction.BLOCK and not entry.key.startswith("."))
+    return [Offer(entry.url, Priority.RECHECK) for entry in islice(blocked, limit)]

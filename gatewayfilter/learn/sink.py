@@ -1,11 +1,8 @@
 """What becomes of a fetched page."""
 
-import time
-from collections.abc import Callable
-
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
-from gatewayfilter.judgements import ContentId, ReadText
+from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
 from gatewayfilter.learn.growth import Growth
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
@@ -29,7 +26,7 @@ class LearningSink:
         recognition: knows content again; `None` judges every page.
         intake: makes tasks for people; `None` makes none.
         read_text: tells what a page says, for people and for what they said of the same text before.
-        clock: Unix seconds.
+        images: judges images that no list of known ones has; `None` knows only those.
     """
 
     def __init__(
@@ -42,7 +39,7 @@ class LearningSink:
         recognition: Recognition | None = None,
         intake: ReviewIntake | None = None,
         read_text: ReadText | None = None,
-        clock: Callable[[], float] = time.time,
+        images: ClassifyImage | None = None,
     ) -> None:
         self._classify = classify
         self._growth = growth
@@ -51,7 +48,7 @@ class LearningSink:
         self._recognition = recognition
         self._intake = intake
         self._read_text = read_text
-        self._clock = clock
+        self._images = images
 
     def page(self, page: Page) -> Classification | None:
         """Classifies the page and grows the lists. CPU-bound and writes to the database: call it off the event loop.
@@ -107,13 +104,14 @@ class LearningSink:
             return None
 
     def _judge_image(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
-        if self._recognition is None or not 200 <= page.status < 300 or not page.body:
+        if not 200 <= page.status < 300 or not page.body:
             return None
-        known = self._recognition.image(page.body)
-        if known is None:
-            return None
-        self._counters.add("images_known_bad")
-        return known.classification, None, True
+        known = self._recognition.image(page.body) if self._recognition is not None else None
+        if known is not None:
+            self._counters.add("images_known_bad")
+            return known.classification, None, True
+        said = self._images.classify_image(page.body, page.content_type) if self._images is not None else None
+        return None if said is None else (said, None, False)
 
     def _said_of_text(self, page: Page) -> Classification | None:
         """Returns what a person said of a page with the same text in other clothes."""
@@ -142,7 +140,6 @@ class LearningSink:
             page,
             classification,
             blocked=mode is not GrowthMode.REVIEW,
-            now=self._clock(),
             text=text,
             identity=identity,
             content=content,
@@ -156,4 +153,4 @@ class LearningSink:
         if blocked:
             self._counters.add("hosts_harmful")
         if self._intake is not None:
-            self._intake.host(entry, classification, blocked=blocked, now=self._clock())
+            self._intake.host(entry, classification, blocked=blocked)

@@ -10,18 +10,20 @@ from collections.abc import Awaitable, Callable
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
-from gatewayfilter.learn import recheck_offers
+from gatewayfilter.learn import recheck_offers, rejudge_offers
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
-from gatewayfilter.wiring import crawl_worker, open_store, publish_now, snapshot_folder, subscriptions
+from gatewayfilter.wiring import crawl_worker, open_store, publish_now, snapshot_folder, subscriptions, words_in_use
 
 _log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 RECHECK_EVERY_S = 60.0
 PURGE_EVERY_S = 3600.0
+REJUDGE_MOST = 10_000
+"""Blocked pages that a change of the words has judged anew at once."""
 SOURCES_EVERY_S = 300.0
 BYTES_A_DECISION = 250
 """What a logged decision with a long URL takes, its index included (docs/benchmarks.md, Log)."""
@@ -56,6 +58,7 @@ class _Learner:
             self._every(TICK_S, self._tell),
             self._every(TICK_S, self._publish_when_due),
             self._every(RECHECK_EVERY_S, self._recheck),
+            self._every(RECHECK_EVERY_S, self._rejudge),
             self._every(PURGE_EVERY_S, self._purge_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
@@ -116,6 +119,23 @@ class _Learner:
 
         if count := await asyncio.to_thread(work):
             _log.info("%d learned blocks expired and are checked again", count)
+
+    async def _rejudge(self) -> None:
+        """Has blocked pages judged anew after a change of the words; the last words judged by stand in a file."""
+
+        def work() -> int:
+            mark = self._settings.data_dir / "words.version"
+            words = words_in_use(self._settings)
+            known = mark.read_text(encoding="ascii") if mark.exists() else words
+            count = 0
+            if known != words:
+                count = self._store.frontier.add(rejudge_offers(self._store.lists, REJUDGE_MOST), time.time())
+            if known != words or not mark.exists():
+                mark.write_text(words, encoding="ascii")
+            return count
+
+        if count := await asyncio.to_thread(work):
+            _log.info("the words have changed: %d blocked pages are judged anew", count)
 
     async def _purge_log(self) -> None:
         log = self._settings.log

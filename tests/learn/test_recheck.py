@@ -1,5 +1,5 @@
 from gatewayfilter.interfaces import Offer, Priority
-from gatewayfilter.learn import recheck_offers
+from gatewayfilter.learn import recheck_offers, rejudge_offers
 from gatewayfilter.model import ChangeKind, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 
@@ -32,4 +32,13 @@ def test_nothing_expired_changes_nothing(store: Store) -> None:
     store.lists.put_learned([BLOCK_5])
     seq = store.feed.last_seq()
     assert recheck_offers(store.lists, 4.0) == []
+    assert store.feed.last_seq() == seq
+
+
+def test_other_words_judge_blocked_pages_anew(store: Store) -> None:
+    host = LearnedEntry(".host.example", ListAction.BLOCK, "", "http://host.example/", "", 0.0, 9.0)
+    store.lists.put_learned([BLOCK_1, BLOCK_5, ALLOW_6, host])
+    seq = store.feed.last_seq()
+    assert {offer.url for offer in rejudge_offers(store.lists, 10)} == {BLOCK_1.url, BLOCK_5.url}
+    assert len(rejudge_offers(store.lists, 1)) == 1
     assert store.feed.last_seq() == seq

@@ -57,9 +57,8 @@ class World:
             self.counters,
             settings,
             recognition=recognition,
-            intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews),
+            intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews, lambda: NOW),
             read_text=self.classify,
-            clock=lambda: NOW,
         )
         self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, recognition, settings, lambda: NOW)
 
