@@ -52,6 +52,8 @@ COMMANDS = {
     "review": LateCommand("review_commands:review_group", "Confirm or undo what the classifier judged harmful.", _LEARN),
     "fingerprints": LateCommand("fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN),
     "log": LateCommand("log_commands:log_group", "The log of decisions.", _OPERATE),
+    "gateway": LateCommand("gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
+    "doctor": LateCommand("doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
     "ca": LateCommand("ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
     "config": LateCommand("config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("db_commands:db_group", "The database.", _OPERATE),

@@ -35,7 +35,7 @@ _DOWNLOADS: Final[Mapping[str, tuple[CaFormat, str, str]]] = {
     "/ca.crt": ("pem", "application/x-x509-ca-cert", "gatewayfilter-ca.crt"),
     "/ca.pem": ("pem", "application/x-pem-file", "gatewayfilter-ca.pem"),
     "/ca.p12": ("p12", "application/x-pkcs12", "gatewayfilter-ca.p12"),
-    "/ca.mobileconfig": ("mobileconfig", "application/x-apple-aspen-config", "gatewayfilter.mobileconfig"),
+    "/ca.mobileconfig": ("mobileconfig", "application/x-apple-aspen-config", "gatewayfilter-ca.mobileconfig"),
 }
 
 
@@ -225,7 +225,7 @@ def _qr(address: str) -> bytes:
 
 def _tick(words: str) -> bytes:
     return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="420" height="24" viewBox="0 0 420 24" role="img">'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="24" viewBox="0 0 400 24" role="img">'
         f"<title>{words}</title><style>text{{font:600 16px system-ui,sans-serif;fill:#1a7f37}}path{{stroke:#1a7f37}}"
         "@media(prefers-color-scheme:dark){text{fill:#5fd37a}path{stroke:#5fd37a}}</style>"
         '<path d="m3 13 5 5L18 6" fill="none" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/>'

@@ -1,0 +1,76 @@
+"""Checks of the processes: do they run, are they heard of, may they open enough files."""
+
+import resource
+from typing import Final
+
+from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
+
+_SILENT_S: Final = 30.0
+"""A worker writes every second, the learner every few; under load both are late."""
+_LEARNER_SILENT_S: Final = 120.0
+ENOUGH_FILES: Final = 4096
+"""500 clients with some connections each, two files a connection."""
+
+
+def workers(patient: Patient) -> Finding:
+    """All proxy workers serve, and have said so lately."""
+    supervisor = patient.status("supervisor")
+    if not supervisor:
+        return note("workers", "The filter does not run.", "gatewayfilter run, or systemctl start gatewayfilter")
+    names = [name for name in supervisor.get("children", {}) if name.startswith("proxy-")]
+    silent = [name for name in names if not _heard(patient, name, _SILENT_S) or patient.status(name).get("state") != "serving"]
+    mend = "see the log for the reason: journalctl -u gatewayfilter"
+    if silent:
+        return error("workers", f"{', '.join(silent)} of {len(names)} does not serve.", mend)
+    restarts = sum(int(child.get("restarts", 0)) for child in supervisor["children"].values())
+    if restarts:
+        return warning("workers", f"All {len(names)} serve, after {restarts} restarts.", mend)
+    return fine("workers", f"{len(names)} serve.")
+
+
+def learner(patient: Patient) -> Finding:
+    """The learner lives: it fetches, judges, updates lists and publishes."""
+    if not patient.running:
+        return note("learner", "The filter does not run.")
+    if not _heard(patient, "learner", _LEARNER_SILENT_S):
+        return error(
+            "learner",
+            "It does not run: filtering goes on, nothing is learned and lists grow old.",
+            "see the log: journalctl -u gatewayfilter",
+        )
+    state = patient.status("learner").get("state", "")
+    return fine("learner", f"It runs ({state}).")
+
+
+def _heard(patient: Patient, name: str, within_s: float) -> bool:
+    return patient.now - float(patient.status(name).get("at", 0)) <= within_s
+
+
+def file_limit(patient: Patient) -> Finding:
+    """The filter may open enough files: a client's connection takes two."""
+    mend = "LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536 before gatewayfilter run"
+    pid = patient.status("proxy-0").get("pid")
+    allowed, whose = _limit_of(patient, int(pid)) if pid else _own_limit(), "a worker" if pid else "this user"
+    if allowed is None:
+        return note(
+            "file limit", "The limit cannot be read: another user's process.", "run this as root or as the user of the filter"
+        )
+    if allowed < ENOUGH_FILES:
+        return warning("file limit", f"{whose} may open {allowed:,} files, which {allowed // 2:,} connections use up.", mend)
+    return fine("file limit", f"{whose} may open {allowed:,} files.")
+
+
+def _own_limit() -> int:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a worker raises its soft limit up to this by itself
+    return 1 << 20 if hard == resource.RLIM_INFINITY else hard
+
+
+def _limit_of(patient: Patient, pid: int) -> int | None:
+    try:
+        for line in (patient.proc / str(pid) / "limits").read_text(encoding="ascii").splitlines():
+            if line.startswith("Max open files"):
+                soft = line.split()[3]
+                return 1 << 20 if soft == "unlimited" else int(soft)
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
