@@ -58,7 +58,7 @@ class PageClassifier:
         return plain_text(decoded.text).visible() if kind.startswith("text/") or kind in _TEXT_TYPES else ""
 
     def _classify(self, page: PageText, charset: str) -> Classification:
-        found = self._judge.judge(self._hits(page))
+        found = self._judge.judge(self._hits(page), page.length())
         return Classification(
             found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
         )

@@ -7,6 +7,7 @@ limit = 20.0               # score above which a page is of the category
 min_words = 3              # and so many different words are needed
 exceptions = ["bingo wings"]      # cover a hit inside them
 removed = ["lottery"]             # words of earlier files that do not count
+offers = ["sign up now"]          # show that a page offers something: topic words then count in full (score.py)
 
 [words]                    # weight = phrases
 10 = ["online casino", "free spins"]
@@ -18,6 +19,9 @@ removed = ["lottery"]             # words of earlier files that do not count
 [combinations]             # count only together
 8 = [["deposit", "bonus code"]]
 ```
+
+Exceptions and offers count for all categories, whichever file names them. The category `any` is none: its files hold
+exceptions, offers, and context that speaks against every category.
 """
 
 import json
@@ -39,7 +43,10 @@ MAX_PHRASE = 100
 """Characters of a phrase."""
 MAX_WEIGHT = 1000.0
 CATEGORY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
-_KEYS = ("category", "language", "limit", "min_words", "exceptions", "removed", "words", "context", "combinations")
+ANY = "any"
+"""The name under which files speak of all categories."""
+_KEYS = ("category", "language", "limit", "min_words", "exceptions", "removed", "offers", "words", "context", "combinations")
+_NOT_OF_ANY = frozenset({"limit", "min_words", "words", "combinations"})
 
 
 @dataclass(slots=True)
@@ -55,6 +62,7 @@ class WordFile:
     words: dict[str, float] = field(default_factory=dict)
     context: dict[str, float] = field(default_factory=dict)
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
+    offers: list[str] = field(default_factory=list)
 
 
 def check_phrase(phrase: object) -> str:
@@ -117,6 +125,8 @@ def parse_word_file(text: str, name: str) -> WordFile:
     category = read.of("category", str, "")
     if not CATEGORY_NAME.fullmatch(category):
         raise ClassifyError(f"{name}: 'category' must be lower-case letters, digits, '-' and '_', not {category[:60]!r}")
+    if category == ANY and (wrong := _NOT_OF_ANY & document.keys()):
+        raise ClassifyError(f"{name}: {min(wrong)!r} cannot stand in a file of the category 'any'")
     return WordFile(
         category,
         read.of("language", str, ""),
@@ -127,6 +137,7 @@ def parse_word_file(text: str, name: str) -> WordFile:
         read.weighted("words", read.phrase),
         read.weighted("context", read.phrase),
         read.weighted("combinations", read.parts, negative=True),
+        read.phrases("offers", document.get("offers", [])),
     )
 
 
@@ -210,7 +221,7 @@ def format_word_file(file: WordFile) -> str:
         lines.append(f"limit = {file.limit}")
     if file.min_words is not None:
         lines.append(f"min_words = {file.min_words}")
-    for key, phrases in (("exceptions", file.exceptions), ("removed", file.removed)):
+    for key, phrases in (("exceptions", file.exceptions), ("removed", file.removed), ("offers", file.offers)):
         if phrases:
             lines.append(f"{key} = [{_listed(map(_quoted, phrases))}]")
     for key, table in (("words", file.words), ("context", file.context)):

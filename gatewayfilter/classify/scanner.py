@@ -7,6 +7,7 @@ from enum import IntEnum
 from ahocorasick_rs import AhoCorasick, Implementation
 
 from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.classify.lexicon_file import ANY
 
 
 class Role(IntEnum):
@@ -15,11 +16,12 @@ class Role(IntEnum):
     WORD = 0
     CONTEXT = 1
     PART = 2
+    OFFER = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meaning:
-    """One thing that a phrase means: for which category, as what, with which weight (0 for a part of a combination).
+    """One thing that a phrase means: for which category (`any` for all), as what, with which weight (0 for parts and offers).
 
     There is one object for each in a scanner: compared and hashed by identity, which is most of the cost of scoring.
     """
@@ -103,6 +105,10 @@ class Scanner:
 
 
 def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:
+    for phrase in sorted(lexicon.offers):
+        yield Meaning(phrase, ANY, Role.OFFER, 0.0)
+    for phrase, weight in lexicon.context.items():
+        yield Meaning(phrase, ANY, Role.CONTEXT, -weight)
     for name, category in lexicon.categories.items():
         for phrase, weight in category.words.items():
             yield Meaning(phrase, name, Role.WORD, weight)

@@ -3,15 +3,18 @@
     score = sum(word weight x zone factor) + sum(combination weight x zone factor) - context
 
 Each word counts once a page, in the zone where it counts most. Words below `WEAK` name a topic, which a newspaper does too:
-together they fill at most `WEAK_SHARE` of the limit, however many and wherever they stand. Context is taken away once a
-phrase, with at most its own weight, and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting a
-doctor. A combination counts in the weakest zone of its parts, at most once its own weight.
+together they fill at most `WEAK_SHARE` of the limit, however many and wherever they stand. Where a page also makes an offer
+("order now", "message us on …") each of up to `MAX_OFFERS` phrases of that kind lets them fill `OFFER_SHARE` more, the less the
+longer the page is: in a long text topic words and offers meet by chance. Context is taken away once a phrase, with at most its
+own weight, and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting a doctor. A combination counts
+in the weakest zone of its parts, at most once its own weight.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
+from gatewayfilter.classify.lexicon_file import ANY
 from gatewayfilter.classify.scanner import Hit, Meaning, Role, Scanner
 from gatewayfilter.classify.text import ZONE_FACTORS
 from gatewayfilter.model import Evidence
@@ -19,6 +22,10 @@ from gatewayfilter.model import Evidence
 CONTEXT_SHARE = 0.7
 WEAK = 5.0
 WEAK_SHARE = 0.5
+OFFER_SHARE = 0.25
+MAX_OFFERS = 4
+SHORT_PAGE = 3_000
+"""Bytes of text (UTF-8) up to which offers count in full."""
 MAX_EVIDENCE = 40
 UNPLACED = -1
 """Position of a word that only the squashed view shows."""
@@ -41,6 +48,7 @@ class _Tally:
 
     category: Category
     evidence: list[Evidence]
+    weak_share: float
     strong: float = 0.0
     weak: float = 0.0
     against: float = 0.0
@@ -59,7 +67,7 @@ class _Tally:
 
     @property
     def score(self) -> float:
-        speaking = self.strong + min(self.weak, self.category.limit * WEAK_SHARE)
+        speaking = self.strong + min(self.weak, self.category.limit * self.weak_share)
         return round(speaking - min(self.against, speaking * CONTEXT_SHARE), 3)
 
     @property
@@ -85,11 +93,12 @@ class Judge:
                 parts = tuple(scanner.parts[name, part] for part in combination.parts)
                 self._combinations.setdefault(parts[0], []).append((combination, parts))
 
-    def judge(self, hits: Iterable[tuple[str, bool, Hit]]) -> Judgement:
+    def judge(self, hits: Iterable[tuple[str, bool, Hit]], length: int) -> Judgement:
         """Adds up the hits.
 
         Args:
             hits: zone, whether the hit stands in the normal view, and the hit.
+            length: bytes of the page's visible text.
         """
         best: dict[Meaning, Evidence] = {}
         for zone, placed, hit in hits:
@@ -97,18 +106,27 @@ class Judge:
             factor = ZONE_FACTORS[zone] if meaning.role is Role.WORD else min(ZONE_FACTORS[zone], 1.0)
             weight = factor if meaning.role is Role.PART else meaning.weight * factor
             known = best.get(meaning)
-            if known is None or abs(weight) > abs(known.weight):
+            if known is None or abs(weight) > abs(known.weight) or (not weight and factor > ZONE_FACTORS[known.zone]):
                 best[meaning] = Evidence(meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED)
+        offers = sum(min(ZONE_FACTORS[found.zone], 1.0) for meaning, found in best.items() if meaning.role is Role.OFFER)
+        share = WEAK_SHARE + OFFER_SHARE * min(offers, MAX_OFFERS) * min(1.0, SHORT_PAGE / max(length, 1))
         tallies: dict[str, _Tally] = {}
         for evidence, own_weight in self._counting(best):
             name = evidence.category
             if name not in tallies:
-                tallies[name] = _Tally(self._categories[name], [])
+                tallies[name] = _Tally(self._categories[name], [], share)
             tallies[name].add(evidence, own_weight)
-        return self._verdict(tallies)
+        shared = [found for meaning, found in best.items() if meaning.category == ANY]
+        for tally in tallies.values():
+            for found in shared:
+                if found.weight and found.word not in tally.category.context:
+                    tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), found.weight)
+        return self._verdict(tallies, [found for found in shared if not found.weight])
 
     def _counting(self, best: Mapping[Meaning, Evidence]) -> Iterator[tuple[Evidence, float]]:
         for meaning, evidence in best.items():
+            if meaning.category == ANY:
+                continue
             if meaning.role is not Role.PART:
                 yield evidence, abs(meaning.weight)
                 continue
@@ -122,7 +140,7 @@ class Judge:
                         abs(combination.weight),
                     )
 
-    def _verdict(self, tallies: Mapping[str, _Tally]) -> Judgement:
+    def _verdict(self, tallies: Mapping[str, _Tally], offers: list[Evidence]) -> Judgement:
         speaking = sorted((tally for tally in tallies.values() if tally.score > 0), key=lambda tally: -tally.share)
         over = [tally for tally in speaking if tally.is_over]
         first = next(iter(over or speaking), None)
@@ -136,5 +154,5 @@ class Judge:
             first.score if first else 0.0,
             first.category.limit if first else self._lowest_limit,
             {tally.category.name: tally.score for tally in speaking},
-            tuple(evidence[:MAX_EVIDENCE]),
+            (*evidence[:MAX_EVIDENCE], *(offers[:MAX_OFFERS] if evidence else ())),
         )

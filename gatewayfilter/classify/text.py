@@ -13,6 +13,8 @@ MAX_ZONE = 150_000
 MAX_HEAD_ZONE = 2_000
 """The same for title, description, keywords and URL."""
 MAX_TITLE = 300
+LITTLE_TEXT = 200
+"""Characters of main text below which links, and then the names of pictures too, count as main text."""
 
 ZONE_FACTORS = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
 """What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
@@ -36,6 +38,10 @@ class PageText:
         """What a person sees: title, main text and the rest."""
         return "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
 
+    def length(self) -> int:
+        """Bytes of the visible text in UTF-8, in which an ideograph counts about as much as the letters of its translation."""
+        return sum(len(self.zones[zone].encode(errors="replace")) for zone in ("title", "main", "rest") if zone in self.zones)
+
     def digest(self) -> bytes:
         """MD5 of the visible text, 16 bytes."""
         return md5(self.visible().encode(errors="replace"), usedforsecurity=False).digest()
@@ -50,15 +56,20 @@ def page_text(html: str, url: str = "") -> PageText:
     page = read_html(html)
     main, rest = page.split_main()
     shown = sum(map(len, main)) + sum(map(len, rest))
+    labels = list(dict.fromkeys(page.labels))
     if sum(map(len, page.hidden)) > shown:
         rest = rest + page.hidden
+    if sum(map(len, main)) < LITTLE_TEXT:  # a page of links or pictures: what they are called is what it says
+        main, rest = main + rest, []
+        if shown < LITTLE_TEXT:
+            main, labels = main + labels, []
     zones = {
         "title": page.title,
         "description": "\n".join(dict.fromkeys(page.descriptions)),
         "keywords": "\n".join(page.keywords),
         "url": url_words(url),
         "main": "\n".join(main),
-        "rest": "\n".join((*rest, *dict.fromkeys(page.labels))),
+        "rest": "\n".join((*rest, *labels)),
     }
     return _page_text(page.title, zones)
 
