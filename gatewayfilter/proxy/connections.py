@@ -4,13 +4,14 @@
 """
 
 from abc import ABC
+from dataclasses import dataclass
 from typing import Final
 
 from h11 import Data, EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
-from mitmproxy.connection import ConnectionState
+from mitmproxy.connection import Client, ConnectionState
 from mitmproxy.net.http.http1 import assemble_response
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers import http as http_layers
@@ -38,6 +39,14 @@ _THROW_AWAY_BYTES: Final = 8_000_000
 """How much of a refused upload is read after the answer: a connection closed with unread data loses it (RFC 9112 §9.6)."""
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _PASSED_OVER: Final = (b"HTTP/1.1 100", b"HTTP/1.1 102", b"HTTP/1.1 103")
+
+
+@dataclass
+class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
+    """A client sent what is no HTTP request, and was told so. mitmproxy has no hook for what it cannot read."""
+
+    client: Client
+    blocking = False
 
 
 def install() -> None:
@@ -129,6 +138,8 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
             yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
             yield commands.CloseConnection(self.conn)
             self.state = self.done
+        if self.state == self.done and self.request is None:
+            yield UnreadableRequestHook(self.context.client)
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Reads a request body, or throws it away when an error page went out before its end."""

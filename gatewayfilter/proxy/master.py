@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,13 +24,19 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy import speedups
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
+from gatewayfilter.proxy.dialer import Dialer
 from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
 from gatewayfilter.proxy.early_answer import open_streams
-from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, limit_connecting
+from gatewayfilter.proxy.front_door import FrontDoor, Limits
+from gatewayfilter.proxy.login import ProxyLogin
+from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.relay import RelayPool
+from gatewayfilter.proxy.resolver import Resolver
+from gatewayfilter.proxy.tls_watch import TlsWatch
+from gatewayfilter.proxy.wire import Wire
 
 _log = logging.getLogger(__name__)
 
-_BACKLOG: Final = 1024
 _RESOLVER_THREADS: Final = 32
 """The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
 _MOST_CERTIFICATES: Final = 1000
@@ -42,12 +49,13 @@ class LeanMaster(master.Master):
     Args:
         settings: `proxy` and the state folder, whose `ca/` is mitmproxy's confdir.
         addon: the filter.
+        wire: how connections are decided; by default the addon looks at all of them.
 
     Raises:
         StartupError: the certificate authority or `proxy.upstream_ca` cannot be used.
     """
 
-    def __init__(self, settings: Settings, addon: GatewayAddon) -> None:
+    def __init__(self, settings: Settings, addon: GatewayAddon, wire: Wire | None = None) -> None:
         super().__init__(options.Options())
         self._legacy_log_events.uninstall()  # nobody listens to mitmproxy's log events here
         confdir = settings.data_dir / "ca"
@@ -56,6 +64,10 @@ class LeanMaster(master.Master):
         self.addons = self.cached_addons
         self._proxyserver = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
         tls = tlsconfig.TlsConfig()
+        self._settings = settings.proxy
+        self._wire = wire = wire or Wire()
+        self._relays = RelayPool(asyncio.get_running_loop(), wire.counters, idle_s=settings.proxy.idle_s)
+        self._login = self._make_login()
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -64,6 +76,8 @@ class LeanMaster(master.Master):
             next_layer.NextLayer(),
             tls,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
+            *([self._login] if self._login is not None else []),
+            TlsWatch(wire, passes=settings.proxy.mode.startswith("upstream:https:")),
             addon,
         )
         host, port = split_address(settings.proxy.listen)
@@ -74,6 +88,7 @@ class LeanMaster(master.Master):
             confdir=str(confdir),
             ssl_verify_upstream_trusted_ca=_trusted(settings.proxy.upstream_ca, confdir),
             connection_strategy="lazy",
+            tcp_timeout=max(1, int(settings.proxy.idle_s)),
             # Clients of a gateway have global IPv6 addresses; who may reach it is for its firewall to say.
             block_global=settings.proxy.mode != "transparent",
         )
@@ -96,6 +111,7 @@ class LeanMaster(master.Master):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
+        Resolver(loop).install()
         limit_connecting(loop)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
@@ -107,14 +123,15 @@ class LeanMaster(master.Master):
         await self.running()
 
     async def stop(self, drain_s: float = 5.0) -> None:
-        """Stops to listen, lets open requests finish for up to `drain_s` seconds, closes all connections."""
+        """Stops to listen, lets open requests and busy relays finish for up to `drain_s` seconds, closes all connections."""
         if not self._instance.is_running:
             return
         await self._instance.stop()
         for _ in range(int(drain_s / _DRAIN_POLL_S)):
-            if not self._busy():
+            if not self._busy() and not self._relays.busy():
                 break
             await asyncio.sleep(_DRAIN_POLL_S)
+        self._relays.close()
         for connection in list(self._proxyserver.connections.values()):
             if (io := connection.transports.get(connection.client)) is not None and io.handler is not None:
                 io.handler.cancel("the proxy stops")
@@ -135,13 +152,42 @@ class LeanMaster(master.Master):
         with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
             yield
 
+    def _make_login(self) -> ProxyLogin | None:
+        if self._wire.users is None:
+            return None
+        return ProxyLogin(
+            self._wire.users, self._wire.counters, self._proxyserver.connections, loopback=self._settings.auth_loopback
+        )
+
+    def _make_door(self, instance: AsyncioServerInstance[Any]) -> FrontDoor:
+        login = self._login
+        parent = None
+        if isinstance(instance.mode, mode_specs.UpstreamMode):
+            parent = instance.mode.address
+        return FrontDoor(
+            self._settings.mode,
+            instance.handle_stream,
+            self._wire.decision,
+            self._relays,
+            Dialer(self._relays.loop, parent),
+            admits=lambda authorization, address: login is None or login.admits(authorization, address),
+            leads_back=self._is_self,
+            limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
+        )
+
+    def _is_self(self, connected: socket.socket) -> bool:
+        host, port = self.address
+        theirs = connected.getpeername()
+        return theirs[1] == port and leads_back(connected.getsockname()[0], theirs[0], host)
+
     def _make_instance(self, mode: str) -> AsyncioServerInstance[Any]:
         instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))
         make_top_layer = instance.make_top_layer
 
-        async def listen(host: str, port: int) -> list[asyncio.Server]:
-            hosts = [host, "0.0.0.0"] if host == "::" else [host]  # noqa: S104  asyncio's `::` is IPv6 alone
-            return [await asyncio.start_server(instance.handle_stream, hosts, port, reuse_port=True, backlog=_BACKLOG)]
+        async def listen(host: str, port: int) -> list[FrontDoor]:
+            door = self._make_door(instance)
+            door.listen(host, port)
+            return [door]
 
         def make_hooked_layer(context: Context) -> Layer:
             context.options = self._frozen_options

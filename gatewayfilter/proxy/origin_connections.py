@@ -19,13 +19,14 @@ from mitmproxy.proxy.layers.http._http2 import Http2Connection
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from gatewayfilter.proxy.dialer import CONNECT_S, connect_to_any
+from gatewayfilter.proxy.resolver import addresses_of
+
 _MOST_AT_ONCE: Final = 16
 """Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
 _PATIENCE_S: Final = 1.0
 _MOST_IDLE: Final = 8
 """Idle connections that one client connection keeps open; a client that talks to many sites over one has one for each."""
-_CONNECT_S: Final = 30.0
-"""Longest time for looking a name up and connecting; the kernel alone would try for more than two minutes."""
 
 
 class PatientLimit:
@@ -61,19 +62,21 @@ def install() -> None:
 
 
 def limit_connecting(loop: asyncio.AbstractEventLoop) -> None:
-    """Bounds the time of each connection attempt on a loop, and turns names that cannot be looked up into an `OSError`."""
+    """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`."""
     connect: Any = loop.create_connection
 
-    async def create_connection(*arguments: Any, **options: Any) -> Any:
+    async def create_connection(factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         try:
-            async with asyncio.timeout(_CONNECT_S):
-                return await connect(*arguments, **options)
+            async with asyncio.timeout(CONNECT_S):
+                if host is None or any(options.values()):  # mitmproxy asks for nothing but host and port
+                    return await connect(factory, host, port, **options)
+                return await connect(factory, sock=await connect_to_any(loop, await addresses_of(loop, host, port)))
         except TimeoutError as error:
-            raise TimeoutError(str(error) or f"timed out after {_CONNECT_S:.0f} seconds") from error
+            raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error
         except UnicodeError as error:  # mitmproxy expects no other errors than the system's: the request would hang
             raise OSError(f"not a name: {error}") from error
 
-    loop.create_connection = create_connection  # type: ignore[method-assign]
+    loop.create_connection = create_connection  # type: ignore[method-assign, assignment]
 
 
 class LoopGuard:
@@ -99,13 +102,20 @@ class LoopGuard:
         server = data.server
         if server.sockname is None or server.peername is None or server.peername[1] != self._listening()[1]:
             return
-        if _leads_back(server.sockname[0], server.peername[0], self._listening()[0]):
+        if leads_back(server.sockname[0], server.peername[0], self._listening()[0]):
             writer = self._connections[data.client.id].transports[server].writer
             if isinstance(writer, asyncio.StreamWriter):
                 writer.transport.abort()
 
 
-def _leads_back(ours: str, theirs: str, listening: str) -> bool:
+def leads_back(ours: str, theirs: str, listening: str) -> bool:
+    """Returns whether a connection to the proxy's own port leads to the proxy itself.
+
+    Args:
+        ours: the address that it is made from.
+        theirs: the address that it leads to.
+        listening: the address that the proxy listens on.
+    """
     if ip_address(listening).is_unspecified:
         return ours == theirs or ip_address(theirs).is_loopback
     return theirs == listening

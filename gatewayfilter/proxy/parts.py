@@ -1,7 +1,7 @@
 """What runs in one proxy process: the addon, and the threads beside it that follow the lists and write to the database."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gatewayfilter.config import Settings
@@ -14,6 +14,7 @@ from gatewayfilter.proxy.onboarding import SetupPages
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle
 from gatewayfilter.proxy.updates import EngineFollower
+from gatewayfilter.proxy.wire import Wire, assemble_wire
 from gatewayfilter.telemetry import Counters
 
 
@@ -45,6 +46,7 @@ class WorkerParts:
         counters: shown in the status file.
         start, stop: begin and end what runs beside the event loop; `stop` writes out what is queued.
         facts: what the status file says of the lists in use.
+        wire: how connections are decided.
     """
 
     addon: GatewayAddon
@@ -52,6 +54,7 @@ class WorkerParts:
     start: Callable[[], None]
     stop: Callable[[], None]
     facts: Callable[[], Mapping[str, object]]
+    wire: Wire = field(default_factory=Wire)
 
 
 def assemble_parts(
@@ -97,10 +100,11 @@ def assemble_parts(
         info = engine.snapshot.info
         return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
 
+    recorder = _recorder(settings, writer, client_key)
     addon = GatewayAddon(
         engine,
         writer.offers if writer is not None and settings.learn.enabled else None,
-        _recorder(settings, writer, client_key),
+        recorder,
         settings.proxy,
         counters,
         title_of=title_of,
@@ -110,7 +114,8 @@ def assemble_parts(
         on_start=start if standalone else None,
         on_stop=stop if standalone else None,
     )
-    return WorkerParts(addon, counters, start, stop, facts)
+    wire = Wire(counters) if standalone else assemble_wire(settings, engine, recorder, counters)
+    return WorkerParts(addon, counters, start, stop, facts, wire)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

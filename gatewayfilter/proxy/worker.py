@@ -70,7 +70,7 @@ async def serve(settings: Settings, parts: WorkerParts, stop: asyncio.Event, sta
     Raises:
         StartupError: it cannot listen, or has no usable certificate authority.
     """
-    master = LeanMaster(settings, parts.addon)
+    master = LeanMaster(settings, parts.addon, parts.wire)
     parts.start()
     try:
         await master.start()
@@ -89,6 +89,7 @@ async def serve(settings: Settings, parts: WorkerParts, stop: asyncio.Event, sta
 
 
 def _write_status(status: StatusFile, state: str, listen: str, parts: WorkerParts) -> None:
+    parts.wire.refresh()
     status.write(state=state, listen=listen, **parts.facts(), counters=parts.counters.as_dict(), rss_bytes=_rss_bytes())
 
 

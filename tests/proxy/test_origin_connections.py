@@ -11,7 +11,7 @@ import trustme
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy import origin_connections
-from gatewayfilter.proxy.origin_connections import PatientLimit, _leads_back, limit_connecting
+from gatewayfilter.proxy.origin_connections import PatientLimit, leads_back, limit_connecting
 from tests.proxy.proxy_fakes import Gateway, Origin
 from tests.proxy.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.test_http2 import Http2Client, closing, http2_tls
@@ -175,11 +175,11 @@ async def test_a_limit_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     [(UnicodeError("label too long"), "not a name"), (TimeoutError(), "timed out"), (OSError(1, "no"), "no")],
 )
 async def test_every_failure_to_connect_is_one_that_mitmproxy_expects(raised: Exception, message: str) -> None:
-    async def connect(*_: object) -> None:
+    async def look_up(*_: object, **__: object) -> None:
         raise raised
 
     loop = asyncio.new_event_loop()
-    loop.create_connection = connect  # type: ignore[method-assign, assignment]
+    loop.getaddrinfo = look_up  # type: ignore[method-assign, assignment]
     limit_connecting(loop)
     with pytest.raises(OSError, match=message):
         await loop.create_connection(asyncio.Protocol, "x", 1)
@@ -197,8 +197,8 @@ async def test_every_failure_to_connect_is_one_that_mitmproxy_expects(raised: Ex
         ("127.0.0.1", "127.0.0.1", "192.168.1.1", False),
     ],
 )
-def test_what_leads_back(ours: str, theirs: str, listening: str, *, back: bool) -> None:
-    assert _leads_back(ours, theirs, listening) == back
+def test_whatleads_back(ours: str, theirs: str, listening: str, *, back: bool) -> None:
+    assert leads_back(ours, theirs, listening) == back
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "127.0.0.1", "localhost"])

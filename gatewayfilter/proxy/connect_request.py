@@ -1,0 +1,53 @@
+"""Reads a CONNECT request, when it is a plain one; every other is mitmproxy's to read and to answer."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayfilter.errors import UrlError
+from gatewayfilter.urls import canonical_host
+
+_HEAD: Final = re.compile(
+    rb"CONNECT ([!-~]{1,512}):([0-9]{1,5}) HTTP/1\.[01]\r\n((?:[!#-'*+\-.^-z|~0-9A-Z]+:[^\r\n\0]*\r\n)*)\r\n"
+)
+_FIELD: Final = re.compile(rb"([^:\r\n]+):[ \t]*([^\r\n]*)\r\n")
+_BODY_FIELDS: Final = frozenset({b"content-length", b"transfer-encoding"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """A CONNECT request.
+
+    Attributes:
+        host: canonical, IPv6 in brackets.
+        authorization: the value of Proxy-Authorization, `""` without one.
+        accept_language: likewise.
+    """
+
+    host: str
+    port: int
+    authorization: str = ""
+    accept_language: str = ""
+
+
+def read_connect(head: bytes) -> ConnectRequest | None:
+    """Returns what a head that ends with an empty line asks for, `None` for anything unusual."""
+    found = _HEAD.fullmatch(head)
+    if found is None:
+        return None
+    port = int(found[2])
+    fields: dict[bytes, bytes] = {}
+    for name, value in _FIELD.findall(found[3]):
+        fields.setdefault(name.lower(), value.strip())
+    try:
+        host = canonical_host(found[1].decode("ascii"))
+    except UrlError:
+        return None
+    if not 0 < port < 65536 or fields.keys() & _BODY_FIELDS:
+        return None
+    return ConnectRequest(
+        host,
+        port,
+        fields.get(b"proxy-authorization", b"").decode("latin-1"),
+        fields.get(b"accept-language", b"").decode("latin-1"),
+    )

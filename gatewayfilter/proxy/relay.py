@@ -1,0 +1,361 @@
+"""Passes a connection through unread: bytes from one socket to the other, both ways, until both have ended.
+
+Callbacks of the event loop, no task and no stream a connection. What comes in is read into one buffer that all relays of the
+worker share, and sent on at once; only what the other side does not take is copied and kept, and nothing more is read until it is
+gone. Where much passes in a row, the kernel moves it through a pipe (`os.splice`) without showing it to us;
+scripts/bench/bench_wire.py measures both. An idle connection holds two sockets and nothing else.
+"""
+
+import asyncio
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from gatewayfilter.telemetry import Counters
+
+_BUFFER_BYTES: Final = 262_144
+_FULL_READS: Final = 4
+"""After so many reads in a row that filled half the buffer a flow is a bulk transfer, for which a pipe pays."""
+_PIPE_BYTES: Final = 1_048_576
+"""What the kernel gives without privileges; where it gives less, the pipe is smaller and costs more calls."""
+_SMALLEST_PIPE: Final = 131_072
+"""Below this the shared buffer is the faster way."""
+_MOST_PIPES: Final = 64
+_SWEEP_S: Final = 5.0
+_HALF_CLOSED_S: Final = 60.0
+"""How long one half of a connection stays open without a byte when the other has ended."""
+_RESET: Final = struct.pack("ii", 1, 0)
+_CAN_SPLICE: Final = hasattr(os, "splice")
+_NONBLOCK: Final = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
+_GONE: Final = (BlockingIOError, InterruptedError)
+
+
+class _Pipe:
+    """A pipe in the kernel, empty whenever it is lent out."""
+
+    __slots__ = ("filled", "reading", "size", "writing")
+
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.filled = 0
+        try:
+            self.size = fcntl.fcntl(self.writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        except OSError:  # the user's share of pipe memory is used up
+            self.size = fcntl.fcntl(self.writing, fcntl.F_GETPIPE_SZ)
+
+    def close(self) -> None:
+        os.close(self.reading)
+        os.close(self.writing)
+
+
+class RelayPool:
+    """The relays of a worker: what they share, what they count, who is idle for too long.
+
+    Args:
+        loop: where they run.
+        counters: `spliced_bytes`.
+        idle_s: how long a connection may be silent.
+        in_kernel: whether bulk transfers may go through `os.splice`.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        counters: Counters,
+        *,
+        idle_s: float = 600.0,
+        in_kernel: bool = hasattr(os, "splice"),
+    ) -> None:
+        self.loop = loop
+        self.buffer = bytearray(_BUFFER_BYTES)
+        self.view = memoryview(self.buffer)
+        self.counters = counters
+        self._idle_s = idle_s
+        self._in_kernel = in_kernel
+        self._relays: set[Relay] = set()
+        self._pipes: list[_Pipe] = []
+        self._lent = 0
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._relays)
+
+    def start(
+        self,
+        client: socket.socket,
+        origin: socket.socket,
+        *,
+        to_origin: bytes = b"",
+        to_client: bytes = b"",
+        on_end: Callable[[], None] | None = None,
+    ) -> "Relay":
+        """Relays between two connected, non-blocking sockets, and closes them in the end.
+
+        Args:
+            client: a connected socket; from now on the relay's, like `origin`.
+            origin: the other one.
+            to_origin: what was read already and goes first; likewise `to_client`.
+            to_client: of the other way.
+            on_end: called once, when both are closed.
+        """
+        relay = Relay(self, client, origin, on_end)
+        self._relays.add(relay)
+        if self._sweeper is None:
+            self._sweeper = self.loop.call_later(min(_SWEEP_S, self._idle_s), self._sweep)
+        relay.begin(to_origin, to_client)
+        return relay
+
+    def busy(self, within_s: float = 1.0) -> bool:
+        """Returns whether any relay passed a byte in the last `within_s` seconds."""
+        since = self.loop.time() - within_s
+        return any(relay.active_at >= since for relay in self._relays)
+
+    def close(self) -> None:
+        """Ends all relays."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for relay in list(self._relays):
+            relay.end()
+        for pipe in self._pipes:
+            pipe.close()
+        self._pipes.clear()
+
+    def ended(self, relay: "Relay") -> None:
+        """Forgets a relay that is closed."""
+        self._relays.discard(relay)
+
+    def count(self, passed: int) -> None:
+        """Adds to what has passed."""
+        if passed:
+            self.counters.add("spliced_bytes", passed)
+
+    def lend_pipe(self) -> _Pipe | None:
+        """Returns an empty pipe, `None` when a copy through the shared buffer is the better way or there are no more."""
+        if not self._in_kernel or self._lent >= _MOST_PIPES:
+            return None
+        try:
+            pipe = self._pipes.pop() if self._pipes else _Pipe()
+        except OSError:  # no file descriptors left
+            return None
+        if pipe.size < _SMALLEST_PIPE:
+            pipe.close()
+            self._in_kernel = False
+            return None
+        self._lent += 1
+        return pipe
+
+    def take_back(self, pipe: _Pipe) -> None:
+        """Keeps an empty pipe for the next; closes one with something in it."""
+        self._lent -= 1
+        if pipe.filled:
+            pipe.close()
+        else:
+            self._pipes.append(pipe)
+
+    def _sweep(self) -> None:
+        now = self.loop.time()
+        for relay in list(self._relays):
+            relay.report()
+            if now - relay.active_at >= (min(self._idle_s, _HALF_CLOSED_S) if relay.half_closed else self._idle_s):
+                relay.end()
+        self._sweeper = self.loop.call_later(min(_SWEEP_S, self._idle_s), self._sweep) if self._relays else None
+
+
+class _Way:
+    """One direction of a relay."""
+
+    __slots__ = ("_full_reads", "_pending", "_pipe", "_pool", "_relay", "_source", "_target", "ended", "passed")
+
+    def __init__(self, relay: "Relay", pool: RelayPool, source: socket.socket, target: socket.socket) -> None:
+        self._relay = relay
+        self._pool = pool
+        self._source = source
+        self._target = target
+        self._pending = b""
+        self._pipe: _Pipe | None = None
+        self._full_reads = 0
+        self.ended = False
+        self.passed = 0
+
+    def begin(self, first: bytes) -> None:
+        self._pool.loop.add_reader(self._source, self._readable)
+        if first:
+            self.passed += len(first)
+            self._send(memoryview(first))
+
+    def release(self) -> None:
+        if self._pipe is not None:
+            self._pool.take_back(self._pipe)
+            self._pipe = None
+
+    def _readable(self) -> None:
+        try:
+            if self._pipe is not None:
+                self._move()
+            else:
+                self._copy()
+        except _GONE:
+            return
+        except OSError:
+            self._relay.break_off()
+
+    def _copy(self) -> None:
+        pool = self._pool
+        count = self._source.recv_into(pool.buffer)
+        if not count:
+            self._finish()
+            return
+        self.passed += count
+        self._relay.active_at = pool.loop.time()
+        self._send(pool.view[:count])
+        if count < _BUFFER_BYTES // 2:
+            self._full_reads = 0
+        else:
+            self._full_reads += 1
+            if self._full_reads >= _FULL_READS and not self._pending and not self._relay.closed:
+                self._full_reads = 0
+                self._pipe = pool.lend_pipe()
+
+    def _send(self, data: memoryview) -> None:
+        try:
+            sent = self._target.send(data)
+        except _GONE:
+            sent = 0
+        if sent < len(data):
+            self._pending = bytes(data[sent:])
+            self._wait_for_target()
+
+    def _move(self) -> None:
+        pipe = self._pipe
+        assert pipe is not None
+        count = os.splice(self._source.fileno(), pipe.writing, pipe.size, flags=_NONBLOCK)
+        if not count:
+            self.release()
+            self._finish()
+            return
+        self.passed += count
+        pipe.filled = count
+        self._relay.active_at = self._pool.loop.time()
+        if not self._empty(pipe):
+            self._wait_for_target()
+        elif count < _BUFFER_BYTES // 8:  # no bulk any more: the next bytes are few, and the pipe is somebody else's
+            self.release()
+
+    def _empty(self, pipe: _Pipe) -> bool:
+        try:
+            while pipe.filled:
+                pipe.filled -= os.splice(pipe.reading, self._target.fileno(), pipe.filled, flags=_NONBLOCK)
+        except _GONE:
+            return False
+        return True
+
+    def _wait_for_target(self) -> None:
+        self._pool.loop.remove_reader(self._source)
+        self._pool.loop.add_writer(self._target, self._writable)
+
+    def _writable(self) -> None:
+        try:
+            if self._pipe is not None:
+                if not self._empty(self._pipe):
+                    return
+            else:
+                sent = self._target.send(self._pending)
+                self._pending = self._pending[sent:]
+                if self._pending:
+                    return
+        except _GONE:
+            return
+        except OSError:
+            self._relay.break_off()
+            return
+        self._relay.active_at = self._pool.loop.time()
+        self._pool.loop.remove_writer(self._target)
+        self._pool.loop.add_reader(self._source, self._readable)
+
+    def _finish(self) -> None:
+        """Hands the end of what one side sends on to the other."""
+        self.ended = True
+        self._pool.loop.remove_reader(self._source)
+        try:
+            self._target.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._relay.break_off()
+            return
+        self._relay.way_ended()
+
+
+class Relay:
+    """Two sockets that are connected through us.
+
+    Attributes:
+        active_at: the loop's time at the last byte.
+        closed: both are closed.
+    """
+
+    __slots__ = ("_client", "_down", "_on_end", "_origin", "_pool", "_reported", "_up", "active_at", "closed")
+
+    def __init__(self, pool: RelayPool, client: socket.socket, origin: socket.socket, on_end: Callable[[], None] | None) -> None:
+        self._pool = pool
+        self._client = client
+        self._origin = origin
+        self._on_end = on_end
+        self._up = _Way(self, pool, client, origin)
+        self._down = _Way(self, pool, origin, client)
+        self._reported = 0
+        self.active_at = pool.loop.time()
+        self.closed = False
+
+    @property
+    def half_closed(self) -> bool:
+        """Whether one side has said all it will say."""
+        return self._up.ended or self._down.ended
+
+    def begin(self, to_origin: bytes, to_client: bytes) -> None:
+        """Starts both ways."""
+        try:
+            self._up.begin(to_origin)
+            self._down.begin(to_client)
+        except OSError:
+            self.break_off()
+
+    def way_ended(self) -> None:
+        """Closes both sockets once neither side will say any more."""
+        self.active_at = self._pool.loop.time()
+        if self._up.ended and self._down.ended:
+            self.end()
+
+    def break_off(self) -> None:
+        """Ends both ways at once, so that each side sees what happened to the other: a reset, no orderly end."""
+        for side in (self._client, self._origin):
+            try:
+                side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            except OSError:
+                continue
+        self.end()
+
+    def report(self) -> None:
+        """Counts what has passed since the last report."""
+        passed = self._up.passed + self._down.passed
+        self._pool.count(passed - self._reported)
+        self._reported = passed
+
+    def end(self) -> None:
+        """Closes both sockets. Doing it twice is doing it once."""
+        if self.closed:
+            return
+        self.closed = True
+        loop = self._pool.loop
+        for side in (self._client, self._origin):
+            loop.remove_reader(side)
+            loop.remove_writer(side)
+            side.close()
+        self._up.release()
+        self._down.release()
+        self.report()
+        self._pool.ended(self)
+        if self._on_end is not None:
+            self._on_end()
