@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
+from gatewayfilter.engine.adblock.parser import is_generic
 from gatewayfilter.engine.host_facts import HostFacts, host_keys, work_out
 from gatewayfilter.engine.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
 from gatewayfilter.engine.person_rules import written_pattern
-from gatewayfilter.model import Action, DeciderAnswer, ListAction, PersonRule, Reason, Request, Verdict
+from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, Verdict
 from gatewayfilter.urls import digest_of
 
 if TYPE_CHECKING:
@@ -182,24 +183,83 @@ class Adblock:
         if match.exception:
             question.exception = match
             return None
+        page = question.request.source
+        suspended = page and state.effects.suspends_generic(page, state.off_sources)
+        if suspended:
+            match = _specific_block(question)
+            if match is None:
+                question.exception = suspended
+                return None
         return adblock_verdict(state, match, state.effects.stub(question.request, state.off_sources))
 
     def explain(self, question: Question) -> DeciderAnswer:
-        """Names the rule that decides, its list and line, and how many others match."""
+        """Names the rule that decides, its list and line, every other rule that matches, and what rules would change."""
         verdict = self.decide(question)
         state = question.state
         matches = state.adblock.match_all(question.request)
-        off = sum(match.source in state.off_sources for match in matches)
-        hidden = f"; {off} matching rules belong to categories that are switched off" if off else ""
+        on = [match for match in matches if match.source not in state.off_sources]
+        off = len(matches) - len(on)
+        rest = f"; {off} matching rules belong to categories that are switched off" if off else ""
+        rest += "".join(f"; {sentence}" for sentence in describe_changes(state, question.request, verdict))
         if verdict is not None:
-            more = f" ({len(matches) - off - 1} more match)" if len(matches) - off > 1 else ""
-            place = f"{verdict.source_list}, line {verdict.line}"
-            return DeciderAnswer(self.name, "block", f"{verdict.rule} of {place} blocks it{more}{hidden}", verdict)
+            stub = f", the stub {verdict.stub} stands in for it" if verdict.stub else ""
+            others = _name_others(state, on, verdict)
+            said = f"{verdict.rule} of {verdict.source_list}, line {verdict.line} blocks it{stub}{others}{rest}"
+            return DeciderAnswer(self.name, "block", said, verdict)
         if question.exception is not None:
             verdict = adblock_verdict(state, question.exception)
-            said = f"the exception {verdict.rule} of {verdict.source_list}, line {verdict.line}, lifts a block{hidden}"
+            others = _name_others(state, on, verdict)
+            said = f"the exception {verdict.rule} of {verdict.source_list}, line {verdict.line}, lifts a block{others}{rest}"
             return DeciderAnswer(self.name, "pass", said, verdict)
-        return DeciderAnswer(self.name, "pass" if off else "miss", f"no rule in force blocks it{hidden}")
+        others = _name_others(state, on, None)
+        return DeciderAnswer(self.name, "pass" if off else "miss", f"no rule in force blocks it{others}{rest}")
+
+
+_MAX_NAMED = 20
+"""Rules that an explanation names besides the one that decides."""
+
+
+def _specific_block(question: Question) -> AdblockMatch | None:
+    """Returns the first block that names the page it works on, where an exception suspends all others."""
+    state = question.state
+    for match in state.adblock.match_all(question.request):
+        if not match.exception and match.source not in state.off_sources and not is_generic(match.rule):
+            return match
+    return None
+
+
+def _name_others(state: "EngineState", matches: Sequence[AdblockMatch], verdict: Verdict | None) -> str:
+    """Returns a text with every rule that matches but the one that decided."""
+    winner = ("", 0) if verdict is None else (verdict.source_list, verdict.line)
+    others = [match for match in matches if (state.sources[match.source].name, match.line) != winner]
+    if not others:
+        return ""
+    named = ", ".join(
+        f"{match.rule} ({state.sources[match.source].name}, line {match.line}{', important' if match.important else ''})"
+        for match in others[:_MAX_NAMED]
+    )
+    more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+    return f"; also matching: {named}{more}"
+
+
+def describe_changes(state: "EngineState", request: Request, verdict: Verdict | None) -> list[str]:
+    """Returns sentences on what rules would change in a request and in its response, headers unknown: `text/html`."""
+    blocked = verdict is not None
+    effects, names, off = state.effects, state.source_names, state.off_sources
+    said: list[str] = []
+    change = effects.change_request(request, names, off, blocked=blocked)
+    if change is not None:
+        what = f"asks for {change.url} instead" if change.url else f"leaves out {', '.join(change.remove_headers)}"
+        said.append(f"it {what}: {_name_applied(change.rules)}")
+    found = None if blocked else effects.change_response(request, {"content-type": "text/html"}, "", names, off)
+    if found is not None and found[0].rules:
+        said.append(f"of a page it would change the response: {_name_applied(found[0].rules)}")
+    return said
+
+
+def _name_applied(rules: Sequence[AppliedRule]) -> str:
+    named = [f"{rule.rule} ({rule.modifier}, {rule.source_list}, line {rule.line})" for rule in rules[:_MAX_NAMED]]
+    return ", ".join(named)
 
 
 def adblock_verdict(state: "EngineState", match: AdblockMatch, stub: str = "") -> Verdict:

@@ -154,7 +154,7 @@ def test_a_damaged_form_is_refused_or_opens(data: st.DataObject) -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(SnapshotError, match="another version"):
-        AdblockMatcher(b"GFADB\x00\x00\x02" + compiled([])[8:])
+        AdblockMatcher(b"GFADB\x00\x00\x7f" + compiled([])[8:])
     with pytest.raises(SnapshotError, match="another version"):
         AdblockMatcher(b"")
 

@@ -29,9 +29,10 @@ from gatewayfilter.errors import RuleError
         "x(?:[a-z]*|b)+c",
     ],
 )
-def test_exponential_expressions_are_refused(text: str) -> None:
+def test_exponential_expressions_are_left_to_a_linear_engine(text: str) -> None:
+    assert guard_regex(text).linear
     with pytest.raises(RuleError, match="exponential"):
-        guard_regex(text)
+        guard_regex(f"(?=a)(?:{text})")
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,11 @@ def test_exponential_expressions_are_refused(text: str) -> None:
         "a(?:(?=[^!]*!)a)*b",
     ],
 )
-def test_costly_expressions_are_refused(text: str) -> None:
-    with pytest.raises(RuleError, match="costly"):
-        guard_regex(text)
+def test_costly_expressions_are_left_to_a_linear_engine(text: str) -> None:
+    try:
+        assert guard_regex(text).linear
+    except RuleError as error:  # it looks ahead, or repeats more often than that engine would
+        assert "costly" in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize(
@@ -259,6 +262,8 @@ def test_the_judgement_is_no_less_than_what_a_search_takes(parts: list[str], uni
     try:
         guarded = guard_regex(text)
     except RuleError:
+        return
+    if guarded.linear:
         return
     degree = math.log(STEP_BUDGET) / math.log(guarded.max_length)
     tree = parse_regex(guarded.text, match_case=True)

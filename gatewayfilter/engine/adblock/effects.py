@@ -181,6 +181,14 @@ class AdblockEffects:
             return {}
         return {found.modifier: found.match for found in reversed(self._index.find(Group.PAGE, request, off))}
 
+    def suspends_generic(self, page: Url, off: frozenset[int] = _NOTHING) -> AdblockMatch | None:
+        """Returns the exception that suspends generic blocks for what a page loads (`genericblock`), `None` without one."""
+        request = Request(page, None, ResourceType.DOCUMENT)
+        if not self._may_find(Group.SUSPEND, request, off):
+            return None
+        found = self._index.find(Group.SUSPEND, request, off)
+        return found[0].match if found else None
+
     def _may_find(self, group: Group, request: Request, off: frozenset[int]) -> bool:
         if off and self._index.has_cancelled:  # what cancels a rule may be off itself
             return True

@@ -30,6 +30,7 @@ class Group(IntEnum):
     RESPONSE = 1
     REDIRECT = 2
     PAGE = 3
+    SUSPEND = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ def _kind_and_source(request: Request) -> tuple[int, str]:
 
 def group_of(rule: NetworkRule) -> Group:
     """Returns when a modifier rule is asked."""
+    if rule.modifier == "genericblock":
+        return Group.SUSPEND
     if rule.modifier in PAGE_SWITCHES:
         return Group.PAGE
     if rule.modifier in REDIRECTS:
@@ -142,9 +145,11 @@ def pack_modifiers(records: list[RuleRecord], params: ParamPlan, plans: Iterable
         plans: of the other rules, one for each group.
     """
     sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach)]
+    used: list[int] = []
     for plan in plans:
         sections += pack_index(plan)
-    return sections
+        used.append(bool(plan.hosts or plan.literals or plan.sources or plan.everywhere))
+    return [*sections, pack_numbers(used)]
 
 
 class ModifierIndex:
@@ -169,7 +174,8 @@ class ModifierIndex:
         self._reach = {key: frozenset(names[place] for place in places) for key, places in reach.items()}
         self._anywhere = self._reach.pop("", frozenset())
         self.has_params = bool(names)
-        self._indexes = tuple(RuleIndex(sections, self.table) for _ in Group)
+        indexes = [RuleIndex(sections, self.table) for _ in Group]
+        self._indexes = tuple(index if used else None for index, used in zip(indexes, sections.numbers(), strict=True))
         self._ready: dict[int, FoundRule] = {}
         self._params_near = FactsCache(self._find_params_near)
 
@@ -183,13 +189,17 @@ class ModifierIndex:
         """
         kind, source = _kind_and_source(request)
         bits = kind * party_of(request.url.host, source)
-        found = self._indexes[group].all(request, request.url.text.lower(), bits, source, off)
+        index = self._indexes[group]
+        found = () if index is None else index.all(request, request.url.text.lower(), bits, source, off)
         return [self.ready(rule) for rule in found]
 
     def finds_any(self, group: Group, request: Request) -> bool:
         """Tells, at the least cost, whether a rule of a group matches while all sources are on."""
+        index = self._indexes[group]
+        if index is None:
+            return False
         kind, source = _kind_and_source(request)
-        return self._indexes[group].first(request, kind, source) >= 0
+        return index.first(request, kind, source) >= 0
 
     def params_near(self, request: Request) -> frozenset[str]:
         """Returns the names of the parameters that may go from a request to its host on its page."""

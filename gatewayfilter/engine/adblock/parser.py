@@ -58,7 +58,9 @@ _HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
 _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
 _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
-_HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?")
+_HOSTS_LINE = re.compile(
+    r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?"
+)
 _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
 
 
@@ -233,6 +235,11 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
         if not types:
             raise RuleError("the options exclude every type")
         yield replace(rule, types=types, modifier=name, value=value)
+
+
+def is_generic(text: str) -> bool:
+    """Tells whether a line is a rule that names no page to work on."""
+    return any(not rule.conditions.sources for rule in parse_line(text).rules)
 
 
 def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> bool:

@@ -83,8 +83,11 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
     tree = _without_free_ends(parse_regex(text, match_case=match_case))
     try:
         return _guard_tree(tree, match_case=match_case)
-    except CostlyError:
-        compile_linear(text, "" if match_case else "i")
+    except CostlyError as costly:
+        try:
+            compile_linear(text, "" if match_case else "i")
+        except RuleError:
+            raise costly from None
         return GuardedRegex(text, MAX_URL_LENGTH, match_case, _literals_of(tree), linear=True)
 
 
