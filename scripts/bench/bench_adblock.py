@@ -1,203 +1,251 @@
-"""Measures the Adblock engine beside adblock-rust (`adblock` 0.6.0) in one process, and the paper's scheme; prints Markdown.
+"""Measures the Adblock engine beside adblock-rust (`adblock` 0.6.0), @gorhill/ubo-core and @ghostery/adblocker; prints Markdown.
 
-Times are CPU times. Runs of the two engines alternate, so that a busy machine burdens both; ratios are of medians.
+Times are CPU times. The engines take turns, round by round, so that a busy machine burdens all of them; ratios are of the
+rounds that were neighbours. Those for Node run in processes of their own and measure their own CPU time (adblock_peers.py).
 """
 
 import argparse
-import gc
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
-import adblock
+from adblock_compiled import compiled_peer
+from adblock_engines import (
+    DATA,
+    PAIR,
+    REQUESTS,
+    AdblockRust,
+    Ours,
+    Raw,
+    all_lists,
+    compile_lists,
+    cpu_seconds,
+    each_request,
+    median_us,
+    read_requests,
+    request_of,
+    rss_mb,
+)
+from adblock_peers import Peer, node_peers
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
-from gatewayfilter.errors import UrlError
-from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.urls import Url, parse_url
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock.compiled_rule import host_names
+from gatewayfilter.engine.adblock.literal_scan import VARIABLE, available_scanners
+from gatewayfilter.urls import registrable_domain
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
-PAIR = ("easylist.txt", "easyprivacy.txt")
-PAPER_KS = (4, 5, 6, 7, 8, 9, 10, 12)
+OURS = "**ours**"
+RUST = "adblock 0.6.0"
 
-type Raw = tuple[str, str, str]
-"""URL, source, type, as the other engine takes them."""
+
+class Engine(Protocol):
+    """What takes part."""
+
+    def round(self) -> float:
+        """Returns the CPU seconds of one pass over all requests."""
+        ...
+
+    def verdicts(self) -> list[int]:
+        """Returns for each request whether it is blocked."""
+        ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the benchmark; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=7, help="alternating runs of each engine")
-    parser.add_argument("--skip-paper", action="store_true", help="leave out the table of the paper's scheme")
-    parser.add_argument("--memory-of", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each engine")
+    parser.add_argument("--skip-all-lists", action="store_true", help="EasyList and EasyPrivacy alone")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if options.memory_of:
-        return _report_memory(Path(options.memory_of))
-    if not (DATA / "requests" / "requests.jsonl").is_file():
+    if options.child:
+        return _child(options.child[0], options.child[1:])
+    if not REQUESTS.is_file():
         print("no data: set GATEWAYFILTER_TEST_DATA to the folder with lists/ and requests/", file=sys.stderr)
         return 2
-    raw = _read_requests()
-    blob = _print_loading(PAIR, "EasyList + EasyPrivacy")
-    _print_matching(PAIR, "EasyList + EasyPrivacy", blob, raw, options.rounds)
-    everything = tuple(str(path.relative_to(DATA / "lists")) for path in sorted((DATA / "lists").rglob("*.txt")))
-    all_blob = _print_loading(everything, "All lists")
-    _print_matching(everything, "All lists", all_blob, raw, options.rounds)
-    if not options.skip_paper:
-        _print_paper(blob, raw)
+    _measure("EasyList + EasyPrivacy", PAIR, options.rounds)
+    if not options.skip_all_lists:
+        names = all_lists()
+        _measure(f"All {len(names)} lists", names, options.rounds)
     return 0
 
 
-def _read_requests() -> list[Raw]:
-    with (DATA / "requests" / "requests.jsonl").open(encoding="utf-8") as lines:
-        return [(case["url"], case["source"], case["type"]) for case in map(json.loads, lines)]
+def _measure(title: str, names: Sequence[str], rounds: int) -> None:
+    with ExitStack() as stack:
+        blob = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "rules"
+        text = _in_child("text", str(blob), *names)
+        peers = stack.enter_context(node_peers(names))
+        command = stack.enter_context(compiled_peer(blob))
+        if isinstance(command, str):
+            print(f"\nWithout the matcher compiled by mypyc: {command}.")
+        rust = _in_child("rust", *names)
+        opened = _in_child("open", str(blob)) | _in_child("memory", str(blob))
+        _print_loading(title, blob, text, opened, rust, peers)
+        compiled = None if isinstance(command, str) else stack.enter_context(_closing(Peer(command, Path(__file__).parent)))
+        _print_matching(title, names, blob, {**opened, "rust": rust["first_s"]}, peers, compiled, rounds)
 
 
-def _page_of(text: str) -> Url | None:
+@contextmanager
+def _closing(peer: Peer) -> Iterator[Peer]:
     try:
-        return parse_url(text)
-    except UrlError:
-        return None
+        yield peer
+    finally:
+        peer.close()
 
 
-def _request_of(case: Raw) -> Request:
-    return Request(parse_url(case[0]), _page_of(case[1]), ResourceType(case[2]))
+def _in_child(what: str, *arguments: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--child", what, *arguments]
+    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    gc.collect()
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def _rss_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def _other_engine(names: Sequence[str]) -> adblock.Engine:
-    filters = adblock.FilterSet()
-    for name in names:
-        filters.add_filter_list((DATA / "lists" / name).read_text(encoding="utf-8", errors="replace"))
-    return adblock.Engine(filter_set=filters)
-
-
-def _compile(names: Sequence[str]) -> bytes:
-    builder = AdblockBuilder()
-    for source, name in enumerate(names):
-        with (DATA / "lists" / name).open(encoding="utf-8", errors="replace") as lines:
-            builder.add_list(source, lines)
-    return builder.build()
-
-
-def _print_loading(names: Sequence[str], title: str) -> bytes:
-    """Prints load times and memory; returns the compiled form."""
-    found: list[bytes] = []
-    text_s = _seconds(lambda: found.append(_compile(names)))
-    blob = found[0]
-    other_s = _seconds(lambda: _other_engine(names))
-    open_s = statistics.median(_seconds(lambda: AdblockMatcher(blob)) for _ in range(5))
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rules"
-        file.write_bytes(blob)
-        command = [sys.executable, __file__, "--memory-of", str(file)]
-        memory = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    print(f"\n### {title}: loading\n")
-    print("| | CPU s |\n|---|---|")
-    size = f"{AdblockMatcher(blob).rule_count:,} network rules, {len(blob) / 1e6:.1f} MB"
-    print(f"| from text to the compiled form ({size}) | {text_s:.2f} |")
-    print(f"| opening the compiled form | {open_s:.3f} |")
-    print(f"| adblock 0.6.0, from text | {other_s:.2f} |")
-    print(f"\nMemory of a process of its own: {memory}.")
-    return blob
-
-
-def _report_memory(file: Path) -> int:
-    before = _rss_mb()
-    matcher = AdblockMatcher(file.read_bytes())
-    opened = _rss_mb()
-    for case in _read_requests():
-        matcher.match(_request_of(case))
-    print(f"{before:.0f} MB before, {opened:.0f} MB opened, {_rss_mb():.0f} MB after {len(_read_requests()):,} requests")
+def _child(what: str, arguments: list[str]) -> int:
+    """Measures one thing in a process of its own."""
+    before = rss_mb()
+    if what == "text":
+        found: list[bytes] = []
+        answer = {"load_s": cpu_seconds(lambda: found.append(compile_lists(arguments[1:])))}
+        Path(arguments[0]).write_bytes(found[0])
+    elif what == "rust":
+        raw = read_requests()
+        made: list[AdblockRust] = []
+        seconds = cpu_seconds(lambda: made.append(AdblockRust(arguments, raw)))
+        answer = {"load_s": seconds, "first_s": made[0].round(), "after_mb": rss_mb(), "before_mb": before}
+    elif what == "memory":
+        matcher = AdblockMatcher(Path(arguments[0]).read_bytes())
+        answer = {"before_mb": before, "opened_mb": rss_mb()}
+        for case in each_request():
+            matcher.match(request_of(case))
+        answer["after_mb"] = rss_mb()
+    else:
+        requests = [request_of(case) for case in read_requests()]
+        registrable_domain.cache_clear()
+        host_names.cache_clear()
+        blob = Path(arguments[0]).read_bytes()
+        opened = [AdblockMatcher(blob)]
+        answer = {"first_s": cpu_seconds(lambda: [opened[0].match(request) for request in requests])}
+        answer["load_s"] = statistics.median(cpu_seconds(lambda: AdblockMatcher(blob)) for _ in range(5))
+    print(json.dumps(answer))
     return 0
 
 
-def _print_matching(names: Sequence[str], title: str, blob: bytes, raw: list[Raw], rounds: int) -> None:
-    engine = _other_engine(names)
-    check = engine.check_network_urls
-    matcher = AdblockMatcher(blob)
-    build = [_seconds(lambda: [_request_of(case) for case in raw]) for _ in range(3)]
-    requests = [_request_of(case) for case in raw]
-    cold_other = _seconds(lambda: [check(*case) for case in raw])
-    cold_ours = _seconds(lambda: [matcher.match(request) for request in requests])
-    ours: list[float] = []
-    other: list[float] = []
+def _print_loading(
+    title: str,
+    blob: Path,
+    text: Mapping[str, float],
+    opened: Mapping[str, float],
+    rust: Mapping[str, float],
+    peers: Mapping[str, Peer],
+) -> None:
+    rules = AdblockMatcher(blob.read_bytes()).rule_count
+    print(f"\n### {title}: loading ({rules:,} network rules)\n\n| | CPU s | RSS of the process, MB |\n|---|---|---|")
+    size = blob.stat().st_size / 1e6
+    print(f"| {OURS}, opening the compiled form ({size:.1f} MB) | {opened['load_s']:.3f} | {_memory(opened)} |")
+    print(f"| {OURS}, from text to the compiled form | {text['load_s']:.2f} | |")
+    print(f"| {RUST}, from text | {rust['load_s']:.2f} | {rust['after_mb']:.0f} ({rust['before_mb']:.0f} before) |")
+    for name, peer in peers.items():
+        print(f"| {name} {_version(name)}, from text | {peer.load_s:.2f} | {peer.rss_mb():.0f} |")
+
+
+def _memory(opened: Mapping[str, float]) -> str:
+    return f"{opened['opened_mb']:.0f} opened, {opened['after_mb']:.0f} after all requests ({opened['before_mb']:.0f} before)"
+
+
+def _version(package: str) -> str:
+    from adblock_peers import VERSIONS  # noqa: PLC0415  # beside its only use
+
+    return VERSIONS[package]
+
+
+def _ours_with(scanner: str, blob: bytes, raw: Sequence[Raw]) -> Ours:
+    os.environ[VARIABLE] = scanner
+    try:
+        return Ours(blob, raw)
+    finally:
+        del os.environ[VARIABLE]
+
+
+def _print_matching(
+    title: str,
+    names: Sequence[str],
+    blob: Path,
+    first: Mapping[str, float],
+    peers: Mapping[str, Peer],
+    compiled: Peer | None,
+    rounds: int,
+) -> None:
+    raw = read_requests()
+    data = blob.read_bytes()
+    default, *others = available_scanners()
+    engines: dict[str, Engine] = {OURS: Ours(data, raw)}
+    engines |= {f"ours, {name} in place of {default}": _ours_with(name, data, raw) for name in others}
+    if compiled is not None:
+        engines["ours, compiled with mypyc"] = compiled
+    engines["ours, with making the request of strings"] = Ours(data, raw, parse=True)
+    engines[RUST] = AdblockRust(names, raw)
+    engines |= {f"{name} {_version(name)}": peer for name, peer in peers.items()}
+    first_s = {OURS: first["first_s"], RUST: first["rust"]}
+    for name in engines:
+        if name.split(" ")[0] in peers:
+            first_s[name] = engines[name].round()
+    seconds: dict[str, list[float]] = {name: [] for name in engines}
+    for engine in engines.values():
+        engine.round()
     for _ in range(rounds):
-        other.append(_seconds(lambda: [check(*case) for case in raw]))
-        ours.append(_seconds(lambda: [matcher.match(request) for request in requests]))
-    per = 1e6 / len(raw)
-    ratios = [theirs / mine for theirs, mine in zip(other, ours, strict=True)]
-    mine, theirs = statistics.median(ours), statistics.median(other)
+        for name, engine in engines.items():
+            seconds[name].append(engine.round())
     print(f"\n### {title}: matching {len(raw):,} real requests\n")
-    print("| CPU µs/request | adblock 0.6.0 | ours | ratio |\n|---|---|---|---|")
-    spread = f"{theirs / mine:.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-    print(f"| warm (median of {rounds}) | {theirs * per:.2f} | {mine * per:.2f} | {spread} |")
-    print(f"| first pass after opening | {cold_other * per:.2f} | {cold_ours * per:.2f} | {cold_other / cold_ours:.2f} |")
-    print(f"\nMaking a `Request` (URL and source parsed, once for all deciders) takes {statistics.median(build) * per:.2f} µs")
-    print("beside; adblock parses its URLs within its figure.")
-    if tuple(names) == PAIR:
-        _print_agreement(matcher)
+    print(f"| CPU µs/request | warm, median of {rounds} | to ours | first pass |\n|---|---|---|---|")
+    for name, spent in seconds.items():
+        ratios = sorted(theirs / mine for theirs, mine in zip(spent, seconds[OURS], strict=True))
+        ratio = "" if name == OURS else f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
+        early = f"{first_s[name] / len(raw) * 1e6:.1f}" if name in first_s else ""
+        print(f"| {name} | {median_us(spent, len(raw)):.2f} | {ratio} | {early} |")
+    _print_cold(data, raw)
+    _print_agreement({name: engine.verdicts() for name, engine in engines.items() if "making" not in name}, names, raw)
 
 
-def _print_agreement(matcher: AdblockMatcher) -> None:
-    total = equal = 0
-    with (DATA / "requests" / "consensus.jsonl").open(encoding="utf-8") as lines:
-        for case in map(json.loads, lines):
-            match = matcher.match(_request_of((case["url"], case["source"], case["type"])))
-            total += 1
-            equal += (match is not None and not match.exception) is (case["expected"] == "block")
-    print(f"\nEqual to the consensus of three engines: {equal:,} of {total:,} ({equal / total:.3%}).")
+def _print_cold(blob: bytes, raw: Sequence[Raw]) -> None:
+    """Prints what a request costs when no host, no page and no pair of them is known; every rule it needs has been read."""
+    ours = Ours(blob, raw)
+    ours.round()
+    requests = [request_of(case) for case in raw]
+    caches = ours.caches()
 
+    def forget() -> None:
+        registrable_domain.cache_clear()
+        host_names.cache_clear()
+        for cache in caches:
+            cache.forget()
 
-def _print_paper(blob: bytes, raw: list[Raw]) -> None:
-    """Prints the counterpart of Table 4 of the paper, with k swept."""
-    requests = [_request_of(case) for case in raw[:: max(1, len(raw) // 1_500)]]
-    per = 1e6 / len(requests)
-    print(f"\n### The paper's scheme, EasyList + EasyPrivacy, {len(requests):,} requests\n")
-    print("| k | hash table alone, µs | hash table + automaton, µs | gain | opening s (alone / both) |\n|---|---|---|---|---|")
-    schemes: dict[str, AdblockMatcher] = {"default": AdblockMatcher(blob)}
-    opening: dict[str, float] = {"default": _seconds(lambda: AdblockMatcher(blob))}
-    for k in PAPER_KS:
-        costs = []
-        opens = []
-        for use_automaton in (False, True):
-            made: list[PaperScheme] = []
-            opens.append(_seconds(lambda made=made, k=k, use=use_automaton: made.append(PaperScheme(blob, k, use_automaton=use))))
-            scheme = made[0]
-            for request in requests:
-                scheme.match(request)
-            costs.append(min(_seconds(lambda scheme=scheme: [scheme.match(request) for request in requests]) for _ in range(2)))
-            if k == 8:
-                name = "hash table + automaton" if use_automaton else "hash table alone"
-                schemes[name], opening[name] = scheme, opens[-1]
-        gain = 1 - costs[1] / costs[0]
-        print(f"| {k} | {costs[0] * per:.1f} | {costs[1] * per:.1f} | {gain:.0%} | {opens[0]:.1f} / {opens[1]:.1f} |")
-    print("\nGrowth with the input at k = 8, CPU s, opening included:\n")
-    sizes = (250, 1_000, 4_000, 16_000)
-    print("| requests | " + " | ".join(f"{size:,}" for size in sizes) + " |\n|---|" + "---|" * len(sizes))
-    for name, scheme in schemes.items():
+    def run() -> None:
         for request in requests:
-            scheme.match(request)
-        each = _seconds(lambda scheme=scheme: [scheme.match(request) for request in requests]) / len(requests)
-        print(f"| {name} | " + " | ".join(f"{opening[name] + size * each:.2f}" for size in sizes) + " |")
+            forget()
+            ours.matcher.match(request)
+
+    emptying = statistics.median(cpu_seconds(lambda: [forget() for _ in requests]) for _ in range(3))
+    seconds = [cpu_seconds(run) - emptying for _ in range(3)]
+    print(f"\nWith every cache emptied before each request ours takes {median_us(seconds, len(raw)):.1f} µs.")
+
+
+def _print_agreement(verdicts: Mapping[str, list[int]], names: Sequence[str], raw: Sequence[Raw]) -> None:
+    print(f"\n### The same verdict, of {len(raw):,} requests\n")
+    print("| | " + " | ".join(verdicts) + " |\n|---|" + "---|" * len(verdicts))
+    for name, mine in verdicts.items():
+        equal = [sum(one == other for one, other in zip(mine, theirs, strict=True)) for theirs in verdicts.values()]
+        print(f"| {name} | " + " | ".join(f"{count:,}" for count in equal) + " |")
+    if tuple(names) != PAIR:
+        return
+    with (DATA / "requests" / "consensus.jsonl").open(encoding="utf-8") as lines:
+        expected = [((case["url"], case["source"], case["type"]), case["expected"] == "block") for case in map(json.loads, lines)]
+    ours = {case: bool(verdict) for case, verdict in zip(raw, verdicts[OURS], strict=True)}
+    equal_count = sum(ours[case] is verdict for case, verdict in expected)
+    print(f"\nEqual to the consensus of three engines: {equal_count:,} of {len(expected):,}.")
 
 
 if __name__ == "__main__":

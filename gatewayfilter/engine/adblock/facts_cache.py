@@ -33,3 +33,8 @@ class FactsCache[K, V](dict[K, V]):
             self.clear()
         self[key] = found
         return found
+
+    def forget(self) -> None:
+        """Empties both generations."""
+        self._old = {}
+        self.clear()
