@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterGroup
-from gatewayfilter.cli.list_reports import search, stats
+from gatewayfilter.cli.list_groups import disable, enable, groups, is_on, matching
+from gatewayfilter.cli.list_reports import stats
+from gatewayfilter.cli.list_search import search
 from gatewayfilter.cli.list_transfer import export_entries, import_entries
 from gatewayfilter.cli.moments import expiry_option, show_day
 from gatewayfilter.cli.output import counted, print_json, print_table, say
-from gatewayfilter.cli.patterns import Pattern, host_of_key, read_pattern
+from gatewayfilter.cli.patterns import Pattern, host_of_key, meaning_option, read_pattern, refuse_unspliceable, verb_of, written
 from gatewayfilter.errors import RuleError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.store import Store
@@ -41,24 +43,24 @@ def list_group() -> None:
         "gatewayfilter list add ads.example.com tracker.example",
         "gatewayfilter list add --allow https://example.com/page --comment 'asked by Kim' --expires 7d",
         "gatewayfilter list add '/[?&]aff_id=[0-9]+/'",
+        "gatewayfilter list add --splice bank.example",
+        "gatewayfilter list add --group homework video.example games.example",
     ),
     prints_data=True,
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--allow/--block", default=False, help="What the entry means (default: block).")
+@meaning_option("They are blocked (the default).")
 @click.option("--exact", is_flag=True, help="A host without its subdomains.")
 @click.option("--comment", default="", metavar="TEXT", help="Why, for those who come later.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="When it ends: 7d, 12h or 2030-01-31 (default: never).")
-@click.option(
-    "--group", default="", metavar="NAME", help="Keep it for this group of clients; this version does not apply it yet."
-)
+@click.option("--group", default="", metavar="NAME", help="Put it into this group, which is switched on and off as one.")
 @click.option("--force", is_flag=True, help="Also what is broader than people usually mean: com, *, /.*/.")
 @click.pass_obj
 def add(
     invocation: Invocation,
     *,
     patterns: tuple[str, ...],
-    allow: bool,
+    meaning: str,
     exact: bool,
     comment: str,
     expires: float | None,
@@ -68,13 +70,17 @@ def add(
     """Add entries, or change action, comment and expiry of those that are there.
 
     A host means the host with all its subdomains, a URL exactly this page by http and https, `example.com/path/*`
-    this path and all below it. `*` stands for any text; a regular expression stands between slashes.
+    this path and all below it. `*` stands for any text; a regular expression stands between slashes. An entry that is
+    added to a group which is switched off is switched off, too.
     """
-    read = [_wanted(f"|{text}" if exact else text, force=force) for text in patterns]
-    action = ListAction.ALLOW if allow else ListAction.BLOCK
+    action = ListAction(meaning)
+    read = [_wanted(f"|{text}" if exact else text, action, force=force) for text in patterns]
     with invocation.store() as store:
+        enabled = is_on(store.lists.rules(), group)
         rules = [
-            store.lists.add_rule(action, pattern.kind, pattern.text, comment=comment, group=group, expires_at=expires)
+            store.lists.add_rule(
+                action, pattern.kind, pattern.text, comment=comment, group=group, expires_at=expires, enabled=enabled
+            )
             for pattern in read
         ]
     if invocation.json:
@@ -82,27 +88,29 @@ def add(
         return
     for rule, pattern in zip(rules, read, strict=True):
         until = f" until {show_day(expires)}" if expires else ""
-        say(f"{rule.rule_id}: {'allows' if allow else 'blocks'} {pattern.describe()}{until}")
+        say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe()}{until}")
         if pattern.whole_site:
             say(f"   (this page alone; for the whole site: {pattern.whole_site})")
-    if group:
-        say("gatewayfilter: entries of a group are kept, but this version applies only those for everybody", err=True)
+    if not enabled:
+        say(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
 
 
-def _wanted(text: str, *, force: bool) -> Pattern:
+def _wanted(text: str, action: ListAction, *, force: bool) -> Pattern:
     try:
-        return read_pattern(text, force=force)
+        pattern = read_pattern(text, force=force)
     except RuleError as error:
         try:
             read_pattern(text, force=True)
         except RuleError:
             raise error from None
         raise RuleError(f"{error}; add it with --force if you mean it") from error
+    refuse_unspliceable(action, pattern.kind)
+    return pattern
 
 
 @list_group.command(examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"), prints_data=True)
 @click.argument("entries", nargs=-1, required=True, metavar="PATTERN|ID...")
-@click.option("--group", metavar="NAME", help="Only entries of this group of clients.")
+@click.option("--group", metavar="NAME", help="Only entries of this group.")
 @click.option("--learned", is_flag=True, help="Forget what the crawler learned of these pages or sites instead.")
 @click.pass_obj
 def remove(invocation: Invocation, *, entries: tuple[str, ...], group: str | None, learned: bool) -> int:
@@ -126,18 +134,10 @@ def _remove(store: Store, entries: Sequence[str], group: str | None) -> dict[str
     rules = [rule for rule in store.lists.rules() if group is None or rule.group == group]
     found: dict[str, int] = {}
     for entry in entries:
-        wanted = _matching(rules, entry)
+        wanted = matching(rules, entry)
         found[entry] = sum(store.lists.remove_rule(rule.rule_id) for rule in wanted)
         rules = [rule for rule in rules if rule not in wanted]
     return found
-
-
-def _matching(rules: Iterable[PersonRule], entry: str) -> list[PersonRule]:
-    if entry.isascii() and entry.isdigit():
-        return [rule for rule in rules if rule.rule_id == int(entry)]
-    pattern = read_pattern(entry, force=True)
-    forms = {pattern, Pattern(EntryKind.HOST, pattern.text.removeprefix("."))}
-    return [rule for rule in rules if Pattern(rule.kind, rule.pattern) in forms]
 
 
 def _forget(store: Store, entries: Sequence[str]) -> dict[str, int]:
@@ -153,8 +153,8 @@ def _learned_keys(store: Store, pattern: Pattern) -> list[str]:
 
 
 @list_group.command(examples=("gatewayfilter list show", "gatewayfilter list show --learned --action block"), prints_data=True)
-@click.option("--action", type=click.Choice(["allow", "block"]), help="Only these.")
-@click.option("--group", metavar="NAME", help="Only entries of this group of clients.")
+@click.option("--action", type=click.Choice([action.value for action in ListAction]), help="Only these.")
+@click.option("--group", metavar="NAME", help="Only entries of this group.")
 @click.option("--learned", is_flag=True, help="What the crawler learned, in place of your own entries.")
 @click.pass_obj
 def show(invocation: Invocation, *, action: str | None, group: str | None, learned: bool) -> None:
@@ -171,9 +171,18 @@ def show(invocation: Invocation, *, action: str | None, group: str | None, learn
     else:
         now = time.time()
         print_table(
-            ("id", "action", "kind", "pattern", "group", "expires", "comment"),
+            ("id", "on", "action", "kind", "pattern", "group", "expires", "comment"),
             [
-                (rule.rule_id, rule.action, rule.kind, _written(rule), rule.group, _expiry(rule.expires_at, now), rule.comment)
+                (
+                    rule.rule_id,
+                    "yes" if rule.enabled else "no",
+                    rule.action,
+                    rule.kind,
+                    written(rule),
+                    rule.group,
+                    _expiry(rule.expires_at, now),
+                    rule.comment,
+                )
                 for rule in rules
             ],
         )
@@ -195,13 +204,9 @@ def _show_learned(invocation: Invocation, entries: list[LearnedEntry]) -> None:
         )
 
 
-def _written(rule: PersonRule) -> str:
-    return Pattern(rule.kind, rule.pattern).written()
-
-
 def _expiry(expires_at: float | None, now: float) -> str:
     return f"{show_day(expires_at)}{' (expired)' if expires_at is not None and expires_at <= now else ''}"
 
 
-for command in (search, import_entries, export_entries, stats):
+for command in (enable, disable, groups, search, import_entries, export_entries, stats):
     list_group.add_command(command)

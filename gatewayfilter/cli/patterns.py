@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import click
 
 from gatewayfilter.engine.person_rules import classify_pattern
-from gatewayfilter.model import EntryKind
+from gatewayfilter.errors import RuleError
+from gatewayfilter.model import EntryKind, ListAction, PersonRule
 from gatewayfilter.urls import parse_loose_url
 
 
@@ -53,6 +58,11 @@ class Pattern:
         return host if self.kind is EntryKind.URL and slash and not rest else ""
 
 
+def written(rule: PersonRule) -> str:
+    """Returns an entry's pattern as a person would write it."""
+    return Pattern(rule.kind, rule.pattern).written()
+
+
 def read_pattern(text: str, *, force: bool = False) -> Pattern:
     """Reads a pattern.
 
@@ -88,3 +98,43 @@ def read_url(text: str) -> Pattern:
         UrlError: it is no URL.
     """
     return Pattern(EntryKind.URL, parse_loose_url(text).key)
+
+
+_VERBS = {ListAction.BLOCK: "blocks", ListAction.ALLOW: "allows", ListAction.SPLICE: "passes unread the connections to"}
+
+
+def verb_of(action: ListAction) -> str:
+    """Returns what an entry does, as it stands before `Pattern.describe`."""
+    return _VERBS[action]
+
+
+def refuse_unspliceable(action: ListAction, kind: EntryKind) -> None:
+    """Sees that an entry that lets connections pass unread names a host: nothing else is known of them.
+
+    Raises:
+        RuleError: it does not.
+    """
+    if action is ListAction.SPLICE and kind not in {EntryKind.DOMAIN, EntryKind.HOST}:
+        raise RuleError(f"only the connections of whole hosts can pass unread, not a {kind}")
+
+
+def meaning_option(text: str) -> Callable[[Any], Any]:
+    """Returns the options --block, --allow and --splice for one parameter, `meaning`."""
+
+    def add(command: Any) -> Any:
+        for action, said in reversed(
+            (
+                (ListAction.BLOCK, text),
+                (ListAction.ALLOW, "They allow, and outrank every list."),
+                (
+                    ListAction.SPLICE,
+                    "TLS to these hosts passes unread: for banks, and apps that trust no CA but their own.",
+                ),
+            )
+        ):
+            command = click.option(f"--{action}", "meaning", flag_value=action.value, default=ListAction.BLOCK.value, help=said)(
+                command
+            )
+        return command
+
+    return add

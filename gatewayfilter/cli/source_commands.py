@@ -11,6 +11,7 @@ from gatewayfilter.cli.moments import show_day
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.progress import showing
 from gatewayfilter.cli.publish_command import publish_lists, published_sentence
+from gatewayfilter.cli.source_preview import look, show_previews
 from gatewayfilter.cli.source_reports import complain_of_samples, entries_sentence, show_details
 from gatewayfilter.errors import ListError, SourceError
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gatewayfilter.cli.invocation import Invocation
-    from gatewayfilter.sources import Subscriptions, UpdateResult
+    from gatewayfilter.sources import SourceFile, Subscriptions, UpdateResult
+    from gatewayfilter.sources.preview import Preview
     from gatewayfilter.wiring import Progress
 
-_FORMATS = ("hosts", "domains", "adblock", "dnsmasq", "urls", "ut1", "digests")
+_FORMATS = ("hosts", "domains", "adblock", "dnsmasq", "urls", "ut1", "digests", "rpz", "json", "csv")
 _no_publish = click.option(
     "--no-publish", is_flag=True, help="Leave running workers as they are; `gatewayfilter publish` swaps later."
 )
@@ -70,14 +72,16 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
 @click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
 @click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
 @click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
-@click.option("--action", type=click.Choice(["block", "allow"]), help="What its entries mean (default: as the category says).")
+@click.option(
+    "--action", type=click.Choice(["block", "allow", "splice"]), help="What its entries mean (default: as the category says)."
+)
 @click.option(
     "--interval",
     type=click.FloatRange(0, 24 * 365, min_open=True),
     metavar="HOURS",
     help="How often to ask for news (default: sources.interval_h).",
 )
-@click.option("--preview", is_flag=True, help="Only show what it holds; nothing is kept.")
+@click.option("--preview", is_flag=True, help="Only show what it holds and what would change; nothing is kept.")
 @_no_publish
 @click.pass_obj
 def add(  # noqa: PLR0913  one parameter an option
@@ -102,6 +106,7 @@ def add(  # noqa: PLR0913  one parameter an option
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
     known = _subscriptions(invocation)
+    previews: dict[str, Preview] = {}
 
     def add_one(address: str) -> UpdateResult:
         return known.add(
@@ -112,15 +117,23 @@ def add(  # noqa: PLR0913  one parameter an option
             action=ListAction(action) if action else None,
             interval_h=interval or 0.0,
             preview=preview,
+            look=look_at,
+            progress=progress,
         )
+
+    def look_at(item: SourceFile) -> None:
+        previews[item.source.name] = look(invocation, item, progress)
 
     with showing(quiet=invocation.json) as progress:
         results, failed = _each(addresses, add_one, progress)
+    if preview:
+        show_previews(invocation, results, previews)
+        return 1 if failed else 0
     if not invocation.json:
         for result in results:
             say(f"{result.name}: {entries_sentence(result.report)}")
-            complain_of_samples(result.name, result.report, most=10 if preview else 3)
-    _finish(invocation, results, publish=bool(results) and not preview and not no_publish)
+            complain_of_samples(result.name, result.report, most=3)
+    _finish(invocation, results, publish=bool(results) and not no_publish)
     return 1 if failed else 0
 
 
@@ -248,14 +261,17 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
         )
 
 
-@source_group.command(examples=("gatewayfilter source catalog", "gatewayfilter source catalog --json"), prints_data=True)
+@source_group.command(examples=("gatewayfilter source catalog", "gatewayfilter source catalog --category ads"), prints_data=True)
+@click.option("--category", default="", metavar="NAME", help="Only lists of this category.")
 @click.pass_obj
-def catalog(invocation: Invocation) -> None:
+def catalog(invocation: Invocation, *, category: str) -> None:
     """Show well-known lists that `source add` knows by name. Read a list's licence before you subscribe."""
     from gatewayfilter.wiring import subscriptions
 
     known = subscriptions(invocation.settings())
-    entries = list(known.catalog.values())
+    entries = [entry for entry in known.catalog.values() if category in {"", entry.category}]
+    if not entries:
+        raise SourceError(f"no list of the catalogue is of the category {category!r}")
     if invocation.json:
         print_json(entries)
     else:

@@ -96,7 +96,7 @@ class Person:
         if verdict is None:
             off = rules.switched_off()
             silent = off.matching(question.url, off.for_host(question.url), question.now)
-            hidden = f"; {len(silent)} that would are switched off: {written_pattern(silent[0])}" if silent else ""
+            hidden = f"; switched off: {', '.join(map(written_pattern, silent[:3]))}" if silent else ""
             return DeciderAnswer(self.name, "miss", f"no rule of a person covers this URL{hidden}")
         others = len(rules.matching(question.url, question.facts.person, question.now)) - 1
         more = f"; {others} more of people's rules cover it" if others else ""

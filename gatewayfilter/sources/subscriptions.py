@@ -141,12 +141,17 @@ class Subscriptions:
 
     def files(self) -> list[SourceFile]:
         """Returns the lists of the enabled sources, for the next snapshot; those without a copy are left out."""
+        return [item for item, enabled in self.every_file() if enabled]
+
+    def every_file(self) -> list[tuple[SourceFile, bool]]:
+        """Returns the lists of all sources that have a copy, and whether they are enabled."""
         return [
-            SourceFile(Source(definition.name, definition.action, definition.category), subscription.list_path, list_format)
+            (
+                SourceFile(Source(definition.name, definition.action, definition.category), subscription.list_path, list_format),
+                definition.enabled,
+            )
             for subscription in self.all()
-            if (definition := subscription.definition).enabled
-            and (list_format := definition.list_format)
-            and subscription.list_path.exists()
+            if (list_format := (definition := subscription.definition).list_format) and subscription.list_path.exists()
         ]
 
     def add(  # noqa: PLR0913  one parameter an option of the command

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.list_formats import FORMATS, read_entries, write_entries
+from gatewayfilter.cli.list_formats import read_entries
+from gatewayfilter.cli.list_writers import FORMATS, write_entries
 from gatewayfilter.errors import GatewayFilterError, ListError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 
