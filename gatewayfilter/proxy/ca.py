@@ -15,6 +15,7 @@ from typing import Final, Literal
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -137,17 +138,28 @@ def _public(key: object) -> bytes:
 
 def _create(path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
+    certificate = self_signed(key, own_name())
+    _write(path, key_and_certificate(key, certificate))
+
+
+def own_name(suffix: str = "") -> x509.Name:
+    """Returns the name of an authority of this machine."""
     host = socket.gethostname().partition(".")[0][:40] or "gateway"
-    name = x509.Name([
-        x509.NameAttribute(NameOID.COMMON_NAME, f"GatewayFilter CA {host}"),
+    return x509.Name([
+        x509.NameAttribute(NameOID.COMMON_NAME, f"GatewayFilter CA {host}{suffix}"),
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, "GatewayFilter"),
     ])  # fmt: skip
+
+
+def self_signed(key: CertificateIssuerPrivateKeyTypes, name: x509.Name) -> x509.Certificate:
+    """Returns a certificate for an authority: it may sign servers' certificates and nothing else, for ten years from now."""
     now = datetime.now(UTC)
-    certificate = (
+    public = key.public_key()
+    return (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
-        .public_key(key.public_key())
+        .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BACKDATED)
         .not_valid_after(now + _VALID_FOR)
@@ -167,11 +179,15 @@ def _create(path: Path) -> None:
             ),
             critical=True,
         )
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         .sign(key, hashes.SHA256())
     )
+
+
+def key_and_certificate(key: CertificateIssuerPrivateKeyTypes, certificate: x509.Certificate) -> bytes:
+    """Returns the content of `CA_FILE`."""
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    _write(path, secret + certificate.public_bytes(Encoding.PEM))
+    return secret + certificate.public_bytes(Encoding.PEM)
 
 
 def _complete(folder: Path, authority: CertificateAuthority) -> None:

@@ -112,7 +112,7 @@ def snapshot(patient: Patient) -> Finding:
     except SnapshotError as fault:
         if not settings.data_dir.is_dir():
             return note("snapshot", "There is none yet.", "gatewayfilter run makes it")
-        return error("snapshot", f"There is none that can be used: {fault}.", mend)
+        return error("snapshot", f"{str(fault)[:1].upper()}{str(fault)[1:]}.", mend)
     created = found.info.created_at
     found.close()
     if refused:

@@ -20,8 +20,8 @@ _UP: Final = "sudo gatewayfilter gateway up"
 
 def port(patient: Patient) -> Finding:
     """The filter answers on its port; while it does not run, nobody else has the port."""
-    listen = patient.settings.proxy.listen
-    host, number = split_address(str(patient.status("supervisor").get("listen", listen)))
+    listen = str(patient.status("supervisor").get("listen", patient.settings.proxy.listen))
+    host, number = split_address(listen)
     anywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared
     host = anywhere.get(host, host)
     if not patient.running:
