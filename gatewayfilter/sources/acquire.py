@@ -9,6 +9,7 @@ from pathlib import Path
 from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources.download import Received, Validators, download, is_web_address
+from gatewayfilter.sources.includes import expand_includes, has_includes
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import count_list
 from gatewayfilter.sources.sniff import HEAD_SIZE, refuse_non_lists, sniff
@@ -94,6 +95,7 @@ def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None], receive
         raise SourceError(f"there is no {wanted.address}")
     path = work / "list"
     is_ut1 = unpack(origin, path, wanted.folders, wanted.max_bytes)
+    _put_parts_in(path, wanted, work, sleep)
     with path.open("rb+") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
         if sha256 == wanted.sha256:
@@ -105,6 +107,23 @@ def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None], receive
         os.fsync(file.fileno())
     _refuse_mostly_bad(report)
     return Acquired(path, sha256, validators, report)
+
+
+def _put_parts_in(path: Path, wanted: Wanted, work: Path, sleep: Callable[[float], None]) -> None:
+    """Puts in what an Adblock list includes (`!#include`), each part got as the list was."""
+    with path.open("rb") as file:
+        if not has_includes(file):
+            return
+
+    def get(address: str, part: Path) -> None:
+        if not is_web_address(address):
+            part.write_bytes(Path(address).read_bytes()[: wanted.max_bytes])
+            return
+        body = part.with_suffix(".body")
+        download(address, body, Validators(), max_bytes=wanted.max_bytes, timeout_s=wanted.timeout_s, sleep=sleep)
+        unpack(body, part, (), wanted.max_bytes)
+
+    expand_includes(path, wanted.address, work, get, wanted.max_bytes)
 
 
 def _refuse_mostly_bad(report: ParseReport) -> None:
