@@ -175,6 +175,8 @@ class CrawlSettings(Section):
     """Least time between two requests to one host, in seconds; a user's own visit goes ahead of it."""
     robots: RobotsRule = RobotsRule.ALWAYS
     """Whom robots.txt is asked for: `always`, only for `links` that no user visited, or `never`."""
+    dns_ttl_s: float = Field(default=60.0, ge=0, le=86_400)
+    """How long the crawler remembers a host name's addresses, in seconds; 0 asks each time."""
     timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Longest time for one page, redirects included, in seconds."""
     max_bytes: int = Field(default=2_000_000, ge=1_000, le=50_000_000)

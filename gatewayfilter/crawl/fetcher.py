@@ -14,6 +14,7 @@ from yarl import URL
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.content_encoding import ACCEPTED, BodyDecoder
+from gatewayfilter.crawl.dns_cache import DnsCache
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
 from gatewayfilter.crawl.politeness import Politeness
@@ -22,6 +23,7 @@ from gatewayfilter.crawl.resolver import PooledResolver
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.errors import ConfigError, FetchError, ForbiddenAddressError, UrlError
 from gatewayfilter.interfaces import Page
+from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
 
 FIRST_BYTE_S = 5.0
@@ -57,8 +59,9 @@ class Fetcher:
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
 
-    def __init__(self, settings: CrawlSettings, politeness: Politeness) -> None:
+    def __init__(self, settings: CrawlSettings, politeness: Politeness, counters: Counters | None = None) -> None:
         self._settings = settings
+        self._counters = counters or Counters()
         self._politeness = politeness
         self._guard = AddressGuard(settings)
         self._tls = _tls_context(settings.upstream_ca)
@@ -68,7 +71,8 @@ class Fetcher:
         connector = aiohttp.TCPConnector(
             limit=0,  # politeness and the worker's concurrency bound the connections
             ssl=self._tls,
-            resolver=PooledResolver(),
+            resolver=DnsCache(PooledResolver(), self._settings.dns_ttl_s, self._counters),
+            use_dns_cache=False,  # ours
             socket_factory=self._guard.socket_factory,
         )
         self._session = aiohttp.ClientSession(

@@ -298,7 +298,7 @@ class CrawlWorker:
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[_Bench]:
-        fetcher = Fetcher(self._settings, self._politeness)
+        fetcher = Fetcher(self._settings, self._politeness, self._counters)
         judge = ThreadPoolExecutor(1, "crawl-judge")
         queue = ThreadPoolExecutor(1, "crawl-queue")
         with judge, queue:
