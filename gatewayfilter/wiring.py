@@ -17,7 +17,7 @@ from gatewayfilter.errors import SnapshotError, StartupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gatewayfilter.classify import Lexicon, OwnWords, PageClassifier
+    from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords, PageClassifier
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker
     from gatewayfilter.engine.filter_engine import FilterEngine
@@ -107,10 +107,11 @@ def load_lexicon(settings: Settings) -> Lexicon:
     """Returns the bundled lexicon with the operator's words over it."""
     from gatewayfilter.classify import Lexicon
 
-    return Lexicon.load(_words_folders(settings))
+    return Lexicon.load(words_folders(settings))
 
 
-def _words_folders(settings: Settings) -> list[Path]:
+def words_folders(settings: Settings) -> list[Path]:
+    """Returns the folders of all words in use: the bundled ones, and the operator's over them."""
     return [bundled_folder() / "words", words_folder(settings)]
 
 
@@ -118,7 +119,7 @@ def words_in_use(settings: Settings) -> str:
     """Returns what names the words in use: others have another name."""
     from gatewayfilter.classify import words_version
 
-    return words_version(_words_folders(settings))
+    return words_version(words_folders(settings))
 
 
 def classifier(settings: Settings) -> PageClassifier:
@@ -219,12 +220,12 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlW
     return CrawlWorker(store.frontier, learning_sink(settings, store, counters), settings.crawl, counters, seen=seen)
 
 
-def learning_sink(settings: Settings, store: Store, counters: Counters) -> LearningSink:
-    """Returns what judges pages and grows the lists."""
+def learning_sink(settings: Settings, store: Store, counters: Counters, judge: FollowingClassifier | None = None) -> LearningSink:
+    """Returns what judges pages, by `judge` where there is one already, and grows the lists."""
     from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts
 
-    judge = FollowingClassifier(_words_folders(settings))
+    judge = judge or FollowingClassifier(words_folders(settings))
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
     growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content)
     return LearningSink(

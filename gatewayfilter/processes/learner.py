@@ -12,10 +12,19 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import recheck_offers, rejudge_offers
 from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.processes.passed_pages import PassedPages
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
-from gatewayfilter.wiring import crawl_worker, open_store, publish_now, snapshot_folder, subscriptions, words_in_use
+from gatewayfilter.wiring import (
+    crawl_worker,
+    learning_sink,
+    open_store,
+    publish_now,
+    snapshot_folder,
+    subscriptions,
+    words_in_use,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +75,8 @@ class _Learner:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(work) for work in upkeep]
+                if self._settings.learn.enabled and self._settings.learn.passive:
+                    tasks.append(group.create_task(self._read_passed()))
                 if self._settings.learn.enabled:
                     await crawl_worker(self._settings, self._store, self._counters).run(self._stop)
                 else:
@@ -75,6 +86,11 @@ class _Learner:
         finally:
             self._store.close()
             self._status.remove()
+
+    async def _read_passed(self) -> None:
+        sink = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
+        spool = self._settings.data_dir / "spool"
+        await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters).run(self._stop)
 
     async def _every(self, interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while not self._stop.is_set():

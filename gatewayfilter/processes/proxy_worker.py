@@ -5,9 +5,10 @@ import secrets
 from functools import partial
 from pathlib import Path
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
+from gatewayfilter.processes.inspection_pool import InspectionPool
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
 from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
@@ -43,6 +44,7 @@ def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts
         client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",
         title_of=partial(category_title, categories()),
         own_pages=None if standalone else setup_pages(settings, engine),  # mitmdump has a CA and an address of its own
+        inspector=InspectionPool(settings) if settings.proxy.unknown is UnknownRule.INSPECT else None,
         standalone=standalone,
     )
 

@@ -147,7 +147,7 @@ class GatewayAddon:
             if passing is not None:
                 verdict = self._responses.begin(flow, passing, lambda: stream_of(flow, self._connection(flow)))
                 if verdict is not None:
-                    self._block_late(flow, passing, verdict, time.perf_counter_ns())
+                    self._block_late(flow, passing.asked, verdict, time.perf_counter_ns())
                     answer_instead(flow, self._connection(flow))
         except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
             self._fail_late(flow)
@@ -284,21 +284,20 @@ class GatewayAddon:
     async def _look(self, flow: http.HTTPFlow) -> None:
         started = time.perf_counter_ns()
         try:
-            passing, verdict = await self._responses.look(flow)
+            asked, verdict = await self._responses.look(flow)
             if verdict is not None:
-                self._block_late(flow, passing, verdict, started)
+                self._block_late(flow, asked, verdict, started)
         except Exception:  # noqa: BLE001  a hook that raises fails open
             self._fail_late(flow)
 
-    def _block_late(self, flow: http.HTTPFlow, passing: Passing, verdict: Verdict, started: int) -> None:
+    def _block_late(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
         language = flow.request.headers.get("accept-language", "")
         if verdict.reason is Reason.FAILURE:
             flow.response = failure_response(flow.request.method, language)
         else:
-            asked = passing.asked
             origin = asked.headers.get(b"origin", "")
             flow.response = block_response(asked.request, verdict, language, self._title_of, origin)
-        self._count(passing.asked.request, verdict, started, again=True)
+        self._count(asked.request, verdict, started, again=True)
 
     def _fail_late(self, flow: http.HTTPFlow) -> None:
         """A response on which the filter failed: it goes on as it came, or is answered in its place."""

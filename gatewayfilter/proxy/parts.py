@@ -7,10 +7,11 @@ from typing import Protocol
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier
+from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, Inspect, Offer
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.offers import StoreWriter
 from gatewayfilter.proxy.onboarding import SetupPages
+from gatewayfilter.proxy.page_spool import PageSpool
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.responses import CategoryTitle
 from gatewayfilter.proxy.updates import EngineFollower
@@ -37,6 +38,18 @@ class WorkerStore(Protocol):
         ...
 
 
+class Inspector(Inspect, Protocol):
+    """What looks at pages in a process of its own."""
+
+    def start(self) -> None:
+        """Starts the process; in the event loop."""
+        ...
+
+    def stop(self) -> None:
+        """Ends it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
     """What a proxy process runs.
@@ -57,7 +70,7 @@ class WorkerParts:
     wire: Wire = field(default_factory=Wire)
 
 
-def assemble_parts(
+def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
     settings: Settings,
     engine: FilterEngine,
     folder: SnapshotFolder,
@@ -66,6 +79,7 @@ def assemble_parts(
     client_key: bytes = b"",
     title_of: CategoryTitle | None = None,
     own_pages: SetupPages | None = None,
+    inspector: Inspector | None = None,
     standalone: bool = False,
 ) -> WorkerParts:
     """Joins an engine and the database to what a proxy process runs.
@@ -78,19 +92,26 @@ def assemble_parts(
         client_key: the secret for `log.hash_clients`, 16 to 64 bytes.
         title_of: names a category for people.
         own_pages: what the filter answers for itself.
+        inspector: looks at pages, for `proxy.unknown = "inspect"`.
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
     writer = StoreWriter(store.frontier.add, store.log.write, counters) if store is not None else None
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
+    spool = _spool(settings, writer, counters)
+
     def start() -> None:
         follower.start()
-        if writer is not None:
-            writer.start()
+        for part in (writer, spool, inspector):
+            if part is not None:
+                part.start()
 
     def stop() -> None:
         follower.stop()
+        for part in (inspector, spool):
+            if part is not None:
+                part.stop()
         if writer is not None:
             writer.stop()
 
@@ -111,11 +132,24 @@ def assemble_parts(
         own_pages=own_pages,
         whole=settings,
         changes=engine,
+        inspect=inspector,
+        passed=spool,
         on_start=start if standalone else None,
         on_stop=stop if standalone else None,
     )
     wire = Wire(counters) if standalone else assemble_wire(settings, engine, recorder, counters)
     return WorkerParts(addon, counters, start, stop, facts, wire)
+
+
+def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -> PageSpool | None:
+    if writer is None or not (settings.learn.enabled and settings.learn.passive):
+        return None
+
+    def dropped(url: str) -> None:
+        counters.add("passed_dropped")
+        writer.offers.offer(Offer(url))
+
+    return PageSpool(settings.data_dir / "spool", dropped)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

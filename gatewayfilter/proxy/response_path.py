@@ -13,7 +13,7 @@ from mitmproxy import http
 from gatewayfilter.config import OnError, Settings, UnknownRule
 from gatewayfilter.content_encoding import EncodingError
 from gatewayfilter.errors import InspectError
-from gatewayfilter.interfaces import Inspect, PassedSink
+from gatewayfilter.interfaces import Inspect, PassedResponse, PassedSink
 from gatewayfilter.model import Action, Classification, Reason, Verdict
 from gatewayfilter.proxy.bodies import EditedBody
 from gatewayfilter.proxy.flow_request import FlowRequest
@@ -21,6 +21,7 @@ from gatewayfilter.proxy.held_responses import hold_response
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.passed_pages import OpenNetworks, PassedCopy, is_page, is_public, passed_response
 from gatewayfilter.proxy.traffic_changes import TrafficChanges
+from gatewayfilter.settings import GrowthMode
 from gatewayfilter.telemetry import Counters
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ class Passing:
 
 @dataclass(frozen=True, slots=True)
 class _LookedAt:
-    passing: Passing
+    asked: FlowRequest
+    page: PassedResponse
     stream_as: object
-    public: bool
 
 
 class ResponsePath:
@@ -77,6 +78,7 @@ class ResponsePath:
     ) -> None:
         self._settings = settings.proxy
         self._off_categories = frozenset(settings.filter.off_categories)
+        self._learn = settings.learn
         self._counters = counters
         self._changes = changes
         self._offering = offering
@@ -105,20 +107,28 @@ class ResponsePath:
         """
         response = flow.response
         assert response is not None
+        asked = passing.asked
+        page = None
+        if passing.unknown and is_page(asked, response):  # as it is now: what the client gets may be changed
+            page = passed_response(asked, response, b"", public=self._is_public(flow, asked, response))
         if self._changes is not None and not passing.untouched:
-            verdict = self._changes.after(flow, passing.asked.request)
+            verdict = self._changes.after(flow, asked.request)
             if verdict is not None:
                 return verdict
-        return self._learn_from(flow, passing, response, stream) if passing.unknown else None
+        return self._learn_from(flow, asked, page, stream) if passing.unknown else None
 
     def _learn_from(
-        self, flow: http.HTTPFlow, passing: Passing, response: http.Response, stream: Callable[[], "HttpStream | None"]
+        self,
+        flow: http.HTTPFlow,
+        asked: FlowRequest,
+        page: PassedResponse | None,
+        stream: Callable[[], "HttpStream | None"],
     ) -> Verdict | None:
-        asked = passing.asked
-        page = is_page(asked, response)
-        public = page and self._is_public(flow, asked, response)
-        if page and self._inspect is not None:
-            if self._hold(flow, passing, public=public, stream=stream()):
+        response = flow.response
+        assert response is not None
+        public = page is not None and page.public
+        if page is not None and self._inspect is not None:
+            if self._hold(flow, asked, page, stream()):
                 if not public and self._offering is not None:
                     self._offering.offer_page(asked)
                 return None
@@ -127,8 +137,8 @@ class ResponsePath:
                 return _FAILURE
         if self._offering is None:
             return None
-        if public and self._passed is not None and self._offering.is_due(asked):
-            self._copy(asked, response)
+        if page is not None and public and self._passed is not None and self._offering.is_due(asked):
+            self._copy(asked, response, page)
             return None
         self._offering.offer_page(asked)
         self._offering.offer_html(asked, response.headers.get("content-type", ""))
@@ -140,17 +150,17 @@ class ResponsePath:
         peer = flow.server_conn.peername
         return self._has_parent or (peer is not None and peer[0] in self._open)
 
-    def _hold(self, flow: http.HTTPFlow, passing: Passing, *, public: bool, stream: "HttpStream | None") -> bool:
+    def _hold(self, flow: http.HTTPFlow, asked: FlowRequest, page: PassedResponse, stream: "HttpStream | None") -> bool:
         response = flow.response
         if stream is None or response is None or self._looking >= _MOST_INSPECTED:
             return False
         self._looking += 1
-        flow.metadata[_LOOKED_AT] = _LookedAt(passing, response.stream, public)
+        flow.metadata[_LOOKED_AT] = _LookedAt(asked, page, response.stream)
 
         def give_up() -> None:
             self.forget(flow)
             if self._offering is not None:
-                self._offering.offer_page(passing.asked)
+                self._offering.offer_page(asked)
 
         hold_response(stream, response.stream, give_up)
         response.stream = False
@@ -161,15 +171,13 @@ class ResponsePath:
         if flow.metadata.pop(_LOOKED_AT, None) is not None:
             self._looking -= 1
 
-    def _copy(self, asked: FlowRequest, response: http.Response) -> None:
+    def _copy(self, asked: FlowRequest, response: http.Response, page: PassedResponse) -> None:
         offering, passed = self._offering, self._passed
         assert offering is not None
         assert passed is not None
 
-        head = passed_response(asked, response, b"", public=True)  # as it is now: what the client gets may be changed
-
         def done(body: bytes | None) -> None:
-            if body is not None and passed.passed(replace(head, body=body)):
+            if body is not None and passed.passed(replace(page, body=body)):
                 self._counters.add("passed_offered")
                 offering.note(asked)
             else:
@@ -184,43 +192,44 @@ class ResponsePath:
         """Tells whether the response of a flow was kept to be looked at."""
         return _LOOKED_AT in flow.metadata
 
-    async def look(self, flow: http.HTTPFlow) -> tuple[Passing, Verdict | None]:
+    async def look(self, flow: http.HTTPFlow) -> tuple[FlowRequest, Verdict | None]:
         """Looks at a response that was held, and makes it ready to go out.
 
         Returns:
-            What had been let through, and a verdict where the response must not go out.
+            What was asked for, and a verdict where the response must not go out.
         """
         looked_at = cast("_LookedAt", flow.metadata.pop(_LOOKED_AT))
-        passing = looked_at.passing
         try:
             verdict = await self._verdict(flow, looked_at)
         finally:
             self._looking -= 1
         if verdict is None and flow.error is None:
             _make_whole(flow, looked_at.stream_as)
-        return passing, verdict
+        return looked_at.asked, verdict
 
     async def _verdict(self, flow: http.HTTPFlow, looked_at: _LookedAt) -> Verdict | None:
         response = flow.response
         assert response is not None
         assert self._inspect is not None
-        passed = looked_at.passing.asked
-        page = passed_response(passed, response, response.data.content or b"", public=looked_at.public)
+        asked = looked_at.asked
+        page = replace(looked_at.page, body=response.data.content or b"")
         try:
             async with asyncio.timeout(self._settings.inspect_ms / 1000):
                 found = await self._inspect.inspect(page)
         except (InspectError, TimeoutError):
             self._counters.add("inspect_failed")
             if self._offering is not None:
-                self._offering.offer_page(passed)
+                self._offering.offer_page(asked)
             return _FAILURE if self._settings.on_error is OnError.BLOCK else None
         self._counters.add("inspected")
-        if looked_at.public and self._offering is not None:
-            self._offering.note(passed)
+        if page.public and self._offering is not None:
+            self._offering.note(asked)
         return self._blocks(found)
 
     def _blocks(self, found: Classification | None) -> Verdict | None:
         if found is None or not found.harmful or found.category in self._off_categories:
+            return None
+        if self._learn.mode_of(found.category) is GrowthMode.REVIEW:  # a person shall say so first
             return None
         return Verdict(
             Action.BLOCK,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.content_encoding import decode_up_to
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import Offer, PassedResponse
 from gatewayfilter.model import (
@@ -89,14 +90,17 @@ class FakeInspect:
     def __init__(self) -> None:
         self.seen: list[PassedResponse] = []
         self.gate = asyncio.Event()
+        self.began = asyncio.Event()
 
     async def inspect(self, response: PassedResponse) -> Classification | None:
         self.seen.append(response)
-        if b"slow" in response.body:
+        self.began.set()
+        body, _ = decode_up_to(response.body, response.headers.get("content-encoding", ""), 2_000_000)
+        if b"slow" in body:
             await self.gate.wait()
-        if b"broken" in response.body:
+        if b"broken" in body:
             raise InspectError("broken")
-        return Classification("gambling" if b"casino" in response.body else "", 42.0, 20.0)
+        return Classification("gambling" if b"casino" in body else "", 42.0, 20.0)
 
 
 class FakePassed:

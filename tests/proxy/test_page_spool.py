@@ -1,0 +1,140 @@
+"""The spool between proxy and learner: what goes in comes out, bounded, private, and never twice."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Offer, Page, PassedResponse
+from gatewayfilter.model import Classification
+from gatewayfilter.processes.passed_pages import PassedPages
+from gatewayfilter.proxy import page_spool
+from gatewayfilter.proxy.page_spool import MOST_DECODED, PageSpool, page_of, read_page, waiting_pages
+from gatewayfilter.telemetry import Counters
+
+HTML = {"content-type": "text/html"}
+
+
+def response(body: bytes = b"<html>x", url: str = "http://127.0.0.1/", encoding: str = "") -> PassedResponse:
+    return PassedResponse(url, 200, {**HTML, **({"content-encoding": encoding} if encoding else {})}, body, public=True)
+
+
+def fill(folder: Path, *responses: PassedResponse) -> list[str]:
+    dropped: list[str] = []
+    spool = PageSpool(folder, dropped.append)
+    spool.start()
+    for item in responses:
+        assert spool.passed(item)
+    spool.stop()
+    assert not spool.passed(response())  # nobody would write it
+    return dropped
+
+
+class Sink:
+    """Finds `harm` harmful; the database may be away."""
+
+    def __init__(self) -> None:
+        self.pages: list[Page] = []
+        self.away = False
+
+    def page(self, page: Page) -> Classification | None:
+        if self.away:
+            raise StoreError("away")
+        if b"raise" in page.body:
+            raise RuntimeError("a fault")
+        self.pages.append(page)
+        return Classification("gambling" if b"harm" in page.body else "", 1.0, 1.0, charset="utf-8")
+
+
+class Queue:
+    def __init__(self) -> None:
+        self.offers: list[Offer] = []
+
+    def add(self, offers: list[Offer], now: float) -> int:
+        self.offers += offers
+        return len(offers)
+
+
+def reader(folder: Path, sink: Sink, queue: Queue) -> PassedPages:
+    settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
+    return PassedPages(folder, sink, queue, settings, Counters())  # type: ignore[arg-type]
+
+
+def test_pages_come_out_in_order_decoded_and_leave_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    body = "<html>花园".encode()
+    assert fill(folder, response(gzip.compress(body), encoding="gzip"), response(b"2")) == []
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    sink, queue = Sink(), Queue()
+    assert reader(folder, sink, queue).work_off()
+    assert [page.body for page in sink.pages] == [body, b"2"]
+    assert list(folder.iterdir()) == []
+    assert queue.offers == []
+
+
+def test_links_of_a_harmful_page_are_looked_at_next(tmp_path: Path) -> None:
+    fill(tmp_path / "spool", response(b"<html>harm <a href='/next'>n</a>"))
+    queue = Queue()
+    reader(tmp_path / "spool", Sink(), queue).work_off()
+    assert [offer.url for offer in queue.offers] == ["http://127.0.0.1/next"]
+
+
+@pytest.mark.parametrize(
+    "item", [response(b"nonsense", encoding="gzip"), response(b"raise"), response(url="http://127.0.0.1/?token=abc")]
+)
+def test_what_cannot_or_may_not_be_judged_goes_away(item: PassedResponse, tmp_path: Path) -> None:
+    fill(tmp_path / "spool", item, response(b"after"))
+    sink = Sink()
+    assert reader(tmp_path / "spool", sink, Queue()).work_off()
+    assert [page.body for page in sink.pages] == [b"after"]
+    assert waiting_pages(tmp_path / "spool") == []
+
+
+def test_pages_wait_for_the_database(tmp_path: Path) -> None:
+    fill(tmp_path / "spool", response())
+    sink = Sink()
+    sink.away = True
+    worker = reader(tmp_path / "spool", sink, Queue())
+    assert not worker.work_off()
+    sink.away = False
+    assert worker.work_off()
+    assert len(sink.pages) == 1
+
+
+def test_a_full_spool_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_spool, "MOST_FILES", 3)
+    dropped = fill(tmp_path / "spool", *(response(url=f"http://127.0.0.1/{number}") for number in range(5)))
+    assert dropped == ["http://127.0.0.1/3", "http://127.0.0.1/4"]
+    assert len(waiting_pages(tmp_path / "spool")) == 3
+
+
+def test_a_spool_that_cannot_be_written_drops(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("a file")
+    assert fill(tmp_path / "spool", response()) == ["http://127.0.0.1/"]
+
+
+@pytest.mark.parametrize(
+    "body", [bytes(100_000_000), b"".join(b"%d" % number for number in range(500_000))], ids=["bomb", "long"]
+)
+def test_a_long_page_and_a_bomb_are_cut(body: bytes) -> None:
+    cut = page_of(response(gzip.compress(body), encoding="gzip"))
+    assert cut is not None
+    assert cut.truncated
+    assert len(cut.body) == MOST_DECODED
+
+
+@given(st.binary(max_size=300))
+def test_a_damaged_file_is_no_page_and_no_error(data: bytes) -> None:
+    class Damaged:
+        @staticmethod
+        def read_bytes() -> bytes:
+            return data
+
+    found = read_page(Damaged())  # type: ignore[arg-type]
+    assert found is None or json.dumps(found.url)
