@@ -6,8 +6,11 @@ Each word counts once a page, in the zone where it counts most. Words below `WEA
 together they fill at most `WEAK_SHARE` of the limit, however many and wherever they stand. Where a page also makes an offer
 ("order now", "message us on …") each of up to `MAX_OFFERS` phrases of that kind lets them fill `OFFER_SHARE` more, the less the
 longer the page is: in a long text topic words and offers meet by chance. Context is taken away once a phrase, with at most its
-own weight, and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting a doctor. A combination counts
-in the weakest zone of its parts, at most once its own weight.
+own weight (twice in the head of the page), and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting
+a doctor. Only context that such a page could not show its visitors ("all of this is fraud": `DECISIVE` and more, where they read
+it) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTEXT`. A combination counts
+in the weakest zone of its parts, at most once its own weight. On pages above `LONG_PAGE` combinations, and the share that topic
+words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a page offers never do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +22,23 @@ from gatewayfilter.classify.scanner import Hit, Meaning, Role, Scanner
 from gatewayfilter.classify.text import ZONE_FACTORS
 from gatewayfilter.model import Evidence
 
-CONTEXT_SHARE = 0.7
+CONTEXT_SHARE = 0.8
+DECISIVE = 12.0
+DECISIVE_SHARE = 0.05
+MOST_OF_CONTEXT = 0.95
+HEAD_CONTEXT = 2.0
 WEAK = 5.0
 WEAK_SHARE = 0.5
 OFFER_SHARE = 0.25
 MAX_OFFERS = 4
 SHORT_PAGE = 3_000
 """Bytes of text (UTF-8) up to which offers count in full."""
+LONG_PAGE = 6_000
+"""Above so many bytes, topic words and combinations count less: in a long text any two words meet by chance."""
+LEAST_OF_LONG = 0.3
 MAX_EVIDENCE = 40
+_MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0}
+"""What a zone makes of a hit at most."""
 UNPLACED = -1
 """Position of a word that only the squashed view shows."""
 
@@ -52,12 +64,14 @@ class _Tally:
     strong: float = 0.0
     weak: float = 0.0
     against: float = 0.0
+    decisive: int = 0
     words: int = 0
 
     def add(self, evidence: Evidence, own_weight: float) -> None:
         self.evidence.append(evidence)
         if evidence.weight < 0:
             self.against -= evidence.weight
+            self.decisive += own_weight >= DECISIVE and evidence.zone in {"title", "main"}
             return
         self.words += 1
         if own_weight < WEAK:
@@ -68,7 +82,8 @@ class _Tally:
     @property
     def score(self) -> float:
         speaking = self.strong + min(self.weak, self.category.limit * self.weak_share)
-        return round(speaking - min(self.against, speaking * CONTEXT_SHARE), 3)
+        most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * self.decisive)
+        return round(speaking - min(self.against, speaking * most), 3)
 
     @property
     def share(self) -> float:
@@ -103,15 +118,16 @@ class Judge:
         best: dict[Meaning, Evidence] = {}
         for zone, placed, hit in hits:
             meaning = hit.meaning
-            factor = ZONE_FACTORS[zone] if meaning.role is Role.WORD else min(ZONE_FACTORS[zone], 1.0)
+            factor = min(ZONE_FACTORS[zone], _MOST[meaning.role])
             weight = factor if meaning.role is Role.PART else meaning.weight * factor
             known = best.get(meaning)
             if known is None or abs(weight) > abs(known.weight) or (not weight and factor > ZONE_FACTORS[known.zone]):
                 best[meaning] = Evidence(meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED)
         offers = sum(min(ZONE_FACTORS[found.zone], 1.0) for meaning, found in best.items() if meaning.role is Role.OFFER)
-        share = WEAK_SHARE + OFFER_SHARE * min(offers, MAX_OFFERS) * min(1.0, SHORT_PAGE / max(length, 1))
+        chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
+        share = WEAK_SHARE * chance + OFFER_SHARE * min(offers, MAX_OFFERS) * min(1.0, SHORT_PAGE / max(length, 1))
         tallies: dict[str, _Tally] = {}
-        for evidence, own_weight in self._counting(best):
+        for evidence, own_weight in self._counting(best, chance):
             name = evidence.category
             if name not in tallies:
                 tallies[name] = _Tally(self._categories[name], [], share)
@@ -120,10 +136,10 @@ class Judge:
         for tally in tallies.values():
             for found in shared:
                 if found.weight and found.word not in tally.category.context:
-                    tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), found.weight)
+                    tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), -found.weight)
         return self._verdict(tallies, [found for found in shared if not found.weight])
 
-    def _counting(self, best: Mapping[Meaning, Evidence]) -> Iterator[tuple[Evidence, float]]:
+    def _counting(self, best: Mapping[Meaning, Evidence], chance: float) -> Iterator[tuple[Evidence, float]]:
         for meaning, evidence in best.items():
             if meaning.category == ANY:
                 continue
@@ -134,7 +150,7 @@ class Judge:
                 found = [best[part] for part in parts if part in best]
                 if len(found) == len(parts):
                     weakest = min(found, key=lambda part: part.weight)
-                    weight = combination.weight * weakest.weight
+                    weight = round(combination.weight * weakest.weight * chance, 3)
                     yield (
                         Evidence(str(combination), meaning.category, weight, weakest.zone, weakest.position),
                         abs(combination.weight),

@@ -81,7 +81,10 @@ def pages_of(site: Site) -> Iterator[tuple[str, str]]:
         number = seed + variant * 7
         layout = _LAYOUTS[number % len(_LAYOUTS)]
         evasion = _EVASIONS[(seed // 16 + variant) % len(_EVASIONS)] if variant % 2 else _plain
-        title, parts = evasion(site.title), [evasion(part) for part in site.parts]
+        if evasion is _split_tags and layout is _gallery:
+            evasion = _soft_hyphens  # an attribute holds no elements
+        title = (_soft_hyphens if evasion is _split_tags else evasion)(site.title)
+        parts = [evasion(part) for part in site.parts]
         length = ("whole", "short", "long", "menu")[variant]
         if length == "short":
             parts = parts[:3]
@@ -107,7 +110,8 @@ def _article(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
 
 def _landing(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
     cards = "".join(f"<div class=card><h3>{part}</h3><button>OK</button></div>" for part in parts)
-    return f'<html><head><title>{title}</title><meta name="description" content="{parts[0]}"></head><body>{_links(menu)}{cards}</body>'
+    description = parts[0].replace("<span>", "").replace("</span>", "")
+    return f'<html><head><title>{title}</title><meta name="description" content="{description}"></head><body>{_links(menu)}{cards}</body>'
 
 
 def _link_list(title: str, parts: list[str], menu: tuple[str, ...]) -> str:

@@ -74,7 +74,11 @@ def test_what_a_reader_sees(shown: str) -> None:
 
 
 def test_a_page_that_hides_nearly_everything_shows_it_by_script() -> None:
-    assert "secret" in page_text("<p>Loading</p><div style='display:none'>secret text of the page</div>").zones["rest"]
+    hidden = "secret text of the page"
+    assert "secret" in page_text(f"<p>Loading</p><div style='display:none'>{hidden}</div>").zones["main"]
+    shown = f"<p>{'words that are shown ' * 15}</p><div style='display:none'>{hidden * 20}</div>"
+    assert "secret" in page_text(shown).zones["rest"]
+    assert "rest" not in page_text(shown.replace(hidden * 20, hidden)).zones
 
 
 def test_numbers_of_thousands_of_digits_are_no_characters() -> None:
