@@ -1,0 +1,143 @@
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fastwarc.warc import ArchiveIterator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.crawl import archive as archive_module
+from gatewayfilter.crawl.archive import WarcArchive
+from gatewayfilter.interfaces import Page
+
+PAGE = Page(
+    "http://a.example/x",
+    "https://www.a.example/x?y",
+    200,
+    {"content-type": "text/html; charset=gb18030", "x-odd": "a: b"},
+    "赌场\r\n\r\n<p>".encode("gb18030") * 50,
+    elapsed_ms=42,
+)
+_NAME = st.from_regex(r"[a-z][a-z-]{0,12}", fullmatch=True).filter(
+    lambda name: name not in {"content-length", "content-encoding", "transfer-encoding"}
+)
+_VALUE = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> WarcArchive:
+    return WarcArchive(tmp_path / "archive", 10_000_000, lambda: 1_800_000_000.0)
+
+
+def test_a_page_is_found_again_by_another_process(archive: WarcArchive, tmp_path: Path) -> None:
+    references = [archive.keep(replace(PAGE, status=status), 1000.5) for status in (200, 404, 599)]
+    again = WarcArchive(tmp_path / "archive", 10_000_000)
+    assert [again.read(reference) for reference in references] == [replace(PAGE, status=status) for status in (200, 404, 599)]
+    assert archive.size_bytes() > 0
+
+
+@given(
+    headers=st.dictionaries(_NAME, _VALUE, max_size=4),
+    body=st.binary(max_size=2000),
+    status=st.integers(100, 599),
+    truncated=st.booleans(),
+)
+def test_any_page_survives(
+    tmp_path_factory: pytest.TempPathFactory, headers: dict[str, str], body: bytes, status: int, *, truncated: bool
+) -> None:
+    archive = WarcArchive(tmp_path_factory.mktemp("archive"), 10_000_000)
+    page = replace(PAGE, headers=headers, body=body, status=status, truncated=truncated)
+    assert archive.read(archive.keep(page, 1000.0)) == page
+
+
+def test_headers_cannot_forge_lines(archive: WarcArchive) -> None:
+    page = archive.read(archive.keep(replace(PAGE, headers={"x": "a\r\nWARC-Type: warcinfo\r\n\r\nbody"}), 1000.0))
+    assert page is not None
+    assert page.headers == {"x": "a WARC-Type: warcinfo body"}
+    assert page.body == PAGE.body
+
+
+def test_others_can_read_it_and_nobody_else_may(archive: WarcArchive, tmp_path: Path) -> None:
+    archive.keep(PAGE, 1000.0)
+    archive.keep(replace(PAGE, truncated=True), 1001.0)
+    (segment,) = (tmp_path / "archive").glob("*.warc.zst")
+    assert stat.S_IMODE(segment.stat().st_mode) == 0o600
+    assert stat.S_IMODE(segment.parent.stat().st_mode) == 0o700
+    with segment.open("rb") as file:
+        records = [
+            (record.headers["WARC-Target-URI"], record.headers["WARC-Date"], record.reader.read())
+            for record in ArchiveIterator(file)
+        ]
+    assert records == [
+        (PAGE.final_url, "1970-01-01T00:16:40.000000Z", PAGE.body),
+        (PAGE.final_url, "1970-01-01T00:16:41.000000Z", PAGE.body),
+    ]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "x", "../../etc/passwd:0:10", "pages-1800000000000-00000000.warc.zst:0:10", "pages-1800000000000-00000000.warc.zst:0"],
+)
+def test_what_is_not_there_is_none(archive: WarcArchive, reference: str) -> None:
+    archive.keep(PAGE, 1000.0)
+    assert archive.read(reference) is None
+
+
+def test_a_damaged_or_torn_segment_loses_only_what_is_damaged(archive: WarcArchive, tmp_path: Path) -> None:
+    first, second, third = (archive.keep(PAGE, 1000.0) for _ in range(3))
+    (segment,) = (tmp_path / "archive").glob("*.warc.zst")
+    data = bytearray(segment.read_bytes())
+    at = int(second.split(":")[1])
+    data[at + 8 : at + 40] = bytes(32)
+    segment.write_bytes(data[:-5])
+    assert archive.read(first) == PAGE
+    assert archive.read(second) is None
+    assert archive.read(third) is None
+    after = archive.keep(PAGE, 1000.0)
+    assert archive.read(after) == PAGE
+
+
+def test_the_oldest_go_first_and_evidence_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
+    now = [1_800_000_000.0]
+
+    def clock() -> float:
+        now[0] += 1
+        return now[0]
+
+    archive = WarcArchive(tmp_path / "archive", 2_000, clock)
+    pages = [replace(PAGE, body=f"{number} ".encode() * 9, url=f"http://{number}.example/") for number in range(12)]
+    references = []
+    for number, page in enumerate(pages):
+        references.append(archive.keep(page, 1000.0))
+        if number in {1, 3}:
+            archive.pin(references[-1], 1_800_000_000.0 + (1e6 if number == 1 else 30))
+    assert archive.size_bytes() < 2_000 + 2 * 500
+    found = [archive.read(reference) for reference in references]
+    assert found[0] is None
+    assert found[2] is None
+    assert found[1] == pages[1]
+    assert found[-1] == pages[-1]
+    now[0] += 100
+    for _ in range(6):
+        archive.keep(PAGE, 1000.0)
+    again = WarcArchive(tmp_path / "archive", 2_000, clock)
+    assert again.read(references[1]) == pages[1]
+    assert again.read(references[3]) is None
+
+
+def test_pins_survive_a_torn_note_and_are_written_together_in_time(tmp_path: Path) -> None:
+    archive = WarcArchive(tmp_path, 10_000_000)
+    reference = archive.keep(PAGE, 1000.0)
+    archive.pin(reference, 2000.0)
+    with (tmp_path / "pins.jsonl").open("a") as file:
+        file.write('{"page": "to')
+    book = WarcArchive(tmp_path, 10_000_000)._pins
+    assert len(book) == 1
+    for number in range(1200):
+        book.pin(reference, 3000.0 + number)
+    book.drop_expired(0.0)
+    assert len((tmp_path / "pins.jsonl").read_text().splitlines()) == 1
+    book.drop_expired(1e12)
+    assert len(book) == 0
