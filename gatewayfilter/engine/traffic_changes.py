@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.deciders import adblock_verdict
@@ -22,10 +23,18 @@ def change_response(
 ) -> ResponseChange | None:
     """Returns what to change in a response, `None` for nothing; arguments as in `ChangeTraffic.change_response`."""
     has_body = not 300 <= status < 400 and status not in _EMPTY
-    found = state.effects.change_response(request, headers, address, state.source_names, state.off_sources, has_body=has_body)
+    ask = partial(state.effects.change_response, request, headers, address, state.source_names, state.off_sources)
+    found = ask(has_body=has_body)
+    if found is not None and found[1] is not None and not found[1].important and _is_excepted(state, request):
+        found = ask(has_body=has_body, blocks=False)
     if found is None:
         return None
     change, match, stub = found
     if match is not None:
         return replace(change, verdict=adblock_verdict(state, match, stub))
     return change
+
+
+def _is_excepted(state: "EngineState", request: Request) -> bool:
+    """Tells whether a plain exception covers a request: it lifts what a rule says of the response too."""
+    return any(match.exception and match.source not in state.off_sources for match in state.adblock.match_all(request))

@@ -123,6 +123,7 @@ class AdblockEffects:
         off: frozenset[int] = _NOTHING,
         *,
         has_body: bool = True,
+        blocks: bool = True,
     ) -> tuple[ResponseChange, AdblockMatch | None, str] | None:
         """Returns what to change in a response, the rule that blocks it after all, and its stub; `None` for nothing.
 
@@ -133,12 +134,13 @@ class AdblockEffects:
             names: of the lists, by source.
             off: lists that do not count.
             has_body: the status says that the page itself follows.
+            blocks: rules may block the response.
         """
         rules: list[FoundRule] = []
         if self._may_find(Group.RESPONSE, request, off):
             found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
             block = _deciding(rule for rule in found if rule.modifier == "response")
-            if block is not None:
+            if block is not None and blocks:
                 stub = read_stub(block.value)[0] if block.value else ""
                 return ResponseChange(rules=(_applied(block, names),)), block.match, stub
             rules = _in_force(rule for rule in found if rule.modifier != "response")

@@ -6,7 +6,7 @@ engine has, are refused.
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -91,7 +91,7 @@ class Substitution:
     def __init__(self, expression: str, replacement: str, flags: str = "") -> None:
         self._regex = compile_linear(expression, flags)
         self._once = "g" not in flags
-        self._expand = _template(replacement, self._regex.groups, frozenset(self._regex.groupindex))
+        self._expand = _template(replacement, self._regex.groups, self._regex.groupindex)
 
     def apply(self, text: str) -> str:
         """Returns the text with the first match replaced, or all with the flag `g`."""
@@ -111,7 +111,7 @@ class Substitution:
         return "".join((*pieces, text[position:]))
 
 
-def _template(replacement: str, groups: int, names: frozenset[str]) -> "Callable[[re2._Match], str]":
+def _template(replacement: str, groups: int, names: Mapping[str, int]) -> "Callable[[re2._Match], str]":
     parts: list[str | int] = []
     position = 0
     for match in _REFERENCE.finditer(replacement):
@@ -127,7 +127,7 @@ def _template(replacement: str, groups: int, names: frozenset[str]) -> "Callable
     return expand
 
 
-def _reference(text: str, groups: int, names: frozenset[str]) -> str | int:
+def _reference(text: str, groups: int, names: Mapping[str, int]) -> str | int:
     if text == "$":
         return "$"
     if text == "&":
@@ -135,7 +135,7 @@ def _reference(text: str, groups: int, names: frozenset[str]) -> str | int:
     if text[0] == "<":
         if text[1:-1] not in names:
             raise RuleError(f"the expression has no group {text}")
-        return f"${text}"
+        return names[text[1:-1]]
     number = int(text)
     return number if 0 < number <= groups else f"${text}"
 

@@ -15,7 +15,7 @@ from gatewayfilter.engine.adblock.options import RuleOptions, is_option_name, lo
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
 from gatewayfilter.engine.adblock.response_test import address_test, header_test
 from gatewayfilter.engine.adblock.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule, UnsupportedError
-from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
+from gatewayfilter.engine.adblock.stub_names import is_stub
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.urls import canonical_host
 
@@ -177,8 +177,8 @@ def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
     """Returns the name of what a rule asks in vain, "" when all of it can be done."""
     if options.switches and not exception:
         return options.switches[0]
-    if options.modifier == "redirect-rule" and not exception and options.value.rpartition(":")[0] not in STUB_NAMES:
-        return "" if options.value in STUB_NAMES else "redirect-rule"
+    if options.modifier == "redirect-rule" and not exception and not is_stub(options.value):
+        return "redirect-rule"
     return ""
 
 

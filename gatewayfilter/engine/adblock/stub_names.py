@@ -93,3 +93,12 @@ def read_stub(value: str) -> tuple[str, int]:
     if found is None:
         raise RuleError(f"unknown stub {name[:100]!r}")
     return found, priority
+
+
+def is_stub(value: str) -> bool:
+    """Tells whether `redirect=` may have this value."""
+    try:
+        read_stub(value)
+    except RuleError:
+        return False
+    return True
