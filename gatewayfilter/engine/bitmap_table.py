@@ -201,12 +201,11 @@ def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
     wanted = halves[asked]
     while len(asked):
         held = table.slots[slot]
-        like = held[:, 1] == wanted[:, 1]
-        hits = np.flatnonzero(like)
-        hits = hits[held[hits, 0] == wanted[hits, 0]]
+        like = np.flatnonzero(held[:, 1] == wanted[:, 1])
+        same = held[like, 0] == wanted[like, 0]
+        hits, doubtful = like[same], like[~same]
         found[asked[hits]] = slot[hits]
         going = held[:, 1] < wanted[:, 1]
-        doubtful = np.setdiff1d(np.flatnonzero(like), hits)
         if len(doubtful):  # shares its second half with another digest, or with a free slot, which belongs to another bucket
             going[doubtful] = buckets_of(held[doubtful], buckets) == buckets_of(wanted[doubtful], buckets)
         left = np.flatnonzero(going)

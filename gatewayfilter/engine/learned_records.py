@@ -11,6 +11,7 @@ from itertools import accumulate
 from struct import Struct
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatewayfilter.engine.bitmap_table import BitmapTable
 from gatewayfilter.engine.bloom import Mapped
@@ -38,6 +39,37 @@ def build_records(entries: Sequence[LearnedEntry]) -> bytes:
     ]
     ends = np.fromiter(accumulate(map(len, records)), dtype="<u8", count=len(records))
     return b"".join((_COUNT.pack(len(records)), ends.tobytes(), *records))
+
+
+def patch_records(
+    section: memoryview, leaving: NDArray[np.int64], entries: Sequence[LearnedEntry]
+) -> tuple[bytes, NDArray[np.uint32]]:
+    """Returns the section after records left and others came, and the new number of each old record (of one that left: any).
+
+    Args:
+        section: what it was.
+        leaving: numbers of the records that leave, shape (r,).
+        entries: what comes; numbered after those that stay.
+    """
+    (count,) = _COUNT.unpack_from(section)
+    head = _COUNT.size * (1 + count)
+    ends = np.frombuffer(section, "<u8", count, _COUNT.size).astype(np.int64)
+    stays = np.ones(count, dtype=np.bool_)
+    stays[leaving] = False
+    lengths = np.diff(ends, prepend=0)
+    edges = np.flatnonzero(np.diff(stays.astype(np.int8), prepend=0, append=0))  # where runs of those that stay begin and end
+    bounds = np.concatenate(([0], ends))[edges] + head
+    runs = [section[begin:end] for begin, end in bounds.reshape(-1, 2).tolist()]
+    new = build_records(entries)
+    new_head = _COUNT.size * (1 + len(entries))
+    kept_ends = np.cumsum(lengths[stays])
+    last = int(kept_ends[-1]) if len(kept_ends) else 0
+    new_ends = np.frombuffer(new, "<u8", len(entries), _COUNT.size) + np.uint64(last)
+    total = len(kept_ends) + len(entries)
+    patched = b"".join(
+        (_COUNT.pack(total), kept_ends.astype("<u8").tobytes(), new_ends.astype("<u8").tobytes(), *runs, new[new_head:])
+    )
+    return patched, np.maximum(np.cumsum(stays) - 1, 0).astype(np.uint32)
 
 
 class LearnedRecords:

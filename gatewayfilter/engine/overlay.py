@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.person_rules import PersonRules
-from gatewayfilter.engine.snapshot_builder import prefix_marker
+from gatewayfilter.engine.prefix_markers import prefix_marker
 from gatewayfilter.model import Change, ChangeKind, LearnedEntry, PersonRule
 from gatewayfilter.urls import digest_of
 

@@ -5,7 +5,7 @@ What stands where in the file: docs/snapshot-format.md.
 
 import json
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,16 @@ from gatewayfilter.engine.bitmap_table import BitmapTable
 from gatewayfilter.engine.bloom import BloomFilter, Mapped
 from gatewayfilter.engine.learned_records import LearnedRecords
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_format import TABLE_NAMES, VERSION, Section, read_sections, read_verified, verify_sections
+from gatewayfilter.engine.snapshot_format import (
+    SECTION_NAMES,
+    TABLE_NAMES,
+    VERSION,
+    Section,
+    mark_of,
+    read_sections,
+    read_verified,
+    verify_sections,
+)
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 
@@ -57,6 +66,9 @@ class Snapshot:
         rules: people's rules.
         bloom: over the keys of all tables.
         tables: what being on a list means → digest → number of a source set.
+        learned_table: digest → number of a learned record.
+        meta: the section of that name.
+        mark: 16 bytes that tell this snapshot from all others.
     """
 
     def __init__(self, data: Mapped, *, verify: bool) -> None:
@@ -77,6 +89,8 @@ class Snapshot:
             raise SnapshotError("its contents cannot be read") from error
 
     def _read(self, sections: dict[str, Section]) -> None:
+        for name in SECTION_NAMES:
+            sections[name]
         self.sources = tuple(
             Source(name, ListAction(action), category, learned=learned)
             for name, action, category, learned in self._json(sections["sources"])
@@ -91,13 +105,15 @@ class Snapshot:
         )
         self.bloom = self._part(BloomFilter, sections["bloom"])
         self.tables = {action: self._part(BitmapTable, sections[name]) for action, name in TABLE_NAMES.items()}
-        learned = self._part(BitmapTable, sections["learned"])
+        self.learned_table = learned = self._part(BitmapTable, sections["learned"])
         details = sections["details"]
-        self._learned = LearnedRecords(self._data, details.offset, details.length, learned)
-        self._adblock_section = sections["adblock"]
+        self.records = LearnedRecords(self._data, details.offset, details.length, learned)
         self._adblock: AdblockMatcher | None = None
         self._effects: AdblockEffects | None = None
-        meta = self._json(sections["meta"])
+        self._sections = sections
+        self.mark = mark_of(self._data)
+        self.meta: Mapping[str, Any] = self._json(sections["meta"])
+        meta = self.meta
         self.info = SnapshotInfo(
             version=VERSION,
             feed_seq=int(meta["feed_seq"]),
@@ -176,8 +192,7 @@ class Snapshot:
         return self._effects
 
     def _adblock_rules(self) -> memoryview:
-        section = self._adblock_section
-        return memoryview(self._data)[section.offset : section.offset + section.length]
+        return self.section("adblock")
 
     def learned(self, digest: bytes) -> LearnedEntry | None:
         """Returns what was learned under the list key with this digest.
@@ -185,14 +200,19 @@ class Snapshot:
         Raises:
             SnapshotError: its record cannot be read (only ever in a file that was opened without `verify`).
         """
-        return self._learned.find(digest)
+        return self.records.find(digest)
+
+    def section(self, name: str) -> memoryview:
+        """Returns a section in place. Its bytes are checked only in a snapshot that was opened with `verify`."""
+        section = self._sections[name]
+        return memoryview(self._data)[section.offset : section.offset + section.length]
 
     def close(self) -> None:
         """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
         self._adblock = None
         self._effects = None
         self.bloom.close()
-        self._learned.close()
+        self.records.close()
         for table in self.tables.values():
             table.close()
         if isinstance(self._data, mmap.mmap):

@@ -1,10 +1,10 @@
 """Builds a snapshot from lists, learned entries and people's rules."""
 
-import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import md5
 from itertools import batched
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.engine.bitmap_table import build_table
 from gatewayfilter.engine.bloom import build_bloom
+from gatewayfilter.engine.counting_bloom import CountingBloom
 from gatewayfilter.engine.learned_records import build_records, learned_source
-from gatewayfilter.engine.snapshot_format import TABLE_NAMES, pack_sections
+from gatewayfilter.engine.prefix_markers import prefix_marker
+from gatewayfilter.engine.snapshot_format import TABLE_NAMES
+from gatewayfilter.engine.snapshot_image import SnapshotImage, as_json, rule_rows, source_rows
 from gatewayfilter.engine.source_sets import SourceSets
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of
 
 _BATCH = 65_536
 """Keys hashed before they become an array: bounds the memory of intermediate objects."""
-
-
-def prefix_marker(key: str) -> str | None:
-    """Returns the key that says "this host has prefix entries" (`host**`) for a prefix key, `None` for any other key."""
-    return f"{key.partition('/')[0]}**" if key.endswith("/*") else None
 
 
 class SnapshotBuilder:
@@ -34,17 +32,26 @@ class SnapshotBuilder:
         feed_seq: the newest step of the change feed that the learned entries and rules below include.
         created_at: Unix seconds, now by default.
         error_rate: wanted share of URLs on no list that pass the Bloom gate and cost a table look-up each.
+        notes: what the publisher wants to find in the snapshot when it makes the next one; anything that JSON can say.
 
     Raises:
         ValueError: the rate is not between 0 and 1.
     """
 
-    def __init__(self, *, feed_seq: int = 0, created_at: float | None = None, error_rate: float = 0.001) -> None:
+    def __init__(
+        self,
+        *,
+        feed_seq: int = 0,
+        created_at: float | None = None,
+        error_rate: float = 0.001,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
         if not 0 < error_rate < 1:
             raise ValueError(f"the error rate must lie between 0 and 1, not {error_rate}")
         self._feed_seq = feed_seq
         self._created_at = time.time() if created_at is None else created_at
         self._error_rate = error_rate
+        self.notes = dict(notes or {})
         self._sources: list[Source] = []
         self._chunks: dict[ListAction, list[tuple[int, NDArray[np.uint8]]]] = {action: [] for action in ListAction}
         self._markers: dict[ListAction, set[bytes]] = {action: set() for action in ListAction}
@@ -110,6 +117,17 @@ class SnapshotBuilder:
         Raises:
             SnapshotError: more entries than the format can hold.
         """
+        return self.image(counting=False).to_bytes()
+
+    def image(self, *, counting: bool) -> SnapshotImage:
+        """Returns the snapshot's sections.
+
+        Args:
+            counting: also the counters from which the gate follows; they take 7 bytes an entry for a while.
+
+        Raises:
+            SnapshotError: more entries than the format can hold.
+        """
         learned = list(self._learned.values())
         sources = list(self._sources)
         chunks = {action: list(parts) for action, parts in self._chunks.items()}
@@ -127,35 +145,40 @@ class SnapshotBuilder:
             chunks[action].append((len(sources) - 1, _as_rows(digests)))
 
         sets = SourceSets()
-        merged = {action: sets.merge(parts) for action, parts in chunks.items()}
+        merged = {action: sets.merge(chunks.pop(action)) for action in ListAction}
         meta = {
             "created_at": self._created_at,
             "feed_seq": self._feed_seq,
             **{TABLE_NAMES[action]: len(keys.digests) - len(markers[action]) for action, keys in merged.items()},
+            "markers": {TABLE_NAMES[action]: len(found) for action, found in markers.items()},
             "adblock_rules": self._adblock_rules,
+            "error_rate": self._error_rate,
+            "patches": 0,
+            "notes": self.notes,
         }
-        return pack_sections(
-            [
-                ("meta", _as_json(meta)),
-                ("sources", _as_json([[s.name, s.action, s.category, s.learned] for s in sources])),
-                ("sets", _as_json(sets.as_lists())),
-                ("rules", _as_json([_rule_row(rule) for rule in self._rules])),
-                ("bloom", build_bloom(np.concatenate([keys.digests for keys in merged.values()]), self._error_rate)),
-                *((TABLE_NAMES[action], build_table(keys.digests, keys.sets)) for action, keys in merged.items()),
-                ("learned", build_table(_as_rows(learned_digests), np.arange(len(learned), dtype=np.uint32))),
-                ("details", build_records(learned)),
-                ("adblock", self._adblock.build()),
-            ]
+        counters, gate = _gate([keys.digests for keys in merged.values()], self._error_rate, counting=counting)
+        sections = (
+            ("meta", as_json(meta)),
+            ("sources", as_json(source_rows(sources))),
+            ("sets", as_json(sets.as_lists())),
+            ("rules", as_json(rule_rows(self._rules))),
+            ("bloom", gate),
+            *((TABLE_NAMES[action], build_table(keys.digests, keys.sets)) for action, keys in merged.items()),
+            ("learned", build_table(_as_rows(learned_digests), np.arange(len(learned), dtype=np.uint32))),
+            ("details", build_records(learned)),
+            ("adblock", self._adblock.build()),
         )
+        return SnapshotImage(sections, counters, len(learned))
+
+
+def _gate(digests: list[NDArray[np.uint8]], error_rate: float, *, counting: bool) -> tuple[CountingBloom | None, bytes]:
+    if not counting:
+        return None, build_bloom(np.concatenate(digests), error_rate)
+    counters = CountingBloom.for_digests(sum(map(len, digests)), error_rate)
+    for part in digests:
+        counters.add(part)
+    return counters, counters.gate()
 
 
 def _as_rows(digests: list[bytes]) -> NDArray[np.uint8]:
     return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16)
-
-
-def _as_json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def _rule_row(rule: PersonRule) -> list[object]:
-    return [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at, rule.enabled]

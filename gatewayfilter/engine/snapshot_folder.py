@@ -1,7 +1,8 @@
 """The folder of published snapshots: whole files under ascending numbers, and a pointer to the one in use.
 
 `current` is a symbolic link, moved by a rename. A publisher writes aside, verifies what it wrote, renames, then moves the
-pointer; wherever it is killed, the pointer leads to a whole file. One publisher at a time holds the lock, from before it
+pointer; wherever it is killed, the pointer leads to a whole file. The counters of a snapshot (counter_file.py) stand beside it
+under its number, and only those of the one in use stay. One publisher at a time holds the lock, from before it
 reads what it will publish: otherwise a snapshot of older lists could replace one of newer lists.
 """
 
@@ -12,14 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gatewayfilter.engine.counter_file import read_counters, write_counters
+from gatewayfilter.engine.counting_bloom import CountingBloom
 from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot_image import SnapshotImage
 from gatewayfilter.errors import SnapshotError
 
 _POINTER = "current"
 _LOCK = ".lock"
 _ASIDE = ".publishing"
+_COUNTERS_ASIDE = ".counting"
 _NEXT_POINTER = ".current-next"
 _NAME = re.compile(r"snapshot-(\d{8,})\.gfs", re.ASCII)
+_COUNTERS_NAME = re.compile(r"counters-(\d{8,})\.gfc", re.ASCII)
+
+type PutIntoUse = Callable[[bytes | SnapshotImage], Path]
+"""Writes a snapshot, makes it the current one and returns its path."""
 
 
 class SnapshotFolder:
@@ -35,7 +44,7 @@ class SnapshotFolder:
         self._keep = max(1, keep)
 
     @contextmanager
-    def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[Callable[[bytes], Path]]:
+    def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[PutIntoUse]:
         """Makes the caller the one publisher: what it reads in here is not older than what anybody published before.
 
         Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`
@@ -80,9 +89,11 @@ class SnapshotFolder:
         except OSError as error:
             raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
 
-    def _publish(self, data: bytes) -> Path:
+    def _publish(self, image: bytes | SnapshotImage) -> Path:
         with self._write_faults_told():
-            path = self._write(data)
+            path = self._write([image] if isinstance(image, bytes) else image.parts())
+            if isinstance(image, SnapshotImage) and image.counters is not None:
+                self._keep_counters(image.counters, path)
             self._sync()
             pointer = self._folder / _NEXT_POINTER
             pointer.unlink(missing_ok=True)
@@ -92,14 +103,48 @@ class SnapshotFolder:
         for number in self._numbers()[self._keep :]:
             with suppress(OSError):  # removing an old file is no part of publishing a new one
                 self._path(number).unlink()
+        self._prune_counters(_number_of(path))
         return path
 
-    def _write(self, data: bytes) -> Path:
+    def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
+        """Keeps the counters of a snapshot. Without them the next one is built in full: no reason not to publish this one."""
+        aside = self._folder / _COUNTERS_ASIDE
+        try:
+            snapshot = Snapshot.open(path)
+            try:
+                write_counters(aside, counters, snapshot.mark)
+            finally:
+                snapshot.close()
+            aside.rename(self._counters_path(_number_of(path)))
+        except (OSError, SnapshotError):
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+    def counters_of(self, path: Path, mark: bytes) -> CountingBloom:
+        """Returns the counters that were kept with a snapshot.
+
+        Args:
+            path: the snapshot's file.
+            mark: its mark.
+
+        Raises:
+            SnapshotError: there are none, or they cannot be used.
+        """
+        return read_counters(self._counters_path(_number_of(path)), mark)
+
+    def _prune_counters(self, kept: int) -> None:
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                found = _COUNTERS_NAME.fullmatch(path.name)
+                if found and int(found[1]) != kept:
+                    path.unlink(missing_ok=True)
+
+    def _write(self, parts: list[bytes | memoryview]) -> Path:
         """Writes, verifies and names the file, and returns its path; nothing is left of it when it fails."""
         aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
         try:
             with aside.open("wb") as file:
-                file.write(data)
+                file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
             Snapshot.open(aside, verify=True).close()
@@ -143,6 +188,9 @@ class SnapshotFolder:
     def _path(self, number: int) -> Path:
         return self._folder / f"snapshot-{number:08}.gfs"
 
+    def _counters_path(self, number: int) -> Path:
+        return self._folder / f"counters-{number:08}.gfc"
+
     def _numbers(self) -> list[int]:
         """Returns the numbers of the published files, the newest first."""
         try:
@@ -158,3 +206,8 @@ class SnapshotFolder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _number_of(path: Path) -> int:
+    found = _NAME.fullmatch(path.name)
+    return int(found[1]) if found else 0

@@ -20,6 +20,9 @@ VERSION = 2
 TABLE_NAMES = {ListAction.BLOCK: "blacklist", ListAction.ALLOW: "whitelist", ListAction.SPLICE: "splicelist"}
 """The sections that hold list keys, by what being in them means, in the order of the file."""
 
+SECTION_NAMES = ("meta", "sources", "sets", "rules", "bloom", *TABLE_NAMES.values(), "learned", "details", "adblock")
+"""All sections, in the order of the file."""
+
 ALIGNMENT = 64
 """Sections begin at multiples of a cache line, so that slots and numbers lie aligned."""
 
@@ -51,11 +54,14 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def pack_sections(sections: Sequence[tuple[str, bytes]]) -> bytes:
-    """Returns the file that holds the sections, in this order; names are ASCII, at most 16 characters."""
+def pack_sections(sections: Sequence[tuple[str, bytes | memoryview]]) -> list[bytes | memoryview]:
+    """Returns the file that holds the sections, in this order, as parts to be written one after the other.
+
+    The sections themselves are not copied; names are ASCII, at most 16 characters.
+    """
     offset = _aligned(_HEADER_SIZE + _ROW.size * len(sections))
     rows: list[bytes] = []
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     for name, data in sections:
         rows.append(_ROW.pack(name.encode("ascii"), offset, len(data), _checksum(data)))
         padding = _aligned(len(data)) - len(data)
@@ -65,7 +71,12 @@ def pack_sections(sections: Sequence[tuple[str, bytes]]) -> bytes:
     plain = _HEADER.pack(MAGIC, VERSION, len(sections), offset, bytes(_CHECKSUM_SIZE))
     header = plain[:-_CHECKSUM_SIZE] + _checksum(plain[:-_CHECKSUM_SIZE], table)
     gap = bytes(_aligned(_HEADER_SIZE + len(table)) - _HEADER_SIZE - len(table))
-    return b"".join((header, table, gap, *parts))
+    return [header, table, gap, *parts]
+
+
+def mark_of(data: Mapped) -> bytes:
+    """Returns the mark of a snapshot, 16 bytes: the checksum of its header, which covers those of all sections."""
+    return data[_HEADER_SIZE - _CHECKSUM_SIZE : _HEADER_SIZE]
 
 
 def read_sections(data: Mapped) -> dict[str, Section]:

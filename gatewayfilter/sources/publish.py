@@ -1,19 +1,31 @@
-"""Compiles sources, people's rules and learned entries into a snapshot, and puts it into use."""
+"""Compiles sources, people's rules and learned entries into a snapshot, and puts it into use.
+
+Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot_patch.py): the lists
+are not read again, however long they are. Everything is built anew when a list changed, came or went; when the program or the
+public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch says it is due.
+"""
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from publicsuffixlist import PSLFILE
+
+from gatewayfilter import __version__
 from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.snapshot import Snapshot
 from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot_folder import PutIntoUse, SnapshotFolder
+from gatewayfilter.engine.snapshot_format import VERSION
+from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
 from gatewayfilter.interfaces import ChangeFeed, ListStore
-from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import Change, LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import parse_list
@@ -23,6 +35,9 @@ from gatewayfilter.sources.subscriptions import Progress, Subscriptions
 from gatewayfilter.sources.unpack import unpack
 
 _log = logging.getLogger(__name__)
+
+_PAGE = 10_000
+"""Steps of the change feed that are read at once."""
 
 _LARGEST_LIST = 4_000_000_000
 """Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
@@ -52,6 +67,7 @@ class PublishReport:
         feed_seq: the newest list change in it.
         person_rules, learned: how many of each are in it.
         sources: the subscriptions in it, and those that were left out.
+        rebuilt: why everything was built anew, `""` when the snapshot follows from the one before.
         elapsed_s: from reading the first list to the snapshot in use.
     """
 
@@ -62,6 +78,7 @@ class PublishReport:
     learned: int
     sources: tuple[SourceReport, ...]
     elapsed_s: float
+    rebuilt: str = ""
 
     @property
     def skipped(self) -> tuple[SourceReport, ...]:
@@ -77,7 +94,7 @@ def build_snapshot(
     feed_seq: int = 0,
     progress: Progress | None = None,
 ) -> tuple[bytes, tuple[SourceReport, ...]]:
-    """Builds a snapshot; a source that cannot be read is left out and reported.
+    """Builds a snapshot file in memory; a source that cannot be read is left out and reported.
 
     Args:
         sources: the lists; among several that list a key the first is named in verdicts.
@@ -92,6 +109,11 @@ def build_snapshot(
     builder = SnapshotBuilder(feed_seq=feed_seq)
     builder.set_rules(rules)
     builder.add_learned(learned)
+    reports = _read_sources(builder, sources, progress)
+    return builder.build(), reports
+
+
+def _read_sources(builder: SnapshotBuilder, sources: Sequence[SourceFile], progress: Progress | None) -> tuple[SourceReport, ...]:
     reports: list[SourceReport] = []
     for number, item in enumerate(sources):
         if progress:
@@ -106,7 +128,7 @@ def build_snapshot(
             reports.append(SourceReport(item.source, report))
     if progress:
         progress("building the tables", len(sources), len(sources) + 1)
-    return builder.build(), tuple(reports)
+    return tuple(reports)
 
 
 def publish(
@@ -117,8 +139,9 @@ def publish(
     *,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.time,
+    full: bool = False,
 ) -> PublishReport:
-    """Builds the snapshot of everything that is enabled now and puts it into use.
+    """Makes the snapshot of everything that is enabled now and puts it into use.
 
     Everything is read after the publishers' lock was taken: who changes a list and then publishes finds it in use afterwards,
     whoever else publishes at the same time.
@@ -130,6 +153,7 @@ def publish(
         feed: read first, so that what changes while we read is in the snapshot, or in the overlay, or in both.
         progress: called with what is being done, how much is done and how much there is.
         clock: Unix seconds, by which learned entries have expired and are left out.
+        full: builds everything anew even where the snapshot could follow from the one in use.
 
     Raises:
         SnapshotError: it could not be written; the last one stays in use.
@@ -142,18 +166,155 @@ def publish(
 
     with folder.publishing(waiting) as put_into_use:
         started = time.monotonic()
-        feed_seq = feed.last_seq()
+        desk = _Desk(folder, lists, feed, subscriptions.files(), feed.last_seq(), clock(), progress)
         last_seq = _seq_in_use(folder)
-        now = clock()
-        rules = [rule for rule in lists.rules() if rule.expires_at is None or rule.expires_at > now]
-        learned = [entry for entry in lists.learned() if entry.expires_at > now]
-        files = subscriptions.files()
-        data, reports = build_snapshot(files, rules, learned, feed_seq=feed_seq, progress=progress)
-        path = put_into_use(data)
-        _compact(lists, min(last_seq, feed_seq))
+        rebuilt = "that was asked for" if full else ""
+        if not rebuilt:
+            try:
+                done = desk.follow(put_into_use)
+            except RebuildDueError as error:
+                rebuilt = str(error)
+        if rebuilt:
+            _log.info("building everything anew: %s", rebuilt)
+            done = desk.build(put_into_use)
+        _compact(lists, min(last_seq, desk.feed_seq))
     if progress:
-        progress("published", len(files) + 1, len(files) + 1)
-    return PublishReport(path, len(data), feed_seq, len(rules), len(learned), reports, time.monotonic() - started)
+        progress("published", len(desk.files) + 1, len(desk.files) + 1)
+    return PublishReport(
+        done.path,
+        done.path.stat().st_size,
+        desk.feed_seq,
+        done.person_rules,
+        done.learned,
+        done.reports,
+        time.monotonic() - started,
+        rebuilt,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    path: Path
+    person_rules: int
+    learned: int
+    reports: tuple[SourceReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What one publication works on, read in this order: lists first, so that a change while they are read is seen next time."""
+
+    folder: SnapshotFolder
+    lists: ListStore
+    feed: ChangeFeed
+    files: Sequence[SourceFile]
+    feed_seq: int
+    now: float
+    progress: Progress | None
+
+    def follow(self, put_into_use: PutIntoUse) -> _Done:
+        """Publishes the snapshot that follows from the one in use.
+
+        Raises:
+            RebuildDueError: none does.
+        """
+        path = self.folder.current()
+        if path is None:
+            raise RebuildDueError("there is no snapshot yet")
+        self._say("following from the snapshot in use", 0)
+        try:
+            old = Snapshot.open(path, verify=True)
+        except SnapshotError as error:
+            raise RebuildDueError(str(error)) from error
+        try:
+            return self._follow(old, path, put_into_use)
+        finally:
+            old.close()
+
+    def _follow(self, old: Snapshot, path: Path, put_into_use: PutIntoUse) -> _Done:
+        notes = old.meta["notes"]
+        if notes.get("inputs") != mark_of_inputs(self.files):
+            raise RebuildDueError("the lists are others")
+        if self.feed_seq < old.info.feed_seq:
+            raise RebuildDueError("the database is older than the snapshot")
+        try:
+            counters = self.folder.counters_of(path, old.mark)
+        except SnapshotError as error:
+            raise RebuildDueError(str(error)) from error
+        news = learned_news(self._changes_after(old.info.feed_seq), self.now)
+        rules = self._rules()
+        self._say("changing the tables", len(self.files))
+        image = patch_snapshot(old, counters, news, rules, feed_seq=self.feed_seq, created_at=self.now)
+        reports = tuple(
+            SourceReport(item.source, _report_of(row)) for item, row in zip(self.files, notes["reports"], strict=True)
+        )
+        return _Done(put_into_use(image), len(rules), image.learned, reports)
+
+    def build(self, put_into_use: PutIntoUse) -> _Done:
+        """Publishes a snapshot of everything, read anew."""
+        inputs = mark_of_inputs(self.files)
+        builder = SnapshotBuilder(feed_seq=self.feed_seq, created_at=self.now)
+        rules = self._rules()
+        builder.set_rules(rules)
+        builder.add_learned(entry for entry in self.lists.learned() if entry.expires_at > self.now)
+        reports = _read_sources(builder, self.files, self.progress)
+        if not any(item.error for item in reports):  # what could not be read is tried again next time
+            builder.notes = {"inputs": inputs, "reports": [_report_row(item.report) for item in reports if item.report]}
+        image = builder.image(counting=True)
+        del builder
+        return _Done(put_into_use(image), len(rules), image.learned, reports)
+
+    def _rules(self) -> list[PersonRule]:
+        return [rule for rule in self.lists.rules() if rule.expires_at is None or rule.expires_at > self.now]
+
+    def _changes_after(self, seq: int) -> Iterator[Change]:
+        while page := self.feed.read(seq, _PAGE):
+            for change in page:
+                if change.seq > self.feed_seq:
+                    return
+                yield change
+            seq = page[-1].seq
+
+    def _say(self, step: str, done: int) -> None:
+        if self.progress:
+            self.progress(step, done, len(self.files) + 1)
+
+
+def _report_row(report: ParseReport) -> list[object]:
+    return [report.list_format, report.accepted, report.duplicates, report.comments, report.cosmetic, report.rejected]
+
+
+def _report_of(row: Sequence[Any]) -> ParseReport:
+    list_format, accepted, duplicates, comments, cosmetic, rejected = row
+    return ParseReport(
+        ListFormat(list_format),
+        accepted=accepted,
+        duplicates=duplicates,
+        comments=comments,
+        cosmetic=cosmetic,
+        rejected=rejected,
+    )
+
+
+def mark_of_inputs(files: Sequence[SourceFile]) -> str:
+    """Returns a text that is another one when any of these lists, or what reads them, is another.
+
+    A list counts as the same when its file has the same length, time of change and inode: copies are replaced whole.
+    """
+    parts: list[object] = [__version__, VERSION, _stamp(Path(PSLFILE))]
+    parts += [
+        (item.source.name, item.source.action, item.source.category, item.list_format, str(item.path), _stamp(item.path))
+        for item in files
+    ]
+    return blake2b(repr(parts).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _seq_in_use(folder: SnapshotFolder) -> int:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.bloom import BloomAnswer
+from gatewayfilter.engine.prefix_markers import prefix_marker
 from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_builder import prefix_marker
 from gatewayfilter.engine.snapshot_format import read_sections
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
