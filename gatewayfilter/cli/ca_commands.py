@@ -146,7 +146,7 @@ def renew(invocation: Invocation, *, new_key: bool, activate: bool) -> None:
     if new_key:
         _authority(invocation)
         made = make_next(folder)
-        words = "The next authority is made; the old one is in force. Install `ca export --next` on devices, then `ca renew --activate`."
+        words = "The next authority is made, not in force. Install `ca export --next` on devices, then `ca renew --activate`."
     elif activate:
         made = activate_next(folder)
         words = "The new authority is in force when the filter has been started again."

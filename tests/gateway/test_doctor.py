@@ -1,0 +1,343 @@
+"""Each check of the doctor, made to fail for real, and made to pass."""
+
+import json
+import os
+import resource
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from gatewayfilter.config import Settings
+from gatewayfilter.gateway.doctor import CHECKS, Finding, Level, Patient, disk_checks, examine, network_checks, running_checks
+from gatewayfilter.proxy.ca import CA_FILE, ensure_ca, key_and_certificate
+from gatewayfilter.wiring import open_store, publish_now
+
+OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with all that `run` makes; copied by each test that breaks it."""
+    folder = tmp_path_factory.mktemp("healthy") / "state"
+    settings = Settings(data_dir=folder)
+    store = open_store(settings)
+    publish_now(settings, store)
+    store.close()
+    ensure_ca(folder / "ca")
+    return folder
+
+
+@pytest.fixture
+def state(healthy: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    subprocess.run(["cp", "-a", str(healthy), str(folder)], check=True)
+    return folder
+
+
+def patient(state: Path, *, config: Path | None = None, now: float | None = None, **sections: Any) -> Patient:
+    settings = Settings.model_validate({"data_dir": state, **sections})
+    return Patient(settings, config, time.time() if now is None else now)
+
+
+def says(folder: Path, name: str, **facts: object) -> None:
+    """Writes a status file as a process of the filter does."""
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "run" / f"{name}.json").write_text(json.dumps({"pid": os.getpid(), "at": time.time(), **facts}))
+
+
+def running(state: Path, listen: str = "127.0.0.1:1") -> None:
+    says(state, "supervisor", listen=listen, children={"proxy-0": {"pid": os.getpid(), "restarts": 0}})
+
+
+def test_a_healthy_folder_has_no_errors_on_the_disk(state: Path) -> None:
+    checks = (
+        disk_checks.state_folder, disk_checks.certificate_authority, disk_checks.snapshot, disk_checks.clock,
+        disk_checks.database,
+    )  # fmt: skip
+    for check in checks:
+        assert check(patient(state)).level is OK, check(patient(state))
+
+
+def loosen(state: Path) -> None:
+    state.chmod(0o755)
+
+
+def read_only(state: Path) -> None:
+    state.rename(state.with_name("kept"))
+    state.write_text("a file in its place")
+
+
+def loosen_key(state: Path) -> None:
+    (state / "ca" / CA_FILE).chmod(0o644)
+
+
+def another_key(state: Path) -> None:
+    other = ensure_ca(state / "other")
+    certificate = (state / "ca" / "mitmproxy-ca-cert.pem").read_text()
+    key = other.path.read_text().partition("-----BEGIN CERTIFICATE")[0]
+    (state / "ca" / CA_FILE).write_text(key + certificate)
+    (state / "ca" / CA_FILE).chmod(0o600)
+
+
+def damage_ca(state: Path) -> None:
+    (state / "ca" / CA_FILE).write_text("-----BEGIN NOTHING-----")
+
+
+def damage_snapshot(state: Path) -> None:
+    for path in (state / "snapshots").glob("*.gfs"):
+        path.write_bytes(path.read_bytes()[:200])
+
+
+def newer_snapshot(state: Path) -> None:
+    for path in (state / "snapshots").glob("*.gfs"):
+        os.utime(path, (time.time() + 9000, time.time() + 9000))
+
+
+def damage_database(state: Path) -> None:
+    path = state / "gatewayfilter.sqlite3"
+    for extra in ("-wal", "-shm"):
+        path.with_name(path.name + extra).unlink(missing_ok=True)
+    content = bytearray(path.read_bytes())
+    content[4096 : 4096 * 6] = b"\x55" * (4096 * 5)
+    path.write_bytes(content)
+
+
+def forget_version(state: Path) -> None:
+    with sqlite3.connect(state / "gatewayfilter.sqlite3") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("check", "harm", "level", "words"),
+    [
+        (disk_checks.state_folder, loosen, ERROR, "mode 755"),
+        (disk_checks.state_folder, read_only, NOTE, "There is no"),
+        (disk_checks.certificate_authority, loosen_key, ERROR, "pose as any site"),
+        (disk_checks.certificate_authority, another_key, ERROR, "do not belong together"),
+        (disk_checks.certificate_authority, damage_ca, ERROR, "cannot be used"),
+        (disk_checks.snapshot, damage_snapshot, ERROR, "cannot be used"),
+        (disk_checks.clock, newer_snapshot, ERROR, "behind the last snapshot"),
+        (disk_checks.database, damage_database, ERROR, "damaged"),
+        (disk_checks.database, forget_version, WARNING, "version 0001"),
+    ],
+)
+def test_what_is_broken_on_the_disk_is_found(
+    state: Path, check: Callable[[Patient], Finding], harm: Callable[[Path], None], level: Level, words: str
+) -> None:
+    harm(state)
+    found = check(patient(state))
+    assert (found.level, words in found.words) == (level, True), found
+    assert found.mend
+
+
+@pytest.mark.parametrize(("days", "level"), [(-1, ERROR), (10, WARNING), (59, WARNING), (70, OK)])
+def test_the_end_of_the_authority_is_told_in_time(state: Path, days: int, level: Level) -> None:
+    path = state / "ca" / CA_FILE
+    raw = path.read_bytes()
+    key: Any = load_pem_private_key(raw, None)
+    old = x509.load_pem_x509_certificates(raw)[0]
+    end = datetime.now(UTC) + timedelta(days=days, hours=1)
+    builder = x509.CertificateBuilder().subject_name(old.subject).issuer_name(old.subject).public_key(old.public_key())
+    builder = builder.serial_number(1).not_valid_before(end - timedelta(days=100)).not_valid_after(end)
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415  used once
+
+    path.write_bytes(key_and_certificate(key, builder.sign(key, SHA256())))
+    found = disk_checks.certificate_authority(patient(state))
+    assert found.level is level, found
+
+
+def test_a_clock_before_the_authority_is_wrong(state: Path) -> None:
+    for path in (state / "snapshots").glob("*.gfs"):
+        os.utime(path, (0, 0))
+    found = disk_checks.clock(patient(state, now=1_000_000_000))
+    assert found.level is ERROR
+    assert "beginning" in found.words
+
+
+def test_lists_from_outside_grow_stale(state: Path) -> None:
+    later = time.time() + 10 * 86400
+    assert disk_checks.snapshot(patient(state, now=later)).level is OK  # bundled lists do not change
+    (state / "sources" / "easylist").mkdir(parents=True)
+    (state / "sources" / "easylist" / "source.json").write_text("{}")
+    found = disk_checks.snapshot(patient(state, now=later))
+    assert (found.level, "10 days old" in found.words) == (WARNING, True)
+
+
+@pytest.mark.parametrize(("low", "empty", "level"), [(0, 0, OK), (1e12, 0, WARNING), (1e12, 1e12, ERROR)])
+def test_a_full_disk_is_found(state: Path, low: float, empty: float, level: Level) -> None:
+    assert disk_checks.disk(patient(state), low_mb=low, empty_mb=empty).level is level
+
+
+@pytest.mark.parametrize(
+    ("mode", "url", "level"),
+    [
+        (0o644, "", OK),
+        (0o666, "", ERROR),
+        (0o620, "", ERROR),
+        (0o644, "postgresql+psycopg://filter:secret@db/filter", ERROR),
+        (0o640, "postgresql+psycopg://filter:secret@db/filter", OK),
+    ],
+)
+def test_who_may_read_and_write_the_configuration(state: Path, tmp_path: Path, mode: int, url: str, level: Level) -> None:
+    path = tmp_path / "gatewayfilter.toml"
+    path.write_text("")
+    path.chmod(mode)
+    assert disk_checks.config_file(patient(state, config=path, store={"url": url})).level is level
+
+
+def test_no_configuration_is_no_fault(state: Path) -> None:
+    assert disk_checks.config_file(patient(state)).level is NOTE
+
+
+class TestProcesses:
+    def test_a_filter_that_does_not_run_is_a_note(self, state: Path) -> None:
+        assert running_checks.workers(patient(state)).level is NOTE
+        assert running_checks.learner(patient(state)).level is NOTE
+
+    def test_workers_that_serve(self, state: Path) -> None:
+        running(state)
+        says(state, "proxy-0", state="serving")
+        assert running_checks.workers(patient(state)).level is OK
+
+    @pytest.mark.parametrize(
+        "facts", [{"state": "starting"}, {"state": "serving", "at": 1.0}, {"state": "serving", "pid": 2**22 + 1}]
+    )
+    def test_a_worker_that_is_silent_or_dead_is_found(self, state: Path, facts: dict[str, Any]) -> None:
+        running(state)
+        says(state, "proxy-0", **facts)
+        assert running_checks.workers(patient(state)).level is ERROR
+
+    def test_restarts_are_told(self, state: Path) -> None:
+        says(state, "supervisor", listen="127.0.0.1:1", children={"proxy-0": {"restarts": 3}})
+        says(state, "proxy-0", state="serving")
+        found = running_checks.workers(patient(state))
+        assert (found.level, "3 restarts" in found.words) == (WARNING, True)
+
+    def test_a_dead_learner_is_found(self, state: Path) -> None:
+        running(state)
+        assert running_checks.learner(patient(state)).level is ERROR
+        says(state, "learner", state="learning")
+        assert running_checks.learner(patient(state)).level is OK
+
+    @pytest.mark.parametrize(("files", "level"), [(512, WARNING), (4096, OK)])
+    def test_a_low_file_limit_is_found(self, state: Path, files: int, level: Level) -> None:
+        command = f"ulimit -n {files}; exec {sys.executable} -c 'import time; print(1, flush=True); time.sleep(60)'"
+        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True) as worker:
+            try:
+                assert worker.stdout is not None
+                worker.stdout.readline()
+                says(state, "proxy-0", pid=worker.pid, state="serving")
+                assert running_checks.file_limit(patient(state)).level is level
+            finally:
+                worker.kill()
+
+    def test_without_a_worker_this_users_limit_counts(self, state: Path) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        level = WARNING if 0 <= hard < running_checks.ENOUGH_FILES else OK
+        assert running_checks.file_limit(patient(state)).level is level
+
+
+@contextmanager
+def listener(answer: bytes) -> Iterator[int]:
+    """A server that says one thing to one caller."""
+    script = (
+        "import socket,sys; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True)\n"
+        f"c,_=s.accept(); c.recv(9999); c.sendall({answer!r}); c.close()"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+class TestNetwork:
+    def test_a_port_that_somebody_else_has_is_found(self, state: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            listen = f"127.0.0.1:{taken.getsockname()[1]}"
+            found = network_checks.port(patient(state, proxy={"listen": listen}))
+            assert (found.level, "cannot be taken" in found.words) == (ERROR, True)
+        assert network_checks.port(patient(state, proxy={"listen": listen})).level is OK
+        assert network_checks.port(patient(state, proxy={"listen": "192.0.2.1:8080"})).level is ERROR
+
+    @pytest.mark.parametrize(
+        ("answer", "level"),
+        [
+            (b"HTTP/1.1 200 OK\r\nx-gatewayfilter: setup\r\ncontent-length: 0\r\n\r\n", OK),
+            (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ERROR),
+            (b"SSH-2.0-x\r\n", ERROR),
+        ],
+    )
+    def test_who_answers_on_the_port(self, state: Path, answer: bytes, level: Level) -> None:
+        with listener(answer) as number:
+            running(state, listen=f"127.0.0.1:{number}")
+            assert network_checks.port(patient(state)).level is level
+
+    def test_nobody_answers_on_the_port(self, state: Path) -> None:
+        running(state, listen="127.0.0.1:1")
+        assert network_checks.port(patient(state)).level is ERROR
+
+    def test_a_machine_that_is_no_gateway_needs_no_firewall(self, state: Path) -> None:
+        assert network_checks.firewall(patient(state)).level is NOTE
+        assert network_checks.forwarding(patient(state)).level is NOTE
+
+    def test_a_gateway_without_an_interface_is_found(self, state: Path) -> None:
+        found = network_checks.firewall(patient(state, proxy={"mode": "transparent", "listen": "[::]:8080"}))
+        assert (found.level, "no interface" in found.words) == (ERROR, True)
+
+    @pytest.mark.parametrize(
+        ("addresses", "mode", "listen", "level"),
+        [
+            ("", "transparent", "0.0.0.0:8080", OK),
+            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "transparent", "0.0.0.0:8080", WARNING),
+            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "transparent", "[::]:8080", OK),
+            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "regular", "0.0.0.0:8080", NOTE),
+            ("fe800000000000000000000000000001 02 40 20 80 eth0\n", "transparent", "0.0.0.0:8080", OK),
+        ],
+    )
+    def test_an_ipv6_way_past_the_filter_is_found(
+        self, state: Path, tmp_path: Path, addresses: str, mode: str, listen: str, level: Level
+    ) -> None:
+        (tmp_path / "net").mkdir()
+        (tmp_path / "net" / "if_inet6").write_text(addresses)
+        found = patient(state, proxy={"mode": mode, "listen": listen})
+        assert network_checks.ipv6(Patient(found.settings, None, found.now, tmp_path)).level is level
+
+    @pytest.mark.parametrize(
+        ("mode", "reject", "level"), [("transparent", True, ERROR), ("transparent", False, WARNING), ("regular", True, NOTE)]
+    )
+    def test_quic_that_nothing_refuses_is_found(self, state: Path, mode: str, *, reject: bool, level: Level) -> None:
+        found = patient(state, proxy={"mode": mode, "listen": "[::]:8080"}, gateway={"reject_quic": reject})
+        assert network_checks.quic(found).level is level
+
+    @pytest.mark.parametrize(("name", "level"), [("localhost", OK), ("nowhere.invalid", ERROR)])
+    def test_names_that_cannot_be_looked_up_are_found(self, state: Path, name: str, level: Level) -> None:
+        assert network_checks.dns(patient(state), name=name).level is level
+
+
+def test_a_check_that_fails_itself_is_a_finding(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Patient) -> Finding:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr("gatewayfilter.gateway.doctor.visit.CHECKS", (broken, disk_checks.clock))
+    first, second = examine(patient(state))
+    assert (first.level, first.check) == (ERROR, "broken")
+    assert second.check == "clock"
+
+
+def test_every_check_has_its_own_name(state: Path) -> None:
+    names = [check(patient(state)).check for check in CHECKS if check is not network_checks.dns]
+    assert len(names) == len(set(names)) == len(CHECKS) - 1

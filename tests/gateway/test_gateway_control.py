@@ -1,0 +1,205 @@
+"""Up, down, status and the watchdog, on a kernel in memory. On a real one: tests/netns."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.errors import GatewayError
+from gatewayfilter.gateway.control import Gateway, GatewayState
+from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
+from gatewayfilter.gateway.plan import GatewayPlan
+from gatewayfilter.gateway.watchdog import OPEN_AFTER, Watchdog
+from tests.gateway.gateway_fakes import FakeKernel
+
+PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
+OPENING = GatewayPlan(lan=("lan0",), proxy_port=8080, fail_open=True)
+FORWARD = "net/ipv4/ip_forward"
+
+
+@pytest.fixture
+def kernel() -> FakeKernel:
+    return FakeKernel()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> MemoryFile:
+    return MemoryFile(tmp_path / "run")
+
+
+@pytest.fixture
+def gateway(kernel: FakeKernel, memory: MemoryFile) -> Gateway:
+    return Gateway(PLAN, kernel, memory)
+
+
+def test_up_and_down_leave_the_kernel_as_it_was(gateway: Gateway, kernel: FakeKernel) -> None:
+    before = dict(kernel.switches)
+    assert gateway.status().state is GatewayState.DOWN
+    assert gateway.up() is True
+    found = gateway.status()
+    assert (found.state, found.problems, found.forwarding, found.listening) == (GatewayState.UP, (), (4, 6), (4, 6))
+    assert kernel.switches["net/ipv6/conf/wan0/accept_ra"] == "2"
+    assert kernel.switches["net/ipv4/conf/lan0/send_redirects"] == "0"
+    assert gateway.down() is True
+    assert kernel.switches == before
+    assert kernel.table == ""
+    assert gateway.down() is False
+
+
+def test_up_twice_remembers_the_first_state(gateway: Gateway, kernel: FakeKernel) -> None:
+    gateway.up()
+    assert gateway.up() is False
+    gateway.down()
+    assert kernel.switches[FORWARD] == "0"
+
+
+def test_up_after_a_change_of_the_settings_loads_the_new_rules(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+    gateway.up()
+    other = Gateway(GatewayPlan(lan=("lan0",), proxy_port=8080, reject_dot=True), kernel, memory)
+    assert other.status().state is GatewayState.OUTDATED
+    assert "other settings" in other.status().problems[0]
+    assert other.up() is True
+    assert other.status().state is GatewayState.UP
+    other.down()
+    assert kernel.switches[FORWARD] == "0"
+
+
+@pytest.mark.parametrize("fail_at", ["load", FORWARD, "net/ipv6/conf/all/forwarding"])
+def test_a_step_that_fails_takes_all_before_it_back(
+    gateway: Gateway, kernel: FakeKernel, memory: MemoryFile, fail_at: str
+) -> None:
+    before = dict(kernel.switches)
+    kernel.fail_at = fail_at
+    with pytest.raises(GatewayError):
+        gateway.up()
+    assert kernel.switches == before
+    assert kernel.table == ""
+    assert memory.read() is None
+
+
+def test_nothing_is_changed_while_no_filter_listens(gateway: Gateway, kernel: FakeKernel) -> None:
+    kernel.ports = {}
+    with pytest.raises(GatewayError, match="nothing listens on port 8080"):
+        gateway.up(wait_s=0.05)
+    assert kernel.table == ""
+    assert gateway.up(check=False) is True
+    assert "nothing listens" in gateway.status().problems[0]
+
+
+def test_a_filter_that_goes_away_meanwhile_takes_the_rules_with_it(gateway: Gateway, kernel: FakeKernel) -> None:
+    kernel.stopped_after = 1  # there before the rules are loaded, gone after
+    with pytest.raises(GatewayError, match="stopped to listen"):
+        gateway.up()
+    assert kernel.table == ""
+    assert kernel.switches[FORWARD] == "0"
+
+
+def test_a_failing_change_brings_the_old_rules_back(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+    gateway.up()
+    old = kernel.table
+    kernel.stopped_after = 1
+    with pytest.raises(GatewayError):
+        Gateway(GatewayPlan(lan=("lan0",), proxy_port=8080, reject_dot=True), kernel, memory).up()
+    assert kernel.table == old
+    kernel.stopped_after = 1000
+    assert gateway.status().state is GatewayState.UP
+
+
+def test_an_interface_that_is_not_there_is_named(kernel: FakeKernel, memory: MemoryFile) -> None:
+    with pytest.raises(GatewayError, match="no interface lan9; there are lan0, lo, wan0"):
+        Gateway(GatewayPlan(lan=("lan9",), proxy_port=8080), kernel, memory).up()
+
+
+def test_rules_that_somebody_changed_or_made_are_told(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+    gateway.up()
+    kernel.table += "\n# by hand"
+    assert gateway.status().state is GatewayState.CHANGED
+    assert gateway.up() is True
+    assert gateway.status().state is GatewayState.UP
+    memory.forget()
+    assert gateway.status().state is GatewayState.FOREIGN
+
+
+def test_forwarding_that_was_switched_off_is_told(gateway: Gateway, kernel: FakeKernel) -> None:
+    gateway.up()
+    kernel.switches[FORWARD] = "0"
+    assert gateway.status().problems == ("the kernel does not forward IPv4: gateway up switches it on",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"digest": 1}', '{"digest": "", "listing": "", "switches": 3}', "null"],
+)
+def test_a_damaged_memory_is_none(memory: MemoryFile, text: str) -> None:
+    memory.write(GatewayMemory())
+    memory.path.write_text(text)
+    assert memory.read() is None
+
+
+def test_the_memory_never_makes_root_set_what_is_not_ours(memory: MemoryFile) -> None:
+    switches = {
+        "net/ipv4/ip_forward": "0",
+        "kernel/core_pattern": "1",
+        "net/ipv4/../../kernel/x": "1",
+        "net/ipv4/tcp_mem": "9 9 9",
+    }
+    memory.write(GatewayMemory(switches=switches))
+    found = memory.read()
+    assert found is not None
+    assert found.switches == {"net/ipv4/ip_forward": "0"}
+
+
+class TestWatchdog:
+    @pytest.fixture
+    def gateway(self, kernel: FakeKernel, memory: MemoryFile) -> Gateway:
+        return Gateway(OPENING, kernel, memory)
+
+    @pytest.fixture
+    def watchdog(self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> Watchdog:
+        gateway.up()
+        return Watchdog(gateway, kernel, memory, 8080)
+
+    def test_it_opens_after_some_looks_and_closes_at_the_first(
+        self, watchdog: Watchdog, gateway: Gateway, kernel: FakeKernel
+    ) -> None:
+        kernel.ports = {}
+        for _ in range(OPEN_AFTER - 1):
+            assert watchdog.look()
+            assert gateway.status().state is GatewayState.UP
+        assert watchdog.look()
+        assert gateway.status().state is GatewayState.OPEN
+        kernel.ports = {8080: frozenset({4})}
+        assert watchdog.look()
+        assert gateway.status().state is GatewayState.UP
+
+    def test_a_short_fall_does_not_open(self, watchdog: Watchdog, gateway: Gateway, kernel: FakeKernel) -> None:
+        for _ in range(5):
+            kernel.ports = {}
+            for _ in range(OPEN_AFTER - 1):
+                watchdog.look()
+            kernel.ports = {8080: frozenset({4})}
+            watchdog.look()
+            assert gateway.status().state is GatewayState.UP
+
+    def test_it_ends_when_the_gateway_is_down_or_closed_for_good(
+        self, watchdog: Watchdog, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+    ) -> None:
+        Gateway(PLAN, kernel, memory).up()
+        assert watchdog.look() is False
+        gateway.down()
+        assert watchdog.look() is False
+        assert kernel.table == ""
+
+    def test_there_is_one_at_a_time(self, watchdog: Watchdog, memory: MemoryFile) -> None:
+        stop = threading.Event()
+        stop.set()
+        assert watchdog.run(stop) is True
+        assert memory.is_watched() is False
+        with MemoryFile(memory.path.parent).watching() as only:
+            assert only is True
+            assert memory.is_watched() is True
+            assert watchdog.run(stop) is False
+
+    def test_status_tells_when_nobody_watches(self, watchdog: Watchdog, gateway: Gateway) -> None:
+        del watchdog
+        assert "no watchdog runs" in gateway.status().problems[0]

@@ -1,0 +1,125 @@
+"""What the settings ask for, and what they may not."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import GatewayError
+from gatewayfilter.gateway.plan import GatewayPlan, make_plan
+from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, unload
+
+PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
+
+
+def settings(listen: str = "[::]:8080", mode: str = "transparent", web: str = "127.0.0.1:8081", **gateway: Any) -> Settings:
+    return Settings.model_validate(
+        {"proxy": {"listen": listen, "mode": mode}, "web": {"listen": web}, "gateway": {"lan": ["lan0"], **gateway}}
+    )
+
+
+def test_the_settings_become_a_plan() -> None:
+    plan = make_plan(
+        settings(
+            free_devices=["02-00-00-00-00-0A", "192.168.1.7", "fd00::/64", "192.168.1.7"],
+            free_sites=["192.0.2.0/24", "2001:db8::1"],
+            reject_dot=True,
+            own_port_80=True,
+            fail_open=True,
+        )
+    )
+    assert plan == GatewayPlan(
+        lan=("lan0",),
+        proxy_port=8080,
+        reject_dot=True,
+        own_port_80=True,
+        free_macs=("02:00:00:00:00:0a",),
+        free4=("192.168.1.7",),
+        free6=("fd00::/64",),
+        past4=("192.0.2.0/24",),
+        past6=("2001:db8::1",),
+        fail_open=True,
+    )
+
+
+@pytest.mark.parametrize(("listen", "ipv6"), [("0.0.0.0:8080", False), ("[::]:8080", True), ("192.168.1.1:8080", False)])
+def test_the_listening_address_tells_the_families(listen: str, *, ipv6: bool) -> None:
+    assert make_plan(settings(listen)).ipv6 is ipv6
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (settings(lan=[]), "no interface"),
+        (settings("127.0.0.1:8080"), "does not reach"),
+        (settings("[::1]:8080"), "does not reach"),
+        (settings("[::]:0"), "not 0"),
+        (settings("[::]:22"), "SSH"),
+        (settings("[::]:8081"), "dashboard"),
+        (settings("[::]:443"), "redirected to itself"),
+        (settings(ports=[22, 80]), "contains 22"),
+        (settings(lan=["lo"]), "own traffic"),
+        (settings(lan=["lan0; drop"]), "no name"),
+        (settings(lan=['"']), "no name"),
+        (settings(lan=["a" * 16]), "no name"),
+        (settings(free_devices=["nas"]), "hardware address"),
+        (settings(free_devices=["0.0.0.0/0"]), "everything"),
+        (settings(free_sites=["bank.example"]), "gateway.free_sites"),
+        (settings(free_sites=["02:00:00:00:00:01"]), "gateway.free_sites"),
+    ],
+)
+def test_what_would_lock_somebody_out_or_means_nothing_is_refused(changed: Settings, words: str) -> None:
+    with pytest.raises(GatewayError, match=words):
+        make_plan(changed)
+
+
+def test_transparent_redirects_and_regular_refuses_what_goes_around() -> None:
+    transparent, regular = ruleset(PLAN), ruleset(GatewayPlan(lan=("lan0",), proxy_port=8080, transparent=False))
+    assert "redirect to :8080" in transparent
+    assert "redirect to" not in regular
+    assert 'reject with tcp reset comment "around the filter"' in regular
+    assert "ct status & dnat == 0 drop" in transparent
+    assert "ct status" not in regular  # devices reach the proxy's port by themselves there
+
+
+@pytest.mark.parametrize(
+    ("option", "sign"),
+    [
+        ({"reject_quic": False}, '"QUIC"'),
+        ({"reject_dot": True}, "853"),
+        ({"own_port_80": True}, "fib daddr type local redirect"),
+        ({"past4": ("192.0.2.9",)}, "192.0.2.9"),
+        ({"free_macs": ("02:00:00:00:00:01",)}, "02:00:00:00:00:01"),
+        ({"filter_private": True}, "192.168.0.0/16"),
+    ],
+)
+def test_each_option_changes_the_rules(option: dict[str, Any], sign: str) -> None:
+    changed = GatewayPlan(lan=("lan0",), proxy_port=8080, **option)
+    assert (sign in ruleset(PLAN)) is not (sign in ruleset(changed))
+    assert digest(PLAN) != digest(changed)
+
+
+def test_the_machines_own_services_come_before_any_redirect() -> None:
+    rules = ruleset(PLAN)
+    assert rules.index("fib daddr type local accept") < rules.index("jump divert")
+    assert rules.index("iifname != @lan accept") < rules.index("fib daddr type local accept")
+
+
+@given(
+    ports=st.sets(st.integers(1, 65535), min_size=1, max_size=5),
+    lan=st.lists(st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True), min_size=1, max_size=4, unique=True),
+)
+def test_only_the_filters_own_port_is_ever_dropped(ports: set[int], lan: list[str]) -> None:
+    rules = ruleset(GatewayPlan(lan=tuple(lan), proxy_port=8080, ports=tuple(sorted(ports))))
+    chain = rules.partition("chain input {")[2].partition("}")[0]
+    assert [line for line in chain.splitlines() if "drop" in line and "tcp dport 8080 " not in line] == []
+    assert "policy drop" not in rules
+
+
+def test_opening_and_closing_touch_the_divert_chain_alone() -> None:
+    for rules in (open_way(), close_way(PLAN)):
+        assert all("inet gatewayfilter divert" in line for line in rules.strip().splitlines())
+    assert "add rule" not in open_way()
+    assert unload().splitlines() == ["table inet gatewayfilter", "delete table inet gatewayfilter"]

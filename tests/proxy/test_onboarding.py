@@ -1,0 +1,196 @@
+"""The filter's own pages: what they answer for, what they say, what they give out."""
+
+import plistlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from gatewayfilter.config import Settings
+from gatewayfilter.interfaces import OwnAnswer, OwnRequest
+from gatewayfilter.proxy.ca import CertificateAuthority, ensure_ca
+from gatewayfilter.proxy.onboarding import SetupPages
+from gatewayfilter.proxy.onboarding_texts import CHINESE, ENGLISH, GatewayFacts
+from gatewayfilter.urls import parse_url
+
+IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return ensure_ca(tmp_path_factory.mktemp("authority") / "ca")
+
+
+def pages(authority: CertificateAuthority, facts: GatewayFacts | None = None, **sections: Any) -> SetupPages:
+    proxy = {"listen": "0.0.0.0:8080", **sections.pop("proxy", {})}
+    settings = Settings.model_validate({"data_dir": Path("/nowhere"), "proxy": proxy, **sections})
+    made = SetupPages(settings, authority, lambda at: f"pac for {at}", lambda: facts or GatewayFacts(), lambda: (3, 11))
+    made.refresh()
+    return made
+
+
+def get(made: SetupPages, url: str = "http://gatewayfilter.internal/", **headers: str) -> OwnAnswer:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return made.respond(OwnRequest(parse_url(url), headers=names, client="192.168.1.9", local=("192.168.1.1", 8080)))
+
+
+@pytest.mark.parametrize(
+    ("url", "ours"),
+    [
+        ("http://gatewayfilter.internal/", True),
+        ("https://GatewayFilter.internal/trusted.svg", True),
+        ("http://192.0.2.80/", True),
+        ("https://[2001:db8::80]/trusted.svg", True),
+        ("http://127.0.0.1:8080/proxy.pac", True),
+        ("http://[::1]:8080/", True),
+        ("http://gatewayfilter.internal.example/", False),
+        ("http://sub.gatewayfilter.internal/", False),
+        ("http://127.0.0.1/", False),  # a page of the machine itself
+        ("http://127.0.0.1:8081/", False),
+        ("http://192.0.2.1:8080/", False),  # somebody else's port
+        ("http://example.com:8080/", False),
+        ("http://wpad/wpad.dat", False),
+        ("http://0.0.0.0:8080/", False),
+    ],
+)
+def test_which_addresses_are_ours(authority: CertificateAuthority, url: str, *, ours: bool) -> None:
+    assert pages(authority).answers(parse_url(url)) is ours
+
+
+@pytest.mark.parametrize(
+    ("url", "ours"),
+    [
+        ("http://wpad/wpad.dat", True),
+        ("http://wpad.lan/wpad.dat", True),
+        ("http://wpad.lan/index.html", False),
+        ("http://wpadx.lan/wpad.dat", False),
+        ("http://127.0.0.1/", True),
+        ("https://127.0.0.1/", False),
+    ],
+)
+def test_port_80_is_ours_on_request(authority: CertificateAuthority, url: str, *, ours: bool) -> None:
+    assert pages(authority, gateway={"own_port_80": True}).answers(parse_url(url)) is ours
+
+
+@pytest.mark.parametrize(
+    ("languages", "title"),
+    [("en", "Set up this device"), ("zh-CN,en;q=0.5", "设置此设备"), ("fr", "Set up this device"), ("", "Set up")],
+)
+def test_the_page_speaks_the_readers_language(authority: CertificateAuthority, languages: str, title: str) -> None:
+    answer = get(pages(authority), accept_language=languages)
+    assert answer.status == 200
+    assert f"<h1>{title}" in answer.content.decode()
+    other = get(pages(authority), "http://gatewayfilter.internal/?lang=zh", accept_language="en").content.decode()
+    assert '<html lang="zh-Hans">' in other
+
+
+def test_both_languages_have_the_same_words_and_systems() -> None:
+    assert ENGLISH.words.keys() == CHINESE.words.keys()
+    assert ENGLISH.systems.keys() == CHINESE.systems.keys()
+    for name, found in ENGLISH.systems.items():
+        kinds = [[next(iter(step)) for step in texts.systems[name]["steps"]] for texts in (ENGLISH, CHINESE)]
+        assert kinds[0] == kinds[1], name
+        commands = [[step["code"] for step in texts["steps"] if "code" in step] for texts in (found, CHINESE.systems[name])]
+        assert commands[0] == commands[1], name
+
+
+def test_the_page_runs_nothing_and_loads_only_its_own_pictures(authority: CertificateAuthority) -> None:
+    answer = get(pages(authority))
+    text, policy = answer.content.decode(), answer.headers["content-security-policy"]
+    assert "<script" not in text
+    assert not re.search(r"<[^>]*\son[a-z]+\s*=", text)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "script-src" not in policy
+    assert set(re.findall(r'(?:src|data)="([^"]*)"', text)) == {
+        "/qr.svg",
+        "https://gatewayfilter.internal/trusted.svg?lang=en",
+    }
+    assert "object-src http://gatewayfilter.internal https://gatewayfilter.internal" in policy
+
+
+def test_the_check_follows_the_way_on_which_the_page_was_reached(authority: CertificateAuthority) -> None:
+    direct = get(pages(authority), "http://192.168.1.1:8080/").content.decode()
+    assert 'data="http://gatewayfilter.internal/through.svg?lang=en"' in direct  # loads only when the proxy is set
+    transparent = get(pages(authority, proxy={"mode": "transparent"}), "http://192.0.2.80/").content.decode()
+    assert 'data="https://192.0.2.80/trusted.svg?lang=en"' in transparent
+    assert "proxy.pac" not in transparent
+    secure = get(pages(authority), "https://gatewayfilter.internal/").content.decode()
+    assert "<object" not in secure
+    assert secure.count("✓ Yes") == 2
+
+
+def test_the_picture_of_trust_comes_by_https_alone(authority: CertificateAuthority) -> None:
+    made = pages(authority)
+    assert get(made, "https://gatewayfilter.internal/trusted.svg").status == 200
+    assert get(made, "http://gatewayfilter.internal/trusted.svg").status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [
+        ("/ca.cer", "application/x-x509-ca-cert"),
+        ("/ca.crt", "application/x-x509-ca-cert"),
+        ("/ca.pem", "application/x-pem-file"),
+        ("/ca.p12", "application/x-pkcs12"),
+        ("/ca.mobileconfig", "application/x-apple-aspen-config"),
+    ],
+)
+def test_the_certificate_is_given_out_and_never_the_key(authority: CertificateAuthority, path: str, content_type: str) -> None:
+    answer = get(pages(authority), f"http://gatewayfilter.internal{path}")
+    assert answer.headers["content-type"] == content_type
+    assert b"PRIVATE" not in answer.content
+    if path == "/ca.cer":
+        certificate = x509.load_der_x509_certificate(answer.content)
+    elif path == "/ca.p12":
+        found = pkcs12.load_pkcs12(answer.content, None)
+        assert (found.key, len(found.additional_certs)) == (None, 1)
+        certificate = found.additional_certs[0].certificate
+    elif path == "/ca.mobileconfig":
+        (payload,) = plistlib.loads(answer.content)["PayloadContent"]
+        assert payload["PayloadType"] == "com.apple.security.root"
+        certificate = x509.load_der_x509_certificate(payload["PayloadContent"])
+    else:
+        certificate = x509.load_pem_x509_certificate(answer.content)
+    assert certificate == authority.certificate
+
+
+@pytest.mark.parametrize("path", ["/proxy.pac", "/wpad.dat"])
+def test_pac_and_wpad_name_the_address_that_the_device_reached(authority: CertificateAuthority, path: str) -> None:
+    answer = get(pages(authority), f"http://192.168.1.1:8080{path}")
+    assert answer.headers["content-type"] == "application/x-ns-proxy-autoconfig"
+    assert answer.content == b"pac for 192.168.1.1:8080"
+    assert get(pages(authority, proxy={"mode": "transparent"}), f"http://192.0.2.80{path}").content == b"pac for "
+
+
+def test_the_system_of_the_device_stands_open(authority: CertificateAuthority) -> None:
+    text = get(pages(authority), user_agent=IPHONE).content.decode()
+    assert re.findall(r"<details open[^>]*><summary>([^<]*)", text) == ["iPhone and iPad "]
+    assert "<details open" not in get(pages(authority)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("mode", "facts", "words"),
+    [
+        ("transparent", GatewayFacts(up=True, quic_refused=True), "The gateway refuses it; browsers turn"),
+        ("transparent", GatewayFacts(up=True), "does not refuse it"),
+        ("transparent", GatewayFacts(quic_refused=True), "does not refuse it"),
+        ("regular", GatewayFacts(), "Other apps may"),
+        ("regular", GatewayFacts(up=True, quic_refused=True), "refuses it to other apps"),
+        ("transparent", GatewayFacts(), "blocks 3 of 11 well-known servers"),
+        ("regular", GatewayFacts(), "the filter looks names up itself"),
+    ],
+)
+def test_what_is_known_of_ways_around_is_told(
+    authority: CertificateAuthority, mode: str, facts: GatewayFacts, words: str
+) -> None:
+    assert words in get(pages(authority, facts, proxy={"mode": mode})).content.decode()
+
+
+def test_other_paths_and_methods_are_refused(authority: CertificateAuthority) -> None:
+    made = pages(authority)
+    assert get(made, "http://gatewayfilter.internal/../ca/mitmproxy-ca.pem").status == 404
+    posted = made.respond(OwnRequest(parse_url("http://gatewayfilter.internal/"), method="POST"))
+    assert (posted.status, posted.headers["allow"]) == (405, "GET, HEAD")
