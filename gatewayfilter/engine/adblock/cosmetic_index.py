@@ -59,12 +59,14 @@ def pack_cosmetics(records: Sequence[CosmeticRecord]) -> list[bytes]:
         rule = record.rule
         for name in sorted(rule.hosts.names | rule.not_hosts.names):
             places.setdefault(checksum(name), []).append(number)
-        if rule.hosts.patterns or rule.not_hosts.patterns:
+        spares_some = rule.exception and rule.generic and bool(rule.not_hosts)
+        if rule.hosts.patterns or rule.not_hosts.patterns or spares_some:
             everywhere.append(number)
         if not rule.generic:
             continue
         if rule.exception:
-            lifted.append(number)
+            if not spares_some:
+                lifted.append(number)
         else:
             _put_in_chunk(number, record, chunks, open_chunks)
             subjects.append((checksum(rule.text), number))
