@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords, PageClassifier
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker
+    from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
     from gatewayfilter.interfaces import Page
@@ -182,6 +183,20 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
     from gatewayfilter.sources import load_lists
 
     return FilterEngine(load_lists(files), off_categories=off_categories)
+
+
+def image_of(engine: FilterEngine, file: Path) -> EngineImage:
+    """Returns what another process needs to decide exactly as this engine does now; the snapshot is written to the file.
+
+    Raises:
+        StartupError: the file cannot be written.
+    """
+    from gatewayfilter.engine.engine_image import EngineImage
+
+    try:
+        return EngineImage.of(engine, file)
+    except OSError as error:
+        raise StartupError(f"cannot write {file}: {error.strerror}") from error
 
 
 def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:

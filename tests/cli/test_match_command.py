@@ -2,10 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
+import psutil
 import pytest
 
 COMMAND = [sys.executable, "-m", "gatewayfilter.cli", "match"]
@@ -52,6 +57,7 @@ def test_only_the_named_lists_count_and_no_state_is_made(lists: list[Path], envi
     assert out[0]["n"] == 1
     assert out[5]["error"]
     assert "2  block blacklist" in done.stderr
+    assert "line 6: not a URL: 'not a url'\ngatewayfilter: 1 line held no request" in done.stderr
     assert not (tmp_path / "state").exists()
     assert not (tmp_path / "home").exists()
 
@@ -105,3 +111,136 @@ def test_bad_input_is_one_sentence(
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert sentence.format(**names) in done.stderr
     assert done.stderr.startswith("gatewayfilter: ")
+
+
+@pytest.fixture
+def long_input(tmp_path: Path) -> Path:
+    """More lines than are decided without workers, each its own; every thousandth is none."""
+    file = tmp_path / "long.jsonl"
+    hosts = ("casino.example", "fine.example", "ads.example")
+    records = (
+        "nonsense" if number % 1000 == 999 else json.dumps({"url": f"http://{hosts[number % 3]}/{number}", "n": number})
+        for number in range(40_000)
+    )
+    file.write_text("\n".join(records) + "\n")
+    return file
+
+
+def test_all_jobs_give_the_same_answers_in_the_same_order(
+    lists: list[Path], environment: dict[str, str], long_input: Path
+) -> None:
+    arguments = [part for path in lists for part in ("--list", str(path))]
+    done = [
+        subprocess.run(
+            [*COMMAND, *arguments, "--requests", long_input, "--jobs", jobs, "--stats"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        for jobs in ("1", "3")
+    ]
+    assert done[0].stdout == done[1].stdout
+    answers = [json.loads(line) for line in done[1].stdout.splitlines()]
+    assert [answer.get("n") for answer in answers] == [None if number % 1000 == 999 else number for number in range(40_000)]
+    for run in done:
+        assert "line 1,000: not JSON" in run.stderr
+        assert "40 lines held no request" in run.stderr
+        assert "40,000  in all" in run.stderr
+
+
+def _workers(process: psutil.Process, count: int) -> list[psutil.Process]:
+    """Waits for a run's worker processes: those that have the snapshot mapped."""
+    while True:
+        found = [
+            child
+            for child in process.children(recursive=True)
+            if any("gatewayfilter-" in place.path for place in child.memory_maps())
+        ]
+        if len(found) >= count:
+            return found
+
+
+def test_answers_of_workers_come_while_requests_still_come(
+    lists: list[Path], environment: dict[str, str], long_input: Path
+) -> None:
+    command = [*COMMAND, "--list", str(lists[1]), "--jobs", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        writer = threading.Thread(target=process.stdin.write, args=(long_input.read_bytes(),))
+        writer.start()
+        for _ in range(40_000):
+            assert process.stdout.readline()
+        writer.join()
+        for host, action in (("casino.example", b"block"), ("fine.example", b"allow")):
+            process.stdin.write(json.dumps({"url": f"http://{host}/"}).encode() + b"\n")
+            process.stdin.flush()
+            assert action in process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "sentence"),
+    [
+        ("worker", 2, "gatewayfilter: a worker process of match ended unexpectedly"),
+        ("interrupt", 130, ""),
+        ("reader", None, ""),
+    ],
+)
+def test_every_end_is_clean(
+    end: str, code: int | None, sentence: str, lists: list[Path], environment: dict[str, str], long_input: Path
+) -> None:
+    command = [*COMMAND, "--list", str(lists[1]), "--jobs", "2"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=environment, process_group=0) as process:  # type: ignore[call-overload]
+        assert process.stdin is not None
+        writer = threading.Thread(target=_keep_writing, args=(process.stdin, long_input.read_bytes()), daemon=True)
+        writer.start()
+        answers = [process.stdout.readline() for _ in range(30_000)]
+        workers = _workers(psutil.Process(process.pid), 1)
+        if end == "worker":
+            workers[0].kill()
+            answers += process.stdout.readlines()
+        elif end == "interrupt":
+            os.killpg(process.pid, signal.SIGINT)
+            process.stdout.read()
+        else:
+            process.stdout.close()
+        said = process.stderr.read().decode()
+        process.wait(30)
+        writer.join(30)
+    assert sentence in said
+    assert "Traceback" not in said
+    assert "Fatal" not in said
+    if code is not None:
+        assert process.returncode == code
+    numbers = [json.loads(line)["n"] if b"input" not in line else None for line in answers]
+    assert numbers == [None if number % 1000 == 999 else number for number in (place % 40_000 for place in range(len(numbers)))]
+    psutil.wait_procs(workers, timeout=30)
+    assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+
+
+def _keep_writing(stream: IO[bytes], data: bytes) -> None:
+    with suppress(OSError, ValueError):
+        while True:
+            stream.write(data)
+
+
+def test_workers_end_with_a_parent_that_was_killed(lists: list[Path], environment: dict[str, str], long_input: Path) -> None:
+    command = [*COMMAND, "--list", str(lists[1]), "--jobs", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        writer = threading.Thread(target=_keep_writing, args=(process.stdin, long_input.read_bytes()), daemon=True)
+        writer.start()
+        for _ in range(30_000):
+            process.stdout.readline()
+        workers = _workers(psutil.Process(process.pid), 1)
+        process.kill()
+        process.stdout.close()
+        process.wait(30)
+        writer.join(30)
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []

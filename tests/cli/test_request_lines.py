@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.request_lines import RequestLines, read_batches
+from gatewayfilter.cli.request_lines import MAX_LINE, REPORTED, Answers, Batch, RequestLines, read_batches
 from gatewayfilter.model import Action, Explanation, Reason, Request, ResourceType, Verdict
 
 
@@ -30,11 +30,10 @@ BLOCKED = {"action": "block", "reason": "blacklist", "rule": "é", "source_list"
 ALLOWED = {"action": "allow", "reason": "unknown", "rule": "", "source_list": "", "category": ""}
 
 
-def _decide(line: str | bytes) -> tuple[list[Any], _Engine, RequestLines]:
+def _decide(line: str | bytes) -> tuple[list[Any], _Engine, Answers]:
     engine = _Engine()
-    lines = RequestLines(engine)
-    out = lines.decide([line.encode() if isinstance(line, str) else line])
-    return [json.loads(text) for text in out.decode().splitlines()], engine, lines
+    answers = RequestLines(engine).decide(Batch(1, [line.encode() if isinstance(line, str) else line], 1))
+    return [json.loads(text) for text in answers.text.decode().splitlines()], engine, answers
 
 
 @pytest.mark.parametrize(
@@ -106,11 +105,58 @@ def test_a_line_without_a_request_says_so_and_stops_nothing(line: str | bytes, k
 
 
 def test_blank_lines_are_passed_over() -> None:
-    assert RequestLines(_Engine()).decide([b"", b"  ", b"\r"]) == b""
+    answers = RequestLines(_Engine()).decide(Batch(1, [b"", b"  ", b"\r"], 5))
+    assert (answers.text, answers.counts, answers.bad, answers.size) == (b"", {}, [], 5)
+
+
+def test_bad_lines_are_numbered_up_to_a_limit_and_all_counted() -> None:
+    lines = RequestLines(_Engine())
+    batch = [b"", b'{"url": "http://good.test/"}', b"nonsense", b'{"url": 1}', b'{"url": "x"}'] + [b"{"] * 50
+    answers = lines.decide(Batch(11, batch, 1))
+    assert answers.bad[:3] == [(13, "not JSON"), (14, "no url"), (15, "not a URL: 'x'")]
+    assert len(answers.bad) == REPORTED
+    assert answers.counts == {
+        ("allow", "unknown"): 1,
+        ("error", "not JSON"): 51,
+        ("error", "no url"): 1,
+        ("error", "not a URL"): 1,
+    }
+    assert lines.decide(Batch(100, [b"{"], 1)).bad == [(100, "not JSON")]
+
+
+def test_a_line_without_end_takes_no_more_memory_than_a_long_one() -> None:
+    good = b'{"url": "http://good.test/"}'
+    endless = io.BufferedReader(_Endless(b'{"url": "http://bad.test/' + b"x" * (5 * MAX_LINE) + b'"}\n' + good))
+    batches = list(read_batches(endless))
+    assert max(len(line) for batch in batches for line in batch.lines) < 2 * MAX_LINE
+    assert [(batch.first + number) for batch in batches for number, line in enumerate(batch.lines) if line == good] == [2]
+    lines = RequestLines(_Engine())
+    counts = [lines.decide(batch).counts for batch in batches]
+    assert sum(count["error", "line too long"] for count in counts) == 1
+    assert sum(count.total() for count in counts) == 2
+
+
+class _Endless(io.RawIOBase):
+    """Hands out bytes in pieces, as a pipe does."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._data[self._position : self._position + min(len(buffer), 10_000)]
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), max_size=20), st.booleans())
 def test_batches_are_the_lines(lines: list[bytes], ends: bool) -> None:  # noqa: FBT001  hypothesis gives it
     data = b"\n".join(lines) + (b"\n" if ends else b"")
-    read = [line for batch in read_batches(io.BufferedReader(io.BytesIO(data), 7)) for line in batch]
-    assert [line for line in read if line] == [line for line in data.split(b"\n") if line]
+    batches = list(read_batches(io.BufferedReader(io.BytesIO(data), 7)))
+    read = [(batch.first + place, line) for batch in batches for place, line in enumerate(batch.lines) if line]
+    assert read == [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line]
+    assert sum(batch.size for batch in batches) == len(data)
