@@ -10,7 +10,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from mitmproxy.platform import linux
+from mitmproxy import platform
 
 from gatewayfilter.model import HostAction, HostVerdict
 from gatewayfilter.proxy.client_hello import NotTls, read_client_hello
@@ -120,7 +120,7 @@ class Arrival:
             return
         try:
             hello = read_client_hello(self.data)
-            address, port = linux.original_addr(self.client)
+            address, port = _original_destination(self.client)
         except (NotTls, OSError):
             self._hand_over()
             return
@@ -244,6 +244,13 @@ class Arrival:
 
     def _finish_task(self) -> None:
         self._task = None
+
+
+def _original_destination(client: socket.socket) -> tuple[str, int]:
+    if platform.original_addr is None:
+        raise OSError("this system does not say where a redirected connection was to go")
+    address, port = platform.original_addr(client)
+    return str(address), int(port)
 
 
 def _complete(inside: bytes) -> bool:

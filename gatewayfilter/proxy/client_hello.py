@@ -79,7 +79,7 @@ def _message(data: bytes | bytearray) -> bytes:
 
 def _record_length(data: bytes | bytearray, position: int) -> int:
     """Reads the head of a record."""
-    head = data[position : position + 5]
+    head = bytes(data[position : position + 5])
     if head[:1] not in {b"", b"\x16"} or head[1:2] not in {b"", b"\x03"}:
         raise NotTls
     if len(head) < 5:

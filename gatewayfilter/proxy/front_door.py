@@ -125,6 +125,11 @@ class FrontDoor:
         self._all = 0
         self._sweeper: asyncio.TimerHandle | None = None
 
+    @property
+    def open_connections(self) -> int:
+        """How many connections of clients there are, whoever has them."""
+        return self._all
+
     def listen(self, host: str, port: int) -> None:
         """Starts to listen. Every worker may listen on the same address: the kernel spreads connections over them.
 

@@ -156,15 +156,21 @@ class PassThrough:
         self._failures.pop((client, host), None)
         _put(self._trusting, client, self._clock())
 
-    def failed(self, client: str, host: str) -> bool:
-        """Notes that a client broke a connection with our certificate off. Returns whether the name is learned by that."""
+    def failed(self, client: str, host: str, *, may_learn: bool = True) -> bool:
+        """Notes that a client broke a connection with our certificate off. Returns whether the name is learned by that.
+
+        Args:
+            client: the client's address.
+            host: canonical.
+            may_learn: no block speaks of the name.
+        """
         now = self._clock()
         _put(self._failing, client, now)
         times = [at for at in self._failures.get((client, host), ()) if now - at < _WITHIN_S]
         if not times or now - times[-1] >= _AT_ONCE_S:
             times.append(now)
         _put(self._failures, (client, host), times)
-        if len(times) < self._after or not self._trusts(client, now):
+        if not may_learn or len(times) < self._after or not self._trusts(client, now):
             return False
         del self._failures[client, host]
         entry = PassThroughEntry(client, host, now, now + self._lasts_s, len(times))

@@ -92,7 +92,7 @@ class TlsWatch:
         if wire.pass_through is None or wire.tls is None or not host:
             return
         address = _address(client)
-        if wire.pass_through.failed(address, host) and wire.tls.may_learn(address, host):
+        if wire.pass_through.failed(address, host, may_learn=wire.tls.may_learn(address, host)):
             wire.counters.add("pass_through_learned")
             _log.info("a device accepts no certificate of ours for %s; it passes through unread", host)
 

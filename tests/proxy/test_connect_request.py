@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
+
+
+@pytest.mark.parametrize(
+    ("head", "want"),
+    [
+        (b"CONNECT Shop.Example.:443 HTTP/1.1\r\nHost: x\r\n\r\n", ConnectRequest("shop.example", 443)),
+        (b"CONNECT shop.example:443 HTTP/1.0\r\n\r\n", ConnectRequest("shop.example", 443)),
+        (b"CONNECT [2001:DB8::1]:8443 HTTP/1.1\r\n\r\n", ConnectRequest("[2001:db8::1]", 8443)),
+        (b"CONNECT 192.0.2.1:443 HTTP/1.1\r\n\r\n", ConnectRequest("192.0.2.1", 443)),
+        (
+            b"CONNECT a.example:443 HTTP/1.1\r\nproxy-authorization:  Basic eA==\r\nAccept-Language: zh\r\n\r\n",
+            ConnectRequest("a.example", 443, "Basic eA==", "zh"),
+        ),
+        (b"CONNECT a.example HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:0 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:70000 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/2.0\r\n\r\n", None),
+        (b"CONNECT  a.example:443 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\nHost: x\r\n\r\n", None),
+        (b"CONNECT u@a.example:443 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example/x:443 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\r\nContent-Length: 5\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\r\n folded: x\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\r\nA : x\r\n\r\n", None),
+        (b"GET http://a.example/ HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:443 HTTP/1.1\r\nX: \0\r\n\r\n", None),
+        (b"", None),
+    ],
+)
+def test_cases(head: bytes, want: ConnectRequest | None) -> None:
+    assert read_connect(head) == want
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_have_an_answer(data: bytes) -> None:
+    for head in (data, b"CONNECT " + data + b"\r\n\r\n", b"CONNECT a.example:443 HTTP/1.1\r\n" + data + b"\r\n\r\n"):
+        found = read_connect(head)
+        assert found is None or 0 < found.port < 65536

@@ -1,0 +1,174 @@
+"""Learned pass-through, and that it cannot be provoked."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.model import HostVerdict
+from gatewayfilter.proxy.pass_through import PassThrough, PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.tls_decision import TlsDecision
+from gatewayfilter.settings import TlsSettings
+from gatewayfilter.telemetry import Counters
+from tests.proxy.proxy_fakes import Origin
+from tests.proxy.wire_fakes import DENY, LOOK, NAMED, PASS, FakeHosts, connect, until, wire_gateway
+
+PHONE, APP, SITE = "192.0.2.5", "pinned.example", "site.example"
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def learning(tmp_path: Path, clock: Clock) -> PassThrough:
+    return PassThrough(PassThroughFile(tmp_path / "pass-through.json"), after=3, days=1, clock=clock)
+
+
+def fail(learning: PassThrough, clock: Clock, times: int, *, every_s: float = 10.0, client: str = PHONE) -> list[bool]:
+    found = []
+    for _ in range(times):
+        clock.now += every_s
+        found.append(learning.failed(client, APP))
+    return found
+
+
+def test_a_pinned_app_is_learned_and_expires(learning: PassThrough, clock: Clock) -> None:
+    learning.succeeded(PHONE, SITE)
+    assert fail(learning, clock, 3) == [False, False, True]
+    assert learning.covers(PHONE, APP)
+    assert not learning.covers("192.0.2.6", APP)
+    assert not learning.covers(PHONE, SITE)
+    clock.now += 86_400
+    assert not learning.covers(PHONE, APP)
+
+
+def test_a_device_that_accepts_nothing_of_ours_gets_nothing(learning: PassThrough, clock: Clock) -> None:
+    assert fail(learning, clock, 20) == [False] * 20
+    assert not learning.covers(PHONE, APP)
+    assert learning.distrusts(PHONE, SITE)
+
+
+@pytest.mark.parametrize(("every_s", "times"), [(0.1, 10), (301.0, 10)])
+def test_a_burst_is_one_failure_and_old_ones_are_forgotten(
+    every_s: float, times: int, learning: PassThrough, clock: Clock
+) -> None:
+    learning.succeeded(PHONE, SITE)
+    assert not any(fail(learning, clock, times, every_s=every_s))
+
+
+def test_a_success_begins_anew(learning: PassThrough, clock: Clock) -> None:
+    learning.succeeded(PHONE, SITE)
+    fail(learning, clock, 2)
+    learning.succeeded(PHONE, APP)
+    assert fail(learning, clock, 2) == [False, False]
+
+
+def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: PassThrough, clock: Clock, tmp_path: Path) -> None:
+    file = PassThroughFile(tmp_path / "pass-through.json")
+    learning.succeeded(PHONE, SITE)
+    fail(learning, clock, 3)
+    learning.save()
+    assert (tmp_path / "pass-through.json").stat().st_mode & 0o777 == 0o600
+    other = PassThrough(file, clock=clock)
+    other.refresh()
+    assert other.covers(PHONE, APP)
+    assert file.remove(APP, "192.0.2.9") == 0
+    assert file.remove(APP) == 1
+    learning.save()
+    other.refresh()
+    assert not learning.covers(PHONE, APP)
+    assert not other.covers(PHONE, APP)
+
+
+def test_the_file_is_bounded_and_may_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "pass-through.json"
+    file = PassThroughFile(path)
+    assert file.read() == []
+    for number in range(5):
+        file.add(PassThroughEntry(PHONE, f"h{number}.example", number, number + 3.0, 3))
+    assert [entry.host for entry in file.read()] == ["h2.example", "h3.example", "h4.example"]  # the rest had expired
+    path.write_text("[{]")
+    assert file.read() == []
+    path.write_text('[{"client": 1}]')
+    assert file.read() == []
+
+
+def test_it_keeps_what_it_could_not_write(learning: PassThrough, clock: Clock, tmp_path: Path) -> None:
+    learning.succeeded(PHONE, SITE)
+    fail(learning, clock, 3)
+    (tmp_path / ".pass-through.json.lock").mkdir()
+    learning.save()
+    assert learning.covers(PHONE, APP)
+    (tmp_path / ".pass-through.json.lock").rmdir()
+    learning.save()
+    assert PassThroughFile(tmp_path / "pass-through.json").read()[0].host == APP
+
+
+@pytest.mark.parametrize(
+    ("host", "passes"),
+    [(LOOK, True), (NAMED, False), (DENY, False), (PASS, True)],
+)
+def test_a_name_that_a_block_speaks_of_never_passes(host: HostVerdict, passes: bool, learning: PassThrough, clock: Clock) -> None:  # noqa: FBT001
+    decision = TlsDecision(FakeHosts({APP: host}), TlsSettings(), None, Counters(), learning)
+    assert decision.may_learn(PHONE, APP) == (host is LOOK)
+    learning.succeeded(PHONE, SITE)
+    fail(learning, clock, 3)  # as if it had been learned before the block came
+    assert (decision.judge(PHONE, APP).action.value == "splice") == passes
+
+
+def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PassThrough, clock: Clock) -> None:
+    learning.succeeded(PHONE, SITE)
+    for _ in range(5):
+        clock.now += 10
+        assert not learning.failed(PHONE, APP, may_learn=False)
+    assert learning.distrusts(PHONE, APP)
+
+
+async def test_over_real_handshakes(
+    state: Path, origin: Origin, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app that trusts its own maker alone, on a device that trusts us."""
+    monkeypatch.setattr("gatewayfilter.proxy.pass_through._AT_ONCE_S", 0.0)
+    port = origin.https.rpartition(":")[2]
+    (state / "pass-through.json").unlink(missing_ok=True)
+    async with wire_gateway(state, {}) as gateway:
+        reader, writer, _ = await connect(gateway, f"localhost:{port}")
+        await writer.start_tls(client_tls, server_hostname="localhost")
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
+        writer.close()
+        for count in (1, 2):
+            _, writer, _ = await connect(gateway, f"localhost:{port}")
+            with pytest.raises(ssl.SSLError):
+                await writer.start_tls(ssl.create_default_context(), server_hostname="pinned.example")
+            await until(lambda count=count: gateway.counters["tls_failed"] == count)  # type: ignore[misc]
+        assert gateway.counters["pass_through_learned"] == 1
+        assert gateway.pass_through is not None
+        assert gateway.pass_through.covers("127.0.0.1", "pinned.example")
+        assert not gateway.pass_through.covers("127.0.0.1", "localhost")
+
+
+async def test_an_app_that_hangs_up_after_the_handshake(
+    state: Path, origin: Origin, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.pass_through._AT_ONCE_S", 0.0)
+    port = origin.https.rpartition(":")[2]
+    async with wire_gateway(state, {}) as gateway:
+        assert gateway.pass_through is not None
+        gateway.pass_through.succeeded("127.0.0.1", "another.example")
+        for count in (1, 2):
+            _, writer, _ = await connect(gateway, f"localhost:{port}")
+            await writer.start_tls(client_tls, server_hostname="quiet.example")
+            writer.close()
+            await until(lambda count=count: gateway.door.open_connections == 0 and gateway.counters["connections"] == count)  # type: ignore[misc]
+        assert gateway.counters["pass_through_learned"] == 1
+        assert gateway.pass_through.covers("127.0.0.1", "quiet.example")
