@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from gatewayfilter.engine.adblock.directives import Preprocessor
 from gatewayfilter.errors import RuleError, SourceError
+from gatewayfilter.sources.text_blocks import MAX_LINE_LENGTH
 
 MAX_DEPTH: Final = 5
 MAX_PARTS: Final = 50
@@ -22,7 +23,15 @@ type Get = Callable[[str, Path], None]
 
 def has_includes(file: BinaryIO) -> bool:
     """Tells whether a list includes others; reads it to its end."""
-    return any(line.startswith(_MARK) for line in file)
+    return any(is_begin and piece.startswith(_MARK) for piece, is_begin in _pieces(file))
+
+
+def _pieces(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Yields lines with their ends, longer ones than any rule in pieces, and whether each is the beginning of a line."""
+    is_begin = True
+    while piece := file.readline(MAX_LINE_LENGTH):
+        yield piece, is_begin
+        is_begin = piece.endswith(b"\n")
 
 
 def expand_includes(path: Path, address: str, work: Path, get: Get, max_bytes: int) -> int:
@@ -67,13 +76,16 @@ class _Expansion:
         self._open.add(address)
         preprocessor = Preprocessor()
         with path.open("rb") as file:
-            for raw in file:
-                line = raw if raw.endswith(b"\n") else raw + b"\n"
-                if not raw.startswith(b"!#") or not _wants_part(preprocessor, raw):
-                    yield line
+            raw = b"\n"
+            for raw, is_begin in _pieces(file):
+                if not is_begin or not raw.startswith(b"!#") or not _wants_part(preprocessor, raw):
+                    yield raw
                     continue
+                line = raw if raw.endswith(b"\n") else raw + b"\n"
                 name = raw[len(_MARK) :].decode("utf-8", "replace").strip()
                 yield from self._part(line, name, address, depth=depth)
+            if not raw.endswith(b"\n"):
+                yield b"\n"
         self._open.discard(address)
 
     def _part(self, line: bytes, name: str, address: str, *, depth: int) -> Iterator[bytes]:

@@ -10,6 +10,9 @@ HEAD_SIZE = 65_536
 """Bytes that are looked at."""
 
 _LINES = 500
+_LONGEST = 300
+"""Characters of a line that are looked at: the expressions below are not made for lines of any length."""
+
 _LEAST_KNOWN = 0.5
 """Share of the lines that must look like the format found."""
 
@@ -27,10 +30,11 @@ _PHRASE_SIGN = re.compile(rb"(?:<[^<>\r\n]+>\s*,?\s*)+(?:#.*)?")
 _WEIGHTED_SIGN = re.compile(rb"(?:<[^<>\r\n]+>\s*,?\s*)+<-?[0-9]{1,6}>\s*(?:#.*)?")
 _EXPORT_ITEM = re.compile(r"\[\s*\{[^{}]*\"(?:kind|pattern)\"\s*:[^{}]*\"(?:kind|pattern)\"\s*:")
 _CSV_HEADER = frozenset({"action", "kind", "pattern"})
-_PROSE = re.compile(r"[^\s#$|@/]*[^\W\d]\S*(?:\s+\S+){3,}")
-"""A line of four words or more, which no network rule is; cosmetic rules have their marks before the first blank."""
-
 _MARKDOWN = re.compile(r"!?\[[^\]]*\]\(|```|\|[ :-]*---|[-*>] .*\]\(|.*\S\]\([a-z./]+\)")
+_PROSE_WORDS = 4
+"""Words of a line that no network rule has; cosmetic rules have their marks before the first blank."""
+
+_PROSE_MARKS = frozenset("#$|@/")
 _MOST_PROSE = 0.15
 """Share of such lines from which a file is read by people; lists of every kind have none in their first 500 entries."""
 
@@ -43,7 +47,7 @@ _SIGNS: tuple[tuple[ListFormat, re.Pattern[str]], ...] = (
     (ListFormat.DIGESTS, re.compile(r"[0-9a-fA-F]{32}", re.ASCII)),
     (ListFormat.URLS, re.compile(r"https?://\S+", re.ASCII | re.IGNORECASE)),
     (ListFormat.ADBLOCK, _ADBLOCK_SIGN),
-    (ListFormat.DOMAINS, re.compile(r"(?:\*?\.)?[^\s/:#|$?*=,@!]+(?:\.[^\s/:#|$?*=,@!]+)+\.?(?:\s+#.*)?")),
+    (ListFormat.DOMAINS, re.compile(r"(?:\*?\.)?[^\s/:#|$?*=,@!.]+(?:\.[^\s/:#|$?*=,@!.]+)+\.?(?:\s+#.*)?")),
     (ListFormat.UT1, re.compile(r"[^\s/:#|$?*=,@!]+\.[^\s/#|$?*=,@!]+/\S*")),
 )
 
@@ -98,11 +102,15 @@ def _exported_format(text: str) -> ListFormat | None:
 
 
 def _is_prose(line: str) -> bool:
-    return _MARKDOWN.match(line) is not None or (_PROSE.fullmatch(line) is not None and not _vote(line))
+    if _MARKDOWN.match(line):
+        return True
+    words = line.split()
+    begins_with_a_word = len(words) >= _PROSE_WORDS and _PROSE_MARKS.isdisjoint(words[0]) and any(map(str.isalpha, words[0]))
+    return begins_with_a_word and not _vote(line)
 
 
 def _entries(text: str) -> list[str]:
-    lines = (line.strip() for line in text.split("\n"))
+    lines = (line[:_LONGEST].strip() for line in text.split("\n"))
     return [line for line in lines if line and (line.startswith("![") or not line.startswith(("#", "!", ";")))][:_LINES]
 
 
@@ -122,7 +130,9 @@ def _by_votes(entries: list[str], *, has_bangs: bool) -> ListFormat:
 
 
 def _is_phrase_list(head: bytes) -> bool:
-    lines = [line.strip() for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")][:_LINES]
+    lines = [line[:_LONGEST].strip() for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")][
+        :_LINES
+    ]
     sign = _WEIGHTED_SIGN if _END_TAG.search(head) or _HTML.match(head.decode("latin-1").lstrip()) else _PHRASE_SIGN
     return sum(sign.fullmatch(line) is not None for line in lines) * 2 > len(lines)
 

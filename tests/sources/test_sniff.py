@@ -71,3 +71,25 @@ def test_what_is_no_list_is_refused(head: bytes, why: str) -> None:
 def test_any_bytes_are_a_format_or_a_list_error(head: bytes) -> None:
     with suppress(ListError):
         assert sniff(head) in ListFormat
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" * 65_000,
+        "a." * 30_000 + "!",
+        "a b " * 16_000,
+        "<" * 65_000,
+        "<a>" + " " * 60_000 + "x",
+        "a$" * 30_000,
+        "#" * 65_000,
+        "[" * 65_000,
+        "](" * 30_000,
+        "a CNAME " * 8_000,
+        '[{"kind":' + '"' * 60_000,
+    ],
+)
+def test_no_line_takes_long(line: str) -> None:
+    """Each took seconds to years by an expression that backtracks; the test's own time limit would end it."""
+    with suppress(ListError):
+        sniff(f"{line}\n{line}".encode())
