@@ -1,0 +1,199 @@
+"""`gatewayfilter gateway` and `doctor` with the real commands on a real kernel, step by step, in an order of their own."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.netns.netns_network import BOX, CLIENT, PORT, SITE, Network, until
+
+pytestmark = pytest.mark.real
+SWITCHES = ("net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.lan0.send_redirects")
+
+
+def switches(network: Network) -> list[str]:
+    return network.in_gateway("sysctl", "-n", *SWITCHES).stdout.split()
+
+
+def tables(network: Network) -> str:
+    return network.in_gateway("nft", "list", "tables").stdout
+
+
+def doctor(network: Network) -> dict[str, str]:
+    """Returns each check's level."""
+    return {item["check"]: item["level"] for item in network.json("doctor")["findings"]}
+
+
+@pytest.fixture
+def network(wires: Network) -> Iterator[Network]:
+    """The filter runs and the gateway is down; it is so again afterwards, whatever a test does."""
+    before = dict(wires.environment)
+    if not wires.filtering:
+        wires.start_filter()
+    yield wires
+    wires.environment = before
+    wires.cli("gateway", "down")
+
+
+def up(network: Network, *options: str) -> None:
+    done = network.cli("gateway", "up", *options)
+    assert done.returncode == 0, done.stderr
+    network.meet()
+
+
+def test_up_twice_and_down_leave_no_trace(network: Network) -> None:
+    before = switches(network)
+    assert before == ["0", "0", "1"]
+    assert network.json("gateway", "status")["state"] == "down"
+    assert network.json("gateway", "up")["changed"] is True
+    assert network.json("gateway", "up")["changed"] is False
+    assert switches(network) == ["1", "1", "0"]
+    found = network.json("gateway", "status")
+    assert (found["state"], found["problems"], found["listening"], found["forwarding"]) == ("up", [], [4, 6], [4, 6])
+    assert network.cli("gateway", "status").returncode == 0
+    assert network.json("gateway", "down")["changed"] is True
+    assert network.json("gateway", "down")["changed"] is False
+    assert switches(network) == before
+    assert "gatewayfilter" not in tables(network)
+    assert network.cli("gateway", "status").returncode == 1
+
+
+def test_what_print_shows_is_what_up_loads(network: Network) -> None:
+    printed = network.cli("gateway", "print").stdout
+    up(network)
+    loaded = network.in_gateway("nft", "-s", "list", "table", "inet", "gatewayfilter").stdout
+    network.cli("gateway", "down")
+    (network.folder / "rules.nft").write_text(printed)
+    assert network.in_gateway("nft", "-f", str(network.folder / "rules.nft")).returncode == 0
+    assert network.in_gateway("nft", "-s", "list", "table", "inet", "gatewayfilter").stdout == loaded
+    assert network.json("gateway", "status")["state"] == "foreign"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_down_lets_traffic_past_and_up_takes_it_back(network: Network, family: int) -> None:
+    up(network)
+    assert network.ask(family, "blocked.example")["status"] == 403
+    assert network.say("quic", SITE[family])["error"] == "ConnectionRefusedError"
+    network.cli("gateway", "down")
+    network.in_gateway("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+    assert network.ask(family, "blocked.example") == {"status": 200, "filter": "", "text": "site / for blocked.example"}
+    assert network.say("quic", SITE[family]) == {"answer": 8}
+    network.in_gateway("sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--lan", "lan7"), "no interface lan7"), (("--lan", "lo"), "own traffic"), (("--lan", "a b"), "no name")],
+)
+def test_a_plan_that_cannot_be_changes_nothing(network: Network, options: tuple[str, ...], words: str) -> None:
+    done = network.cli("gateway", "up", *options)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    assert switches(network) == ["0", "0", "1"]
+    assert "gatewayfilter" not in tables(network)
+
+
+def test_without_a_filter_nothing_is_changed_unless_it_is_asked_for(network: Network) -> None:
+    network.stop_filter()
+    done = network.cli("gateway", "up", "--wait", "0.2")
+    assert (done.returncode, "nothing listens" in done.stderr) == (2, True), done.stderr
+    assert switches(network) == ["0", "0", "1"]
+    assert "gatewayfilter" not in tables(network)
+    done = network.cli("gateway", "up", "--no-check")
+    assert done.returncode == 0, done.stderr
+    for family in (4, 6):  # fail closed
+        assert network.ask(family, "site.example")["error"] == "ConnectionRefusedError"
+        assert network.say("reach", BOX[family], 22)["says"].startswith("SSH")
+
+
+def test_an_unconfirmed_up_is_taken_back(network: Network) -> None:
+    done = network.cli("gateway", "up", "--confirm", "1")  # nobody presses Enter
+    assert done.returncode == 1
+    assert "gatewayfilter" not in tables(network)
+    assert switches(network) == ["0", "0", "1"]
+
+
+def test_rules_that_somebody_changed_are_told(network: Network) -> None:
+    up(network)
+    network.in_gateway("nft", "flush", "chain", "inet", "gatewayfilter", "forward")
+    done = network.cli("gateway", "status")
+    assert (done.returncode, "changed since they were loaded" in done.stdout) == (1, True), done.stdout
+    assert doctor(network)["firewall"] == "error"
+    up(network)
+    assert network.cli("gateway", "status").returncode == 0
+
+
+def test_devices_and_sites_that_are_free_go_past(network: Network) -> None:
+    network.environment["GATEWAYFILTER_GATEWAY__FREE_DEVICES"] = CLIENT[4]
+    network.environment["GATEWAYFILTER_GATEWAY__FREE_SITES"] = SITE[6]
+    up(network)
+    for family in (4, 6):
+        assert network.ask(family, "blocked.example")["status"] == 200
+    network.environment["GATEWAYFILTER_GATEWAY__FREE_SITES"] = ""
+    assert network.json("gateway", "status")["state"] == "outdated"
+    up(network)
+    assert network.ask(4, "blocked.example")["status"] == 200
+    assert network.ask(6, "blocked.example")["status"] == 403
+
+
+def test_it_fails_open_and_closes_again(network: Network) -> None:
+    up(network, "--fail-open")
+    until("watchdog", lambda: network.json("gateway", "status", "--fail-open")["watched"])
+    assert network.ask(4, "blocked.example")["status"] == 403
+    network.stop_filter()
+    for family in (4, 6):
+        until("open way", lambda family=family: network.ask(family, "blocked.example").get("status") == 200)  # type: ignore[misc]
+        assert network.say("quic", SITE[family])["error"] == "ConnectionRefusedError"
+        assert network.say("reach", BOX[family], 22)["says"].startswith("SSH")
+    found = network.cli("gateway", "status", "--fail-open")
+    assert (found.returncode, "open: web traffic goes past" in found.stdout) == (1, True), found.stdout
+    network.start_filter()
+    for family in (4, 6):
+        until("closed way", lambda family=family: network.ask(family, "blocked.example").get("status") == 403)  # type: ignore[misc]
+    network.cli("gateway", "down")
+    until("end of the watchdog", lambda: not network.json("gateway", "status")["watched"])
+
+
+def test_in_the_foreground_it_takes_everything_back_at_the_end(network: Network) -> None:
+    from tests.netns.netns_network import COMMAND  # noqa: PLC0415  used once
+
+    process = network.start("gateway", COMMAND, "gateway", "up", "--foreground", "--fail-open", env=network.environment)
+    until("rules", lambda: "gatewayfilter" in tables(network))
+    until("watchdog", lambda: network.json("gateway", "status", "--fail-open")["watched"])
+    process.terminate()
+    assert process.wait(20) == 0
+    assert "gatewayfilter" not in tables(network)
+    assert switches(network) == ["0", "0", "1"]
+
+
+def test_the_doctor_sees_the_gateway(network: Network) -> None:
+    ill = doctor(network)
+    assert [ill[name] for name in ("firewall", "forwarding", "QUIC")] == ["error"] * 3
+    up(network)
+    well = doctor(network)
+    names = ("firewall", "forwarding", "IPv6", "QUIC", "workers", "learner", "port", "certificate authority", "database")
+    assert {name: well[name] for name in names} == dict.fromkeys(names, "ok")
+    assert well["DNS"] == "error"  # no DNS server in here, really
+    assert network.cli("doctor").returncode == 1
+
+
+def test_a_regular_proxy_is_found_by_pac_and_what_goes_around_it_is_refused(network: Network) -> None:
+    network.stop_filter()
+    network.environment["GATEWAYFILTER_PROXY__MODE"] = "regular"
+    network.environment["GATEWAYFILTER_PROXY__LISTEN"] = f"{BOX[4]}:{PORT}"
+    network.environment["GATEWAYFILTER_GATEWAY__BYPASS"] = "bank.example"
+    network.start_filter()
+    try:
+        pac = network.say("fetch", BOX[4], f"{BOX[4]}:{PORT}", "/proxy.pac", "", PORT)
+        assert (pac["status"], pac["filter"]) == (200, "setup")
+        assert re.findall(r'"(PROXY [^"]*)"', pac["text"]) == [f"PROXY {BOX[4]}:{PORT}"]
+        assert '".bank.example"' in pac["text"]
+        page = network.say("fetch", BOX[4], f"{BOX[4]}:{PORT}", "/", "", PORT)
+        assert f"http://{BOX[4]}:{PORT}/proxy.pac" in page["text"]
+        done = network.cli("gateway", "up")
+        assert done.returncode == 0, done.stderr
+        for family in (4, 6):
+            assert network.ask(family, "site.example")["error"] == "ConnectionRefusedError"
+        through = network.say("fetch", BOX[4], "site.example", f"http://{SITE[4]}/page", "", PORT)
+        assert through["status"] == 200
+    finally:
+        network.stop_filter()
