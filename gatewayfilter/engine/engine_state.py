@@ -55,6 +55,7 @@ class EngineState:
             for index, source in enumerate(snapshot.sources)
             if source.action is ListAction.BLOCK and source.category in off_categories
         )
+        self.effects.prepare(self.off_sources)
         self.on_sets = tuple(
             tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
         )

@@ -176,6 +176,16 @@ class HostLooks:
     own_chunks: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What holds on every site with some lists off: CSS rules by their number, and joined; what exceptions lift everywhere."""
+
+    chunks: dict[int, str]
+    css: str
+    gone: frozenset[int]
+    lifted: frozenset[tuple[Effect, str, str]]
+
+
 class CosmeticIndex:
     """Opens what `pack_cosmetics` made; nothing is read before it is asked for.
 
@@ -202,7 +212,7 @@ class CosmeticIndex:
         if len(self._chunks) != len(self._chunk_sources) or len(self._subjects) != len(self._subject_rules):
             raise SnapshotError("the compiled Adblock rules are damaged")
         self._looks: FactsCache[tuple[str, frozenset[int]], HostLooks] = FactsCache(self._look_at)
-        self._generic: dict[frozenset[int], tuple[dict[int, str], str]] = {}
+        self._bases: dict[frozenset[int], _Base] = {}
 
     def __len__(self) -> int:
         """How many rules there are."""
@@ -217,6 +227,10 @@ class CosmeticIndex:
         """
         return self._looks[host, off]
 
+    def prepare(self, off: frozenset[int]) -> None:
+        """Makes ready what every page needs, so that the first does not wait for it."""
+        self._base(off)
+
     def generic_css(self, own: Iterable[tuple[int, str]], off: frozenset[int]) -> str:
         """Returns the CSS of the rules for every site.
 
@@ -224,15 +238,21 @@ class CosmeticIndex:
             own: what is different on a host (`HostLooks.own_chunks`).
             off: lists that do not count.
         """
-        ready = self._generic.get(off)
-        if ready is None:
-            chunks = {place: self._chunks[place] for place, source in enumerate(self._chunk_sources) if source not in off}
-            lifted = [self._rule(number) for number in self._lifted if self._sources[number] not in off]
-            chunks |= self._without({rule.text for rule in lifted if rule.effect is Effect.HIDE}, (), off)
-            ready = self._generic[off] = chunks, "".join(chunks.values())
-        chunks, whole = ready
+        base = self._base(off)
         changed = dict(own)
-        return "".join({**chunks, **changed}.values()) if changed else whole
+        return "".join({**base.chunks, **changed}.values()) if changed else base.css
+
+    def _base(self, off: frozenset[int]) -> _Base:
+        """Returns what holds on every site; worked out once."""
+        base = self._bases.get(off)
+        if base is None:
+            rules = [self._rule(number) for number in self._lifted if self._sources[number] not in off]
+            gone = self._rules_of({rule.text for rule in rules if rule.effect is Effect.HIDE})
+            chunks = {place: self._chunks[place] for place, source in enumerate(self._chunk_sources) if source not in off}
+            chunks |= self._without(gone, off)
+            lifted = frozenset(rule.subject for rule in rules)
+            base = self._bases[off] = _Base(chunks, "".join(chunks.values()), frozenset(gone), lifted)
+        return base
 
     def _rule(self, number: int) -> CosmeticRule:
         try:
@@ -256,10 +276,9 @@ class CosmeticIndex:
         if not numbers:
             return _PLAIN
         rules = [(number, self._rule(number)) for number in numbers]
-        lifted = {rule.subject for _, rule in rules if rule.exception and works_on(rule, host)}
-        lifted.update(
-            rule.subject for number in self._lifted if self._sources[number] not in off for rule in [self._rule(number)]
-        )
+        base = self._base(off)
+        own = {rule.subject for _, rule in rules if rule.exception and works_on(rule, host)}
+        lifted = own | base.lifted
         kept: dict[tuple[Effect, str, str], tuple[int, CosmeticRule]] = {}
         spared: list[int] = []
         for number, rule in rules:
@@ -270,8 +289,9 @@ class CosmeticIndex:
                     spared.append(number)
             elif rule.subject not in lifted and works_on(rule, host):
                 kept.setdefault(rule.subject, (number, rule))
-        texts = {text for effect, text, _ in lifted if effect is Effect.HIDE}
-        return self._joined(list(kept.values()), tuple(self._without(texts, spared, off)))
+        gone = self._rules_of({text for effect, text, _ in own if effect is Effect.HIDE})
+        gone.update(number for number in spared if self._chunk_of[number] != _NO_CHUNK)
+        return self._joined(list(kept.values()), tuple(self._without(gone - base.gone, off, base.gone)))
 
     def _joined(self, kept: list[tuple[int, CosmeticRule]], own: tuple[tuple[int, str], ...]) -> HostLooks:
         css: list[str] = []
@@ -292,22 +312,29 @@ class CosmeticIndex:
             own,
         )
 
-    def _without(self, selectors: set[str], spared: Iterable[int], off: frozenset[int]) -> list[tuple[int, str]]:
-        """Returns the generic CSS rules anew that have one of these selectors or rules in them, without it."""
-        gone = {number for number in spared if self._chunk_of[number] != _NO_CHUNK}
+    def _rules_of(self, selectors: set[str]) -> set[int]:
+        """Returns the generic rules with one of these selectors."""
+        found: set[int] = set()
         for selector in selectors:
             key = checksum(selector)
             place = bisect_left(self._subjects, key)
             while place < len(self._subjects) and self._subjects[place] == key:
                 number = self._subject_rules[place]
                 if self._rule(number).text == selector:
-                    gone.add(number)
+                    found.add(number)
                 place += 1
+        return found
+
+    def _without(
+        self, gone: set[int], off: frozenset[int], gone_everywhere: frozenset[int] = frozenset()
+    ) -> list[tuple[int, str]]:
+        """Returns the generic CSS rules anew that have one of these rules in them, without it."""
         changed = []
         for place in sorted({self._chunk_of[number] for number in gone}):
             if self._chunk_sources[place] in off:
                 continue
-            kept = [self._rule(number).text for number in self._chunk_rules[place] if number not in gone]
+            numbers = (number for number in self._chunk_rules[place] if number not in gone and number not in gone_everywhere)
+            kept = [self._rule(number).text for number in numbers]
             changed.append((place, f"{','.join(kept)}{HIDING}" if kept else ""))
         return changed
 
