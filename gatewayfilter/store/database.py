@@ -42,6 +42,7 @@ class Area(IntEnum):
     VERDICTS = 0x6766_0004
     FINGERPRINTS = 0x6766_0005
     REVIEWS = 0x6766_0006
+    UNBLOCK = 0x6766_0007
 
 
 class Database:

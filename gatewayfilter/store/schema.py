@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0003"
+HEAD = "0004"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -159,4 +159,23 @@ REVIEW_STEPS = Table(
     Column("detail", JSON, nullable=False),
     Index("ix_review_steps_task_id", "task_id"),
     sqlite_autoincrement=True,
+)
+
+UNBLOCK_REQUESTS = Table(
+    "unblock_requests",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("digest", LargeBinary(16), nullable=False),  # MD5 of client and url
+    Column("url", Text, nullable=False),
+    Column("client", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("source_list", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("times", Integer, nullable=False),
+    Index("ix_unblock_requests_digest", "digest", unique=True),
+    Index("ix_unblock_requests_at", "at"),
+    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another request
 )

@@ -11,6 +11,7 @@ from gatewayfilter.store.list_store import SqlListStore
 from gatewayfilter.store.page_verdicts import SqlVerdictStore
 from gatewayfilter.store.reviews import SqlReviewStore
 from gatewayfilter.store.schema_version import bring_to_head
+from gatewayfilter.store.unblock_requests import SqlUnblockRequests
 
 
 class Store:
@@ -24,6 +25,7 @@ class Store:
         verdicts: what the classifier said.
         fingerprints: content that was judged.
         reviews: what people are asked, and what they said.
+        unblock: what users ask to have unblocked.
     """
 
     def __init__(self, database: Database) -> None:
@@ -35,6 +37,7 @@ class Store:
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)
         self.reviews = SqlReviewStore(database)
+        self.unblock = SqlUnblockRequests(database)
 
     @classmethod
     def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
