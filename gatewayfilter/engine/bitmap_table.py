@@ -159,7 +159,7 @@ def free_slots(bucket: NDArray[np.int64], buckets: int) -> NDArray[np.uint64]:
     return made
 
 
-def build_table(digests: Digests, values: NDArray[np.uint32]) -> bytes:
+def build_table(digests: Digests, values: NDArray[np.uint32]) -> memoryview:
     """Returns a table section. All entries are placed at once.
 
     Args:
@@ -213,26 +213,35 @@ def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
     return found
 
 
-def pack_table(table: TableArrays) -> bytes:
-    """Returns the section that holds a table."""
-    width = table.values.itemsize
-    head = b"".join(
-        (
-            _HEADER.pack(len(table.taken), len(table.slots) - 1, table.count, width, table.unused),
-            table.taken.astype("<u8", copy=False).tobytes(),
-            table.first.astype("<u4", copy=False).tobytes(),
-            table.length.astype("<u4", copy=False).tobytes(),
-        )
+def pack_table(table: TableArrays) -> memoryview:
+    """Returns the section that holds a table, copied once."""
+    buckets, slots, width = len(table.taken), len(table.slots) - 1, table.values.itemsize
+    head = aligned(_HEADER.size + 16 * buckets)
+    section = memoryview(bytearray(head + 16 * (slots + 1) + aligned(width * (slots + 1))))
+    _HEADER.pack_into(section, 0, buckets, slots, table.count, width, table.unused)
+    packed = arrays_of(section, 0)
+    packed.taken[:] = table.taken
+    packed.first[:] = table.first
+    packed.length[:] = table.length
+    packed.slots[:] = table.slots
+    packed.values[:] = table.values
+    return section
+
+
+def arrays_of(data: Mapped | memoryview, offset: int) -> TableArrays:
+    """Returns the table whose section begins at `offset`, as arrays that read it in place."""
+    buckets, slots, count, width, unused = _HEADER.unpack_from(data, offset)
+    head = offset + aligned(_HEADER.size + 16 * buckets)
+    offset += _HEADER.size
+    return TableArrays(
+        np.frombuffer(data, "<u8", buckets, offset),
+        np.frombuffer(data, "<u4", buckets, offset + 8 * buckets),
+        np.frombuffer(data, "<u4", buckets, offset + 12 * buckets),
+        np.frombuffer(data, "<u8", 2 * (slots + 1), head).reshape(-1, 2),
+        np.frombuffer(data, f"<u{width}", slots + 1, head + 16 * (slots + 1)),
+        count,
+        unused,
     )
-    values = table.values.astype(f"<u{width}", copy=False).tobytes()
-    parts = (
-        head,
-        bytes(aligned(len(head)) - len(head)),
-        table.slots.tobytes(),
-        values,
-        bytes(aligned(len(values)) - len(values)),
-    )
-    return b"".join(parts)
 
 
 class BitmapTable:
@@ -243,9 +252,9 @@ class BitmapTable:
         unused: share of the slots that no bucket uses any more.
     """
 
-    __slots__ = ("_buckets", "_data", "_first", "_layout", "_taken", "_values", "_words", "count", "unused")
+    __slots__ = ("_buckets", "_data", "_first", "_offset", "_taken", "_values", "_words", "count", "unused")
 
-    def __init__(self, data: Mapped, offset: int, length: int) -> None:
+    def __init__(self, data: Mapped | memoryview, offset: int, length: int) -> None:
         """Opens the section of `length` bytes at `offset`, a multiple of 16. Cost does not depend on its size.
 
         Raises:
@@ -265,7 +274,7 @@ class BitmapTable:
         view = memoryview(data)[offset : offset + length]
         rows = _HEADER.size + 8 * buckets
         values = head + 16 * (slots + 1)
-        self._layout = (offset, buckets, slots, width, unused)
+        self._offset = offset
         # Native views of the mapped bytes: an index into one costs a third of unpacking from the file.
         self._taken = view[_HEADER.size : rows].cast("Q")
         self._first = view[rows : rows + 4 * buckets].cast("I")
@@ -305,18 +314,7 @@ class BitmapTable:
 
     def arrays(self) -> TableArrays:
         """Returns the table as arrays that read the file in place."""
-        _, buckets, slots, width, unused = self._layout
-        offset = self._layout[0] + _HEADER.size
-        head = self._layout[0] + aligned(_HEADER.size + 16 * buckets)
-        return TableArrays(
-            np.frombuffer(self._data, "<u8", buckets, offset),
-            np.frombuffer(self._data, "<u4", buckets, offset + 8 * buckets),
-            np.frombuffer(self._data, "<u4", buckets, offset + 12 * buckets),
-            np.frombuffer(self._data, "<u8", 2 * (slots + 1), head).reshape(-1, 2),
-            np.frombuffer(self._data, f"<u{width}", slots + 1, head + 16 * (slots + 1)),
-            self.count,
-            unused,
-        )
+        return arrays_of(self._data, self._offset)
 
     def close(self) -> None:
         """Lets go of the mapped file. No look-up may follow."""

@@ -207,6 +207,10 @@ class Snapshot:
         section = self._sections[name]
         return memoryview(self._data)[section.offset : section.offset + section.length]
 
+    def checksum(self, name: str) -> bytes:
+        """Returns a section's checksum."""
+        return self._sections[name].checksum
+
     def close(self) -> None:
         """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
         self._adblock = None

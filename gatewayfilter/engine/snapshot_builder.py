@@ -157,7 +157,7 @@ class SnapshotBuilder:
             "notes": self.notes,
         }
         counters, gate = _gate([keys.digests for keys in merged.values()], self._error_rate, counting=counting)
-        sections = (
+        sections: tuple[tuple[str, bytes | memoryview], ...] = (
             ("meta", as_json(meta)),
             ("sources", as_json(source_rows(sources))),
             ("sets", as_json(sets.as_lists())),

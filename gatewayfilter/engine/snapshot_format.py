@@ -4,7 +4,7 @@ Little-endian throughout. A file is refused when it is foreign, of another versi
 checksum does not fit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
@@ -54,16 +54,19 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def pack_sections(sections: Sequence[tuple[str, bytes | memoryview]]) -> list[bytes | memoryview]:
+def pack_sections(
+    sections: Sequence[tuple[str, bytes | memoryview]], checksums: Mapping[str, bytes] | None = None
+) -> list[bytes | memoryview]:
     """Returns the file that holds the sections, in this order, as parts to be written one after the other.
 
-    The sections themselves are not copied; names are ASCII, at most 16 characters.
+    The sections themselves are not copied; names are ASCII, at most 16 characters. `checksums` are those that are known already.
     """
     offset = _aligned(_HEADER_SIZE + _ROW.size * len(sections))
     rows: list[bytes] = []
     parts: list[bytes | memoryview] = []
     for name, data in sections:
-        rows.append(_ROW.pack(name.encode("ascii"), offset, len(data), _checksum(data)))
+        checksum = (checksums or {}).get(name) or _checksum(data)
+        rows.append(_ROW.pack(name.encode("ascii"), offset, len(data), checksum))
         padding = _aligned(len(data)) - len(data)
         parts += (data, bytes(padding))
         offset += len(data) + padding

@@ -1,7 +1,9 @@
 """A snapshot that was made and not yet written: its sections, and the counters that its gate follows from."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from gatewayfilter.engine.counting_bloom import CountingBloom
@@ -17,15 +19,17 @@ class SnapshotImage:
         sections: name and content, in the order of the file. Those that came from another snapshot are views of its file.
         counters: what the publisher keeps, so that the next snapshot can follow from this one; `None` for none.
         learned: learned entries in it.
+        checksums: of the sections that were taken over as they stood, and verified there.
     """
 
     sections: tuple[tuple[str, bytes | memoryview], ...]
     counters: CountingBloom | None
     learned: int
+    checksums: Mapping[str, bytes] = MappingProxyType({})
 
     def parts(self) -> list[bytes | memoryview]:
         """Returns the file, in parts to be written one after the other."""
-        return pack_sections(self.sections)
+        return pack_sections(self.sections, self.checksums)
 
     def to_bytes(self) -> bytes:
         """Returns the file."""

@@ -78,7 +78,8 @@ def patch_snapshot(
         raise RebuildDueError(f"{MOST_PATCHES} snapshots in a row followed from the last full one")
     digests = np.frombuffer(b"".join(news), np.uint8).reshape(-1, 16)
     patch = _ListPatch(old, news)
-    sections: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
+    kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
+    sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
     markers = dict(meta["markers"])
     for action, name in TABLE_NAMES.items():
@@ -108,7 +109,8 @@ def patch_snapshot(
     sections["sources"] = as_json(source_rows(patch.sources))
     sections["sets"] = as_json(patch.sets)
     sections["rules"] = as_json(rule_rows(tuple(rules)))
-    return SnapshotImage(tuple(sections.items()), counters, learned)
+    checksums = {name: old.checksum(name) for name in SECTION_NAMES if sections[name] is kept[name]}
+    return SnapshotImage(tuple(sections.items()), counters, learned, checksums)
 
 
 def _check_gate(counters: CountingBloom, error_rate: float) -> None:
@@ -153,7 +155,7 @@ class _ListPatch:
             self.sources.append(learned_source(entry.action, entry.category))
         return index
 
-    def table(self, action: ListAction) -> tuple[bytes | None, Digests, Digests]:
+    def table(self, action: ListAction) -> tuple[memoryview | None, Digests, Digests]:
         """Returns a table's section (`None`: as it was), the digests that it loses and those that it gains."""
         coming, markers = self._coming[action], self._markers[action]
         digests = np.frombuffer(b"".join((*coming, *markers)), np.uint8).reshape(-1, 16)

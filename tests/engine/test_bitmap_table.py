@@ -27,10 +27,10 @@ def rows(items: list[bytes]) -> Rows:
 
 
 def built(held: dict[bytes, int]) -> bytes:
-    return build_table(rows(list(held)), np.array(list(held.values()), dtype=np.uint32))
+    return bytes(build_table(rows(list(held)), np.array(list(held.values()), dtype=np.uint32)))
 
 
-def opened(section: bytes) -> BitmapTable:
+def opened(section: bytes | memoryview) -> BitmapTable:
     return BitmapTable(section, 0, len(section))
 
 

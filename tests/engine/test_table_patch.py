@@ -25,7 +25,7 @@ def rows(items: list[bytes]) -> Rows:
     return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, 16)
 
 
-def opened(section: bytes) -> BitmapTable:
+def opened(section: memoryview) -> BitmapTable:
     return BitmapTable(section, 0, len(section))
 
 
