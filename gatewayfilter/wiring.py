@@ -125,9 +125,9 @@ def words_in_use(settings: Settings) -> str:
 
 def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
-    from gatewayfilter.classify import PageClassifier
+    from gatewayfilter.classify import load_classifier
 
-    return PageClassifier(load_lexicon(settings))
+    return load_classifier(words_folders(settings))
 
 
 def publish_now(settings: Settings, store: Store, progress: Progress | None = None) -> PublishReport:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.classify.linear import LinearModel
+from gatewayfilter.classify.opinion import is_grey, with_opinion
 from gatewayfilter.classify.scanner import Hit, Scanner
 from gatewayfilter.classify.score import Judge
 from gatewayfilter.classify.text import PageText, page_text, plain_text
@@ -18,10 +20,16 @@ _TEXT_TYPES = frozenset({"application/json", "application/ld+json"})
 
 
 class PageClassifier:
-    """Judges pages by the words of a lexicon. Immutable; safe to share between threads."""
+    """Judges pages by the words of a lexicon. Immutable; safe to share between threads.
 
-    def __init__(self, lexicon: Lexicon) -> None:
+    Args:
+        lexicon: the words.
+        model: asked for a second opinion where the words are not clear; `None` where none was trained.
+    """
+
+    def __init__(self, lexicon: Lexicon, model: LinearModel | None = None) -> None:
         self._lexicon = lexicon
+        self._model = model
         self._scanner = Scanner(lexicon)
         self._judge = Judge(lexicon, self._scanner)
 
@@ -59,6 +67,8 @@ class PageClassifier:
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())
+        if self._model and is_grey(found, self._lexicon):
+            found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))
         return Classification(
             found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
         )
@@ -70,6 +80,12 @@ class PageClassifier:
                 yield zone, True, hit
             squashed = squashed_view(normal)
             if squashed != normal:
-                for meaning, hit in self._scanner.scan(squashed).items():
+                for meaning, hit in self._scanner.scan(_changed_lines(normal, squashed)).items():
                     if meaning not in in_normal:
                         yield zone, False, hit
+
+
+def _changed_lines(normal: str, squashed: str) -> str:
+    """Returns the lines that squashing has changed: what the others hold is known. It never takes a line away."""
+    lines = zip(normal.split("\n"), squashed.split("\n"), strict=True)
+    return "\n".join(changed for line, changed in lines if changed != line)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gatewayfilter.classify.classifier import PageClassifier
 from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
@@ -44,7 +45,7 @@ class FollowingClassifier:
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = PageClassifier(Lexicon.load(self._folders))
+        self._current = load_classifier(self._folders)
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -78,25 +79,42 @@ class FollowingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = PageClassifier(Lexicon.load(self._folders))
+            self._current = load_classifier(self._folders)
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
         else:
-            _log.info("the words have changed: %d in use", self._current.lexicon.word_count())
+            _log.info("words or model have changed: %d words in use", self._current.lexicon.word_count())
 
     def _digest(self) -> str:
         return words_version(self._folders)
 
     def _signature(self) -> _Signature:
-        return tuple(_state(path) for folder in self._folders for path in sorted(folder.glob("*.toml")))
+        return tuple(_state(path) for folder in self._folders for path in _files(folder))
+
+
+def load_classifier(folders: Sequence[Path]) -> PageClassifier:
+    """Returns the classifier by the words and the trained model that stand in these folders; the last model counts.
+
+    Raises:
+        ClassifyError: a file is damaged.
+    """
+    models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE)]
 
 
 def words_version(folders: Sequence[Path]) -> str:
-    """Returns what names the words that stand in these folders: others have another name."""
+    """Returns what names the words and the model that stand in these folders: others have another name.
+
+    A judgement made under another version may come out differently today; kept judgements stay what they were.
+    """
     digest = md5(usedforsecurity=False)
     for folder in folders:
-        for path in sorted(folder.glob("*.toml")):
+        for path in _files(folder):
             with contextlib.suppress(OSError):
                 digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -52,6 +52,13 @@ _IDLE = frozenset(slash + name for name in _IDLE_TAGS.split() for slash in ("", 
 """Frequent tags that change nothing without attributes where no text waits."""
 _MEANINGFUL = frozenset({"a", "/a", "title", "/title", "template", "meta", "img", "area", "input"})
 """Tags that are more than the end of a block."""
+_ORDINARY = frozenset(
+    slash + name
+    for name in f"{_IDLE_TAGS} {_BLOCK_TAGS} b i em strong small button figure picture source i".split()
+    for slash in ("", "/")
+)
+"""Frequent tags that mean nothing more than where a block ends, unless their attributes hide them."""
+_HIDING_WORDS = ("none", "hidden", "font-size")
 _ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
 _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
@@ -150,7 +157,11 @@ class _Reader:
         for _, name, attributes, text in _TOKEN.findall(html):
             # Most tags change nothing: told here, where it costs least.
             if name and (attributes or self._hidden_by or (name not in _PLAIN if pieces else name not in _IDLE)):
-                self._tag(name.lower(), attributes)
+                lower = attributes.lower()
+                if name not in _ORDINARY or self._hidden_by or "none" in lower or "hidden" in lower or "font-size" in lower:
+                    self._tag(name.lower(), attributes)
+                elif pieces and name not in _PLAIN:
+                    self._end_block()
             if text and (pieces or not text.isspace()):
                 pieces.append(text)
                 if self._in_link:
@@ -200,7 +211,7 @@ class _Reader:
     def _begin_hidden(self, name: str, attributes: str) -> None:
         lower = attributes.lower()
         if (
-            ("none" in lower or "hidden" in lower or "font-size" in lower)
+            any(word in lower for word in _HIDING_WORDS)
             and _HIDDEN.search(_ARIA_HIDDEN.sub("", lower))
             and name not in {"html", "body"}
         ):

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 
-from gatewayfilter.classify.lexicon_file import ANY, WordFile, format_word_file, read_word_file
+from gatewayfilter.classify.lexicon_file import ANY, WordFile, read_word_file
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.errors import ClassifyError
 
@@ -53,7 +51,7 @@ class Category:
         return [Combination(parts, weight) for parts, weight in self.combinations.items()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lexicon:
     """All categories, and the phrases that cover a hit wherever they contain one (the longest match wins).
 
@@ -68,19 +66,6 @@ class Lexicon:
     exceptions: frozenset[str] = frozenset()
     offers: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
-
-    @cached_property
-    def version(self) -> str:
-        """A digest of all that the words say, 16 hexadecimal digits: the same words give the same one in any process.
-
-        A judgement made under another version may come out differently today; the judgement itself stays what it was.
-        """
-        files = [
-            WordFile(name, "", item.limit, item.min_words, [], [], *map(_in_order, (item.words, item.context, item.combinations)))
-            for name, item in sorted(self.categories.items())
-        ]
-        files.append(WordFile(ANY, exceptions=sorted(self.exceptions), offers=sorted(self.offers), context=_in_order(self.context)))
-        return blake2b("\n".join(map(format_word_file, files)).encode(errors="replace"), digest_size=8).hexdigest()
 
     @classmethod
     def load(cls, folders: Sequence[Path]) -> "Lexicon":
@@ -137,10 +122,6 @@ def _join(category: Category, file: WordFile) -> None:
     category.words |= {_normalised(phrase): weight for phrase, weight in file.words.items()}
     category.context |= {_normalised(phrase): weight for phrase, weight in file.context.items()}
     category.combinations |= {tuple(map(_normalised, parts)): weight for parts, weight in file.combinations.items()}
-
-
-def _in_order[K: (str, tuple[str, ...])](weights: Mapping[K, float]) -> dict[K, float]:
-    return dict(sorted(weights.items()))
 
 
 def _normalised(phrase: str) -> str:

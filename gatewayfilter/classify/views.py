@@ -32,7 +32,8 @@ _LEET = str.maketrans("01345789@$", "oieastbgas")
 _SEPARATOR = r"[ .*|/~+\u00b7\u2022]"
 _SPELLED = re.compile(rf"(?<![a-z0-9@$])[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$](?![a-z0-9@$])){{3,}}+")
 _NOT_SPELLED = re.compile(r"[^a-z0-9@$]+")
-_MARKS = re.compile(r"[*~^|+=\u00b7\u2022]+")
+_MARKS = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
+"""Up to three marks inside a word."""
 _IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
 
 # Cheap signs, each led by a class of rare characters, of what the expressions above look for at every character.
@@ -69,7 +70,7 @@ def squashed_view(normal: str) -> str:
             text = _MIXED_WORD.sub(_latinised, text)
         if _HAN.search(text):
             text = _IN_HAN.sub("", text)
-    text = _MARKS.sub(_unmarked, text)
+    text = _MARKS.sub("", text)
     if _MAYBE_SPELLED.search(text):
         text = _SPELLED.sub(_joined, text)
     if _MAYBE_LEET.search(text):
@@ -80,14 +81,6 @@ def squashed_view(normal: str) -> str:
 def _latinised(match: re.Match[str]) -> str:
     word = match[0]
     return word.translate(HOMOGLYPHS) if _LATIN.search(word) else word
-
-
-def _unmarked(match: re.Match[str]) -> str:
-    """Drops up to three marks inside a word."""
-    start, end = match.span()
-    text = match.string
-    inside = end - start <= 3 and start > 0 and end < len(text) and "a" <= text[start - 1] <= "z" and "a" <= text[end] <= "z"
-    return "" if inside else match[0]
 
 
 def _joined(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Detection: how many of the synthetic pages are found, and how many harmless ones are taken for harmful, by category and language.
+"""Detection: how many synthetic pages are found, and how many harmless ones are taken for harmful, by category and language.
 
-The pages are made by `tests/classify/synthetic_pages.py`. Prints the table of docs/classification.md; `--half tune` shows what the
-words were chosen by, `--misses` the pages that were judged wrong (of the tuning half alone: the other must stay unread).
+The pages are made by `tests/classify/synthetic_pages.py`. Prints the table of docs/classification.md; `--half tune` shows
+what the words were chosen by, `--misses` the pages that were judged wrong (of the tuning half alone: the other stays unread).
 """
 
 import argparse

@@ -111,7 +111,8 @@ def _article(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
 def _landing(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
     cards = "".join(f"<div class=card><h3>{part}</h3><button>OK</button></div>" for part in parts)
     description = parts[0].replace("<span>", "").replace("</span>", "")
-    return f'<html><head><title>{title}</title><meta name="description" content="{description}"></head><body>{_links(menu)}{cards}</body>'
+    head = f'<title>{title}</title><meta name="description" content="{description}">'
+    return f"<html><head>{head}</head><body>{_links(menu)}{cards}</body>"
 
 
 def _link_list(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
@@ -120,13 +121,17 @@ def _link_list(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
 
 
 def _forum(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
-    posts = "".join(f"<tr><td class=u>user{index}<td><div>#{index + 1}</div><div>{part}</div>" for index, part in enumerate(parts))
+    posts = "".join(
+        f"<tr><td class=u>user{index}<td><div>#{index + 1}</div><div>{part}</div>" for index, part in enumerate(parts)
+    )
     return f"<html><head><title>Thread: {title}</title></head><body>{_links(menu)}<table>{posts}</table></body></html>"
 
 
 def _shop(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
     goods = "".join(f"<li class=p><img src={index}.jpg alt=p{index}><span>{part}</span></li>" for index, part in enumerate(parts))
-    return f"<head><meta name=keywords content='{title.replace(chr(39), '')}'></head>{_links(menu)}<h2>{title}</h2><ul>{goods}</ul>"
+    return (
+        f"<head><meta name=keywords content='{title.replace(chr(39), '')}'></head>{_links(menu)}<h2>{title}</h2><ul>{goods}</ul>"
+    )
 
 
 def _captions(title: str, parts: list[str], menu: tuple[str, ...]) -> str:
@@ -174,7 +179,7 @@ def _symbols(text: str) -> str:
     cut = [word if len(word) < 5 or not word.isascii() else f"{word[:2]}*{word[2:]}" for word in text.split(" ")]
     joined = " ".join(cut)
     marked = [
-        f"{one}·" if index % 4 == 1 and "一" <= one and "一" <= two else one for index, (one, two) in enumerate(pairwise(joined))
+        f"{one}·" if index % 4 == 1 and one >= "一" and two >= "一" else one for index, (one, two) in enumerate(pairwise(joined))
     ]
     return "".join(marked) + joined[-1:]
 
