@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier
+from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, UnblockRequests
 from gatewayfilter.store import Store
 from gatewayfilter.wiring import open_store
 
@@ -20,7 +20,7 @@ class PatientStore:
     Its parts raise `StoreError` while the database cannot be opened.
 
     Attributes:
-        feed, frontier, log: as in `Store`.
+        feed, frontier, log, unblock: as in `Store`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -32,6 +32,7 @@ class PatientStore:
         self.feed = cast("ChangeFeed", _Part(self, "feed"))
         self.frontier = cast("Frontier", _Part(self, "frontier"))
         self.log = cast("DecisionLog", _Part(self, "log"))
+        self.unblock = cast("UnblockRequests", _Part(self, "unblock"))
 
     def call(self, part: str, method: str, arguments: tuple[Any, ...]) -> Any:
         """Calls a method of one of the store's parts.

@@ -28,6 +28,7 @@ from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.response_path import Passing, ResponsePath
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
 from gatewayfilter.proxy.traffic_changes import TrafficChanges
+from gatewayfilter.proxy.unblock import UnblockDesk
 from gatewayfilter.telemetry import Counters
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _PASSING = "gatewayfilter"
 """Key in `flow.metadata` of what was let through, until its response is here."""
+_ASKING = "gatewayfilter.unblock"
 _HOLD_POLL_S = 0.02
 _MOST_HELD = 256
 """Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
@@ -66,6 +68,7 @@ class GatewayAddon:
         changes: says what Adblock modifiers change; `None` for nothing.
         inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
         passed: takes public pages as they pass.
+        desk: takes requests to unblock pages.
         on_start, on_stop: called when mitmproxy runs and when it ends; for use under mitmdump, where nobody else would.
     """
 
@@ -85,6 +88,7 @@ class GatewayAddon:
         changes: ChangeTraffic | None = None,
         inspect: Inspect | None = None,
         passed: PassedSink | None = None,
+        desk: UnblockDesk | None = None,
         on_start: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
     ) -> None:
@@ -100,6 +104,7 @@ class GatewayAddon:
         self._responses = ResponsePath(
             whole, counters, changes=self._changes, offering=self._offering, inspect=inspect, passed=passed
         )
+        self._desk = desk
         self._on_start = on_start
         self._on_stop = on_stop
         self._has_parent = settings.mode.startswith("upstream:")
@@ -132,6 +137,15 @@ class GatewayAddon:
         except Exception:  # noqa: BLE001  a hook that raises fails open
             self._fail(flow)
             return None
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Answers a request to unblock a page, whose body is here."""
+        try:
+            asked = flow.metadata.pop(_ASKING, None)
+            if asked is not None and self._desk is not None and flow.response is None:
+                flow.response = self._desk.answer(asked, flow.request.raw_content or b"")
+        except Exception:  # noqa: BLE001  a hook that raises fails open
+            self._fail(flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Lets the origin's answer stream through, as the rules change it, unless it is looked at first."""
@@ -221,10 +235,7 @@ class GatewayAddon:
             self._bad_request(flow)
             self._answer_early(flow)
             return None
-        if self._own_pages is not None and self._own_pages.answers(asked.request.url):
-            flow.response = own_response(self._own_pages, asked.request, flow)
-            if asked.request.method not in _BODILESS:
-                self._answer_early(flow)
+        if self._speaks_for_itself(flow, asked):
             return None
         verdict = self._verdict(asked)
         if not verdict.unknown or verdict.blocked:
@@ -239,6 +250,22 @@ class GatewayAddon:
             return self._hold(flow, asked, started)
         self._carry_out(flow, asked, verdict, started)
         return None
+
+    def _speaks_for_itself(self, flow: http.HTTPFlow, asked: FlowRequest) -> bool:
+        """Answers what is asked of the filter rather than of a site."""
+        if self._own_pages is not None and self._own_pages.answers(asked.request.url):
+            flow.response = own_response(self._own_pages, asked.request, flow)
+            if asked.request.method not in _BODILESS:
+                self._answer_early(flow)
+            return True
+        if self._desk is None or not self._desk.is_for_us(asked):
+            return False
+        flow.response = self._desk.refuse(asked)
+        if flow.response is None:
+            flow.metadata[_ASKING] = asked  # its body is read, then it is answered
+        else:
+            self._answer_early(flow)
+        return True
 
     def _verdict(self, asked: FlowRequest) -> Verdict:
         verdict = self._decide.decide(asked.request)

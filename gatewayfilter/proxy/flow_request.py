@@ -16,7 +16,7 @@ from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
 
 _READ: Final = frozenset({
-    b"accept", b"authorization", b"content-length", b"content-type", b"cookie", b"expect",
+    b"accept", b"accept-language", b"authorization", b"content-length", b"content-type", b"cookie", b"expect",
     b"host", b"origin", b"ping-to",
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
     b"upgrade", b"x-requested-with",

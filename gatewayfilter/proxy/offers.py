@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import Offer, UnblockRequest
 from gatewayfilter.model import LogRecord
 from gatewayfilter.telemetry import Counters
 
@@ -24,6 +24,7 @@ _BATCH: Final = 1000
 _RETRY_AFTER_S: Final = (0.05, 0.2, 0.5)
 """Waits between the tries of a batch that the database refuses; after the last one it is dropped and counted."""
 _STOP_S: Final = 3.0
+_MOST_ASKS: Final = 200
 
 
 class QueueOfferSink:
@@ -40,6 +41,21 @@ class QueueOfferSink:
             self._counters.add("offers_dropped")
             return False
         self._queue.put(offer)
+        return True
+
+
+class AskQueue:
+    """Takes requests to unblock pages into a bounded queue."""
+
+    def __init__(self, capacity: int) -> None:
+        self.waiting: deque[UnblockRequest] = deque()
+        self._capacity = capacity
+
+    def take(self, request: UnblockRequest) -> bool:
+        """Takes a request, or returns False when the queue is full."""
+        if len(self.waiting) >= self._capacity:
+            return False
+        self.waiting.append(request)
         return True
 
 
@@ -65,12 +81,14 @@ class StoreWriter:
     Args:
         add_offers: writes offers, given the time in Unix seconds; returns how many were new (`Frontier.add`).
         write_log: writes records (`DecisionLog.write`).
+        ask: writes requests to unblock pages (`UnblockRequests.ask`); `None` drops them.
         counters: `offers_written`, `log_written`, `offers_dropped`, `log_dropped`, `store_errors`.
         offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
 
     Attributes:
         offers: where hooks put offers.
         log: where hooks put log records.
+        asks: where hooks put requests to unblock pages.
     """
 
     def __init__(
@@ -79,6 +97,7 @@ class StoreWriter:
         write_log: Callable[[Sequence[LogRecord]], None],
         counters: Counters,
         *,
+        ask: Callable[[Sequence[UnblockRequest]], int] | None = None,
         offer_capacity: int = 10_000,
         log_capacity: int = 50_000,
     ) -> None:
@@ -89,6 +108,8 @@ class StoreWriter:
         self._log_queue: deque[LogRecord] = deque()
         self.offers = QueueOfferSink(self._offer_queue, offer_capacity, counters)
         self.log = LogQueue(self._log_queue, log_capacity, counters)
+        self.asks = AskQueue(_MOST_ASKS)
+        self._ask = ask
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
@@ -109,6 +130,8 @@ class StoreWriter:
         while not self._stopping:
             self._write_offers(self._next_offers())
             self._write_records()
+            self._write_asks()
+        self._write_asks()
         self._write_offers(self._drain_offers([]))
         while self._log_queue:
             self._write_records()
@@ -140,6 +163,12 @@ class StoreWriter:
         if records:
             done = self._try(lambda: self._write_log(records), len(records), "log records")
             self._counters.add("log_written" if done else "log_dropped", len(records))
+
+    def _write_asks(self) -> None:
+        waiting = self.asks.waiting
+        requests = [waiting.popleft() for _ in range(len(waiting))]
+        if requests and (ask := self._ask) is not None:
+            self._try(lambda: ask(requests), len(requests), "requests to unblock pages")
 
     def _try(self, write: Callable[[], object], count: int, what: str) -> bool:
         for wait_s in (*_RETRY_AFTER_S, None):

@@ -17,7 +17,9 @@ class PageTexts:
         titles: headline by reason; `""` stands for every other reason.
         why: the explanation by reason.
         faults: headline and explanation of an error page.
-        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words).
+        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words); and
+            `ask` and `hint`, the button and the field of the form that asks for the page.
+        notices: headline and explanation of what became of such a request.
         how: stands above the command that allows the page.
     """
 
@@ -26,6 +28,7 @@ class PageTexts:
     why: Mapping[str, str]
     faults: Mapping[Fault, tuple[str, str]]
     labels: Mapping[str, str]
+    notices: Mapping[str, tuple[str, str]]
     how: str
 
     def title(self, reason: Reason) -> str:
@@ -74,6 +77,14 @@ ENGLISH = PageTexts(
         "rule": "Rule",
         "evidence": "Evidence",
         "says": "Details",
+        "ask": "Ask for this page",
+        "hint": "What do you need it for? (optional)",
+    },
+    notices={
+        "asked": ("Your request was noted", "The person who runs the filter will see it. The page stays blocked until then."),
+        "ask-again": ("This request cannot be taken", "Go back to the blocked page and use its button."),
+        "ask-later": ("This request cannot be taken now", "Too many are waiting. Try again in a minute."),
+        "not-blocked": ("This page is not blocked any more", "Go back and load it again."),
     },
     how="If this is a mistake, the person who runs the filter can allow it with",
 )
@@ -109,7 +120,22 @@ CHINESE = PageTexts(
         Fault.TLS: ("无法与此网站建立安全连接", "过滤器与其服务器未能就加密连接达成一致。"),
         Fault.BAD_ANSWER: ("无法理解此网站的响应", "其服务器关闭了连接，或发送了非 HTTP 的内容。"),
     },
-    labels={"url": "地址", "category": "类别", "list": "名单", "rule": "规则", "evidence": "依据", "says": "详情"},
+    labels={
+        "url": "地址",
+        "category": "类别",
+        "list": "名单",
+        "rule": "规则",
+        "evidence": "依据",
+        "says": "详情",
+        "ask": "申请访问此页面",
+        "hint": "您为什么需要它？（可不填）",
+    },
+    notices={
+        "asked": ("您的申请已记录", "过滤器的管理员会看到它。在此之前，该页面仍被拦截。"),
+        "ask-again": ("无法受理此申请", "请返回被拦截的页面，使用其中的按钮。"),
+        "ask-later": ("暂时无法受理此申请", "等待处理的申请过多，请一分钟后重试。"),
+        "not-blocked": ("此页面已不再被拦截", "请返回并重新加载。"),
+    },
     how="如果这是误判，过滤器的管理员可以用以下命令放行：",
 )
 

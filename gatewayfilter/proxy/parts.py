@@ -1,5 +1,6 @@
 """What runs in one proxy process: the addon, and the threads beside it that follow the lists and write to the database."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -7,13 +8,15 @@ from typing import Protocol
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, Inspect, Offer
+from gatewayfilter.interfaces import ChangeFeed, Decide, DecisionLog, Frontier, Inspect, Offer, UnblockRequests
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.offers import StoreWriter
 from gatewayfilter.proxy.onboarding import SetupPages
+from gatewayfilter.proxy.page_look import PageLook
 from gatewayfilter.proxy.page_spool import PageSpool
 from gatewayfilter.proxy.privacy import DecisionRecorder
-from gatewayfilter.proxy.responses import CategoryTitle
+from gatewayfilter.proxy.responses import CategoryTitle, dress
+from gatewayfilter.proxy.unblock import UnblockDesk
 from gatewayfilter.proxy.updates import EngineFollower
 from gatewayfilter.proxy.wire import Wire, assemble_wire
 from gatewayfilter.telemetry import Counters
@@ -30,6 +33,11 @@ class WorkerStore(Protocol):
     @property
     def frontier(self) -> Frontier:
         """Takes unknown URLs."""
+        ...
+
+    @property
+    def unblock(self) -> UnblockRequests:
+        """Takes what users ask for."""
         ...
 
     @property
@@ -96,7 +104,7 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
-    writer = StoreWriter(store.frontier.add, store.log.write, counters) if store is not None else None
+    writer = StoreWriter(store.frontier.add, store.log.write, counters, ask=store.unblock.ask) if store is not None else None
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
     spool = _spool(settings, writer, counters)
@@ -122,6 +130,8 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
 
     recorder = _recorder(settings, writer, client_key)
+    desk = _desk(settings, engine, writer, recorder, counters)
+    dress(PageLook.of(settings.proxy), asks=desk is not None)
     addon = GatewayAddon(
         engine,
         writer.offers if writer is not None and settings.learn.enabled else None,
@@ -133,6 +143,7 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         whole=settings,
         changes=engine,
         inspect=inspector,
+        desk=desk,
         passed=spool,
         on_start=start if standalone else None,
         on_stop=stop if standalone else None,
@@ -150,6 +161,14 @@ def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -
         writer.offers.offer(Offer(url))
 
     return PageSpool(settings.data_dir / "spool", dropped)
+
+
+def _desk(
+    settings: Settings, decide: Decide, writer: StoreWriter | None, recorder: DecisionRecorder | None, counters: Counters
+) -> UnblockDesk | None:
+    if writer is None or recorder is None or not settings.proxy.unblock_requests:
+        return None
+    return UnblockDesk(decide, writer.asks.take, recorder.client, counters, time.time)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

@@ -47,7 +47,7 @@ class DecisionRecorder:
         self._write(
             LogRecord(
                 at=self._clock(),
-                client=self._client(request.client),
+                client=self.client(request.client),
                 method=request.method,
                 url=shown,
                 resource_type=request.resource_type.value,
@@ -66,7 +66,7 @@ class DecisionRecorder:
             self._write(
                 LogRecord(
                     at=self._clock(),
-                    client=self._client(client),
+                    client=self.client(client),
                     method=method[:20],
                     url="",
                     resource_type="other",
@@ -81,7 +81,8 @@ class DecisionRecorder:
             return verdict.rule
         return verdict.rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
 
-    def _client(self, address: str) -> str:
+    def client(self, address: str) -> str:
+        """Returns how a client's address is written down."""
         if self._client_key is None:
             return address
         return blake2b(address.encode(), digest_size=_HASH_BYTES, key=self._client_key).hexdigest()

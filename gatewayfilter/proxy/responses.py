@@ -5,17 +5,14 @@ an empty script, the rest an empty 403. Nothing is cached, so that an allowed pa
 """
 
 import shlex
-from base64 import b64encode
-from collections.abc import Callable, Sequence
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.faults import Fault
+from gatewayfilter.proxy.page_look import PageLook
 from gatewayfilter.proxy.page_texts import PageTexts, choose_texts
 from gatewayfilter.proxy.stub_responses import stub_response
 from gatewayfilter.urls import Url
@@ -23,13 +20,9 @@ from gatewayfilter.urls import Url
 type CategoryTitle = Callable[[str, str], str]
 """Called with a category and a language (`en`, `zh-Hans`); returns its name for people."""
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_STYLE = (_TEMPLATES / "block.css").read_text(encoding="utf-8")
-_TEMPLATE = Environment(
-    loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-).get_template("block.html")
-_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
-_CSP = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+ASK_PATH: Final = "/.well-known/gatewayfilter/unblock"
+"""Where the form of a block page goes, on the site of the blocked page; the filter answers there itself."""
+_ASKABLE: Final = frozenset({Reason.PERSON_BLOCK, Reason.BLACKLIST, Reason.LEARNED, Reason.ADBLOCK})
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
 )  # fmt: skip
@@ -37,6 +30,20 @@ _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _HTML: Final = "text/html; charset=utf-8"
 _LONGEST: Final = 400
 """Characters of a URL, rule or evidence that a page shows."""
+_LOOK = [PageLook.built_in()]
+"""Of this process; pages are also made where mitmproxy hands nothing of ours on."""
+_ASKS = [False]
+
+
+def dress(look: PageLook, *, asks: bool) -> None:
+    """Says how the pages of this process look.
+
+    Args:
+        look: of the settings.
+        asks: block pages have a button to ask for the page.
+    """
+    _LOOK[0] = look
+    _ASKS[0] = asks
 
 
 def block_response(
@@ -53,7 +60,12 @@ def block_response(
         facts = _facts(request.url, verdict, texts, title_of)
         command = f"gatewayfilter list add --allow {shlex.quote(request.url.text)}"
         content = _reason_page(
-            texts, verdict.reason, request.url.host, facts=facts, command=command if len(command) <= 2 * _LONGEST else ""
+            texts,
+            verdict.reason,
+            request.url.host,
+            facts=facts,
+            command=command if len(command) <= 2 * _LONGEST else "",
+            ask=_ask(request, verdict, texts),
         )
         return _block(403, verdict.reason, content, _HTML, request.method)
     if request.resource_type is ResourceType.IMAGE:
@@ -61,6 +73,21 @@ def block_response(
     if request.resource_type is ResourceType.SCRIPT:
         return _block(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
     return _block(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
+
+
+def _ask(request: Request, verdict: Verdict, texts: PageTexts) -> Mapping[str, str] | None:
+    """Returns what the form says that asks for the page, `None` where none belongs."""
+    if not _ASKS[0] or verdict.reason not in _ASKABLE or request.resource_type is not ResourceType.DOCUMENT:
+        return None
+    return {"action": ASK_PATH, "url": request.url.text, "button": texts.labels["ask"], "hint": texts.labels["hint"]}
+
+
+def notice_response(what: str, accept_language: str, *, url: str = "", status: int = 200) -> http.Response:
+    """Returns the answer to a request for a page: `asked`, `ask-again`, `ask-later` or `not-blocked`."""
+    texts = choose_texts(accept_language)
+    facts = [(texts.labels["url"], _cut(url), True)] if url else []
+    content = _render(texts, texts.notices[what], code=what, facts=facts)
+    return _answer(status, f"notice; reason={what}", content, _HTML, "GET")
 
 
 def bad_request_response(method: str, accept_language: str) -> http.Response:
@@ -112,10 +139,16 @@ def _cut(text: str) -> str:
 
 
 def _reason_page(
-    texts: PageTexts, reason: Reason, host: str = "", *, facts: Sequence[tuple[str, str, bool]] = (), command: str = ""
+    texts: PageTexts,
+    reason: Reason,
+    host: str = "",
+    *,
+    facts: Sequence[tuple[str, str, bool]] = (),
+    command: str = "",
+    ask: Mapping[str, str] | None = None,
 ) -> bytes:
     words = (texts.title(reason), texts.why.get(reason, ""))
-    return _render(texts, words, code=reason.value, host=host, facts=facts, command=command)
+    return _render(texts, words, code=reason.value, host=host, facts=facts, command=command, ask=ask)
 
 
 def _render(
@@ -126,15 +159,16 @@ def _render(
     host: str = "",
     facts: Sequence[tuple[str, str, bool]] = (),
     command: str = "",
+    ask: Mapping[str, str] | None = None,
 ) -> bytes:
-    return _TEMPLATE.render(
+    return _LOOK[0].render(
         text={"language": texts.language, "title": words[0], "why": words[1], "how": texts.how},
-        style=_STYLE,
         host=host,
         facts=facts,
         command=command,
+        ask=ask,
         reason=code,
-    ).encode(errors="replace")  # a path may have bytes that are no text
+    )
 
 
 def _block(status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
@@ -149,8 +183,8 @@ def _answer(status: int, what: str, content: bytes, content_type: str, method: s
             "content-type": content_type,
             "cache-control": "no-store",
             "access-control-allow-origin": "*",
-            "content-security-policy": _CSP,
-            "referrer-policy": "no-referrer",
+            "content-security-policy": f"{_LOOK[0].policy}; form-action 'self'",
+            "referrer-policy": "same-origin",  # a form of ours then says where it comes from; nobody else hears anything
             "x-content-type-options": "nosniff",
             "x-gatewayfilter": what,
         },

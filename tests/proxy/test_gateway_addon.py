@@ -185,6 +185,7 @@ HOOKS = sorted(name for name in hooks.all_hooks if hasattr(GatewayAddon, name) a
 def test_all_hooks_are_known() -> None:
     assert HOOKS == [
         "error",
+        "request",
         "requestheaders",
         "response",
         "responseheaders",
