@@ -33,7 +33,7 @@ class PatternShape:
     Attributes:
         host: the complete host name that `||` anchors it to, "" when there is none.
         is_host: there is nothing behind that host but `^`: every URL of the host and its subdomains matches.
-        literals: runs of lower-case characters that every matching URL contains.
+        literals: runs of lower-case characters that every matching URL contains; none with a line break, as no URL has one.
         is_literal: the one literal is all there is, anywhere in the URL.
         in_host: what every matching URL has in its host, "" when there is nothing that must be.
     """
@@ -49,13 +49,14 @@ def shape_of(rule: NetworkRule) -> PatternShape:
     """Returns what an index needs to know of a rule's pattern."""
     pattern = rule.pattern
     if rule.is_regex:
-        return PatternShape(literals=guard_regex(pattern[1:-1], match_case=rule.match_case).literals)
+        found = guard_regex(pattern[1:-1], match_case=rule.match_case).literals
+        return PatternShape(literals=tuple(literal for literal in found if "\n" not in literal))
     match = _HOST_PATTERN.fullmatch(pattern)
     host, rest = (match[1], match[2] or "") if match else ("", "")
     if rest == "^":
         return PatternShape(host, is_host=True, literals=(host,), in_host=host)
     body = pattern.lstrip("|").removesuffix("|").lower()
-    literals = tuple(piece for piece in _PIECES.split(body) if piece)
+    literals = tuple(piece for piece in _PIECES.split(body) if piece and "\n" not in piece)
     # What follows "||" is in the host up to the first character that no host has.
     in_host = _HOST_BEGINNING.match(pattern)
     return PatternShape(host if rest else "", False, literals, literals == (pattern,), in_host[1] if in_host else "")

@@ -1,0 +1,102 @@
+"""Fuzzes the Adblock engine, guided by coverage: `make fuzz ARGS="list -max_total_time=60"`, or all targets for ten seconds each.
+
+Targets and what must hold of them: adblock_checks.py. An input that fails is printed, in Base64 too, with what
+libFuzzer and the engine said.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import atheris
+
+with atheris.instrument_imports(include=["gatewayfilter"]):
+    from tests.fuzz.adblock_checks import CHECKS, LINES, URLS, check_list, check_url
+
+_WORDS = (
+    *("@@||", "||", "^", "*", "|", "$", ",", "=", "~", "domain=", "third-party", "important", "badfilter", "match-case", "to="),
+    *(
+        "denyallow=",
+        "removeparam=",
+        "redirect=",
+        "csp=",
+        "replace=/",
+        "!#if ",
+        "!#else",
+        "!#endif",
+        "#@#",
+        "##",
+        "#?#",
+        "/^",
+        "$/",
+    ),
+    *("(?:", "[^", "]+", "{2,}", "\\d", "\\w+", "http://", "https://", "wss://", "xn--", "%2e", "%00", "[::1]", "0.0.0.0 "),
+)
+
+
+def _takes_text(check: Callable[[Any], None]) -> bool:
+    return check in {check_list, check_url}
+
+
+def fuzz(name: str, arguments: list[str]) -> None:
+    """Runs one target until libFuzzer ends the process."""
+    check = CHECKS[name]
+
+    def once(data: bytes) -> None:
+        check(data.decode(errors="surrogateescape" if len(data) % 7 == 0 else "replace") if _takes_text(check) else data)
+
+    atheris.Setup([sys.argv[0], *arguments], once)
+    atheris.Fuzz()
+
+
+def _prepare(folder: Path, name: str) -> list[str]:
+    """Writes seeds and a dictionary; returns libFuzzer's arguments for them."""
+    corpus = folder / name
+    corpus.mkdir()
+    seeds = {"list": LINES, "url": [f"{url}\nhttps://a.net/" for url in URLS]}.get(name, [*LINES, *URLS])
+    for number, seed in enumerate(seeds):
+        (corpus / str(number)).write_text(seed, encoding="utf-8")
+    words = folder / "words"
+    escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in _WORDS)
+    words.write_text("".join(f'"{word}"\n' for word in escaped), encoding="utf-8")
+    return [
+        str(corpus),
+        f"-dict={words}",
+        f"-artifact_prefix={folder}/",
+        "-max_len=400",
+        "-timeout=20",
+        "-rss_limit_mb=2048",
+        "-print_final_stats=1",
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the target that is named, or each for ten seconds; returns the exit code."""
+    if arguments and arguments[0] == "--here":
+        fuzz(arguments[1], arguments[2:])
+        return 0
+    names = [arguments.pop(0)] if arguments and not arguments[0].startswith("-") else list(CHECKS)
+    failed = 0
+    sys.stdout.write("| target | inputs | failures |\n|---|---|---|\n")
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            more = arguments or ["-max_total_time=10"]
+            command = [sys.executable, __file__, "--here", name, *_prepare(Path(folder), name), *more]
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd=Path(__file__).parents[2]
+            )
+        told = [line for line in done.stdout.splitlines() if line.startswith("stat::number_of_executed_units")]
+        count = int(told[0].split()[-1]) if told else 0
+        sys.stdout.write(f"| {name} | {count:,} | {'failed' if done.returncode else 'none'} |\n")
+        sys.stdout.flush()
+        if done.returncode:
+            sys.stderr.write(done.stdout[-6_000:])
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
