@@ -6,7 +6,7 @@ Both are linear in the text; no expression here can backtrack over more than a f
 import re
 import unicodedata
 
-from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, SIMPLIFIED
+from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, simplified
 
 # Replacing marks one by one is far faster than `str.translate` where the text is not ASCII.
 _FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
@@ -44,11 +44,11 @@ _MAYBE_SPELLED = re.compile(rf"{_SEPARATOR}[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0
 def normal_view(text: str) -> str:
     """Returns the text in NFKC, lower case, simplified characters; blanks folded to one, hyphens too, lines kept.
 
-    The simplified characters are those that the bundled lexicon needs (characters.py), one for one.
+    Characters are simplified one for one (characters.py).
     """
     text = unicodedata.normalize("NFKC", text).lower()
     if _HAN.search(text):
-        text = text.translate(SIMPLIFIED)
+        text = text.translate(simplified())
     for mark, plain in _FOLDED.items():
         text = text.replace(mark, plain)
     if "  " in text or _OTHER_BLANK.search(text):
