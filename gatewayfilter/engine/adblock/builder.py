@@ -129,7 +129,9 @@ class AdblockBuilder:
             raise ValueError(f"a source is a number from 0 to {MAX_SOURCES}")
         tally = _Tally()
         preprocessor = Preprocessor()
-        for number, line in enumerate(lines, 1):
+        for number, given in enumerate(lines, 1):
+            # A rule is kept as UTF-8 and read again from that: it must mean the same then.
+            line = given if given.isascii() else given.encode(errors="replace").decode()
             if line.startswith("!#"):
                 parsed = _follow_directive(preprocessor, line)
             elif preprocessor.active:
