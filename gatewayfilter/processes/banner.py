@@ -17,10 +17,14 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
     yield f"GatewayFilter {__version__} is filtering on {address} ({workers} worker{'s' if workers != 1 else ''}, {learner})."
     yield ""
     if settings.proxy.mode == "transparent":
-        yield f"  Gateway   redirect TCP ports 80 and 443 of the LAN to port {port} (docs/deployment.md)"
+        yield "  Gateway   sudo gatewayfilter gateway up --lan INTERFACE (docs/gateway.md)"
     else:
         yield f"  Browser   set HTTP and HTTPS proxy to {reachable}, port {port}"
     yield f"  HTTPS     install the certificate authority: {settings.data_dir / 'ca' / 'mitmproxy-ca-cert.pem'}"
+    if settings.proxy.mode == "transparent":
+        yield from (f"  Devices   open http://{host}/" for host in settings.gateway.hosts if host[0].isdigit())
+    else:
+        yield f"  Devices   open http://{f'127.0.0.1:{port}' if reachable != host else address}/"
     try:
         snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
     except SnapshotError as error:
