@@ -105,19 +105,24 @@ def test_what_is_left_of_a_query_stays_as_it_is_written(rule: str, url: str, exp
 
 
 @pytest.mark.parametrize("kind", list(ResourceType))
-def test_removeparam_without_types_covers_every_type_and_only_pages_are_told(kind: ResourceType) -> None:
+def test_removeparam_without_types_covers_pages_and_their_data(kind: ResourceType) -> None:
     change = changed(["$removeparam=a"], "https://example.com/?a=1&b=2", PAGE, kind)
+    if kind not in {ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT, ResourceType.XMLHTTPREQUEST}:
+        assert change is None
+        return
     assert change is not None
     assert change.url == "https://example.com/?b=2"
-    assert change.redirect == (kind in {ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+    assert change.redirect == (kind is not ResourceType.XMLHTTPREQUEST)
     assert [(rule.rule, rule.line, rule.modifier) for rule in change.rules] == [("$removeparam=a", 1, "removeparam")]
 
 
-def test_a_page_is_its_own_source_for_modifiers() -> None:
-    rule = "$removeparam=a,domain=example.com"
+def test_a_page_is_its_own_source_for_modifiers_and_so_is_who_led_there() -> None:
+    rule = "$removeparam=a,document,script,domain=example.com"
     assert new_url([rule], "https://example.com/?a=1", OTHER) == "https://example.com/"
-    assert new_url([rule], "https://other.org/?a=1", PAGE) == ""
+    assert new_url([rule], "https://other.org/?a=1", PAGE) == "https://other.org/"
+    assert new_url([rule], "https://other.org/?a=1", OTHER) == ""
     assert new_url([rule], "https://other.org/?a=1", PAGE, "script") == "https://other.org/"
+    assert new_url([rule], "https://example.com/?a=1", OTHER, "script") == ""
 
 
 @pytest.mark.parametrize(

@@ -61,16 +61,20 @@ _TYPE_BITS = dict(TYPE_BITS)
 _DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
 
 
-def _kind_and_source(request: Request) -> tuple[int, str]:
-    """Returns the bit of a request's type and the host of its source: a page is its own, whoever led there.
+def _views(request: Request) -> tuple[tuple[int, str], ...]:
+    """Returns the bit of a request's type with each host that counts as its source.
 
-    Source: uBlock Origin, where `$csp,domain=` and `$removeparam,domain=` name the page itself.
+    A page is its own source, and so is who led there: `$csp,domain=` means the page itself in uBlock Origin, whoever led
+    there in adblock-rust, and both in AdGuard.
     """
     kind = _TYPE_BITS[request.resource_type]
-    if kind == _DOCUMENT:
-        return kind, request.url.host
     page = request.source
-    return kind, "" if page is None else page.host
+    if kind != _DOCUMENT:
+        return ((kind, "" if page is None else page.host),)
+    host = request.url.host
+    if page is None or page.host == host:
+        return ((kind, host),)
+    return (kind, host), (kind, page.host)
 
 
 def group_of(rule: NetworkRule) -> Group:
@@ -187,10 +191,14 @@ class ModifierIndex:
             request: the request.
             off: lists that do not count.
         """
-        kind, source = _kind_and_source(request)
-        bits = kind * party_of(request.url.host, source)
         index = self._indexes[group]
-        found = () if index is None else index.all(request, request.url.text.lower(), bits, source, off)
+        if index is None:
+            return []
+        lowered = request.url.text.lower()
+        found: dict[int, None] = {}
+        for kind, source in _views(request):
+            bits = kind * party_of(request.url.host, source)
+            found.update(dict.fromkeys(index.all(request, lowered, bits, source, off)))
         return [self.ready(rule) for rule in found]
 
     def finds_any(self, group: Group, request: Request) -> bool:
@@ -198,12 +206,12 @@ class ModifierIndex:
         index = self._indexes[group]
         if index is None:
             return False
-        kind, source = _kind_and_source(request)
-        return index.first(request, kind, source) >= 0
+        return any(index.first(request, kind, source) >= 0 for kind, source in _views(request))
 
     def params_near(self, request: Request) -> frozenset[str]:
         """Returns the names of the parameters that may go from a request to its host on its page."""
-        return self._params_near[request.url.host, _kind_and_source(request)[1]]
+        near = [self._params_near[request.url.host, source] for _, source in _views(request)]
+        return near[0] if len(near) == 1 else near[0] | near[1]
 
     def _find_params_near(self, hosts: tuple[str, str]) -> frozenset[str]:
         host, source = hosts
@@ -218,15 +226,17 @@ class ModifierIndex:
     def find_params(self, names: Iterable[str], request: Request, off: frozenset[int]) -> list[FoundRule]:
         """Returns the rules that take out one of these parameters; arguments as in `find`."""
         table = self.table
-        kind, source = _kind_and_source(request)
-        bits = kind * party_of(request.url.host, source)
         lowered = request.url.text.lower()
-        return [
-            self.ready(rule)
-            for name in dict.fromkeys(names)
-            for rule in self._params.get(name, ())
-            if table.masks[rule] & bits and not table.is_off(rule, off) and self.ready(rule).test(request, lowered, source)
-        ]
+        found: dict[int, None] = {}
+        for kind, source in _views(request):
+            bits = kind * party_of(request.url.host, source)
+            for name in names:
+                for rule in self._params.get(name, ()):
+                    if not table.masks[rule] & bits or table.is_off(rule, off):
+                        continue
+                    if self.ready(rule).test(request, lowered, source):
+                        found[rule] = None
+        return [self.ready(rule) for rule in found]
 
     def ready(self, number: int) -> FoundRule:
         """Returns a rule made ready; kept, as there are never more than rules."""

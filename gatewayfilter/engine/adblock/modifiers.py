@@ -127,4 +127,6 @@ def prepare(modifier: str, value: str, pattern: str = "") -> Prepared:
 
 def default_types(modifier: str) -> int:
     """Returns the types that a rule with this modifier speaks of when it names none."""
-    return PAGES if modifier in {"csp", "permissions"} or modifier in PAGE_SWITCHES else ALL_TYPES
+    if modifier in {"csp", "permissions"} or modifier in PAGE_SWITCHES:
+        return PAGES
+    return PAGES | TYPE_BITS["xmlhttprequest"] if modifier == "removeparam" else ALL_TYPES

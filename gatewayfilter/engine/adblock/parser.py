@@ -246,7 +246,7 @@ def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> 
     """Tells whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
     if exception:
         return True
-    return not options.party and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
+    return options.party != 3 and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
 
 
 def is_host_pattern(pattern: str) -> bool:

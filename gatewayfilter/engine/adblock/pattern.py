@@ -67,7 +67,26 @@ def compile_pattern(rule: NetworkRule) -> PatternTest:
     pattern = rule.pattern
     if rule.is_regex:
         return _regex_test(pattern[1:-1], match_case=rule.match_case)
+    if pattern.endswith("|") and pattern[-2:-1] not in {"/", "*", "^", "|", ""}:
+        return _root_test(_wildcard_test(pattern))
+    return _wildcard_test(pattern)
+
+
+def _root_test(test: PatternTest) -> PatternTest:
+    """Returns the test of a pattern with an end anchor: the slash that every URL of a host has does not count if it is all."""
+
+    def test_both(text: str, host_start: int, host_end: int) -> bool:
+        if test(text, host_start, host_end):
+            return True
+        return text.endswith("/") and text.find("/", host_start) == len(text) - 1 and test(text[:-1], host_start, host_end)
+
+    return test_both
+
+
+def _wildcard_test(pattern: str) -> PatternTest:
     match = _HOST_PATTERN.fullmatch(pattern)
+    if match and not match[2] and pattern[-1].isalnum():
+        return _label_test(match[1])
     if match and match[2] and not match[2].startswith("|"):
         return _host_test(match[1], match[2])
     host_anchor = pattern.startswith("||")
@@ -126,6 +145,22 @@ def _tail_test(rest: str) -> str | TailTest:
 
     def test(text: str, host_end: int) -> bool:
         return needed in text and chain.matches_at(text, host_end)
+
+    return test
+
+
+def _label_test(name: str) -> PatternTest:
+    """Returns the test for `||name` with nothing behind it: whole labels of the host, of which more may follow."""
+    length = len(name)
+
+    def test(text: str, host_start: int, host_end: int) -> bool:
+        start = text.find(name, host_start, host_end)
+        while start >= 0:
+            end = start + length
+            if (start == host_start or text[start - 1] == ".") and (end == host_end or text[end] == "."):
+                return True
+            start = text.find(name, start + 1, host_end)
+        return False
 
     return test
 
