@@ -10,6 +10,7 @@ import click
 from gatewayfilter.cli.command import FilterGroup
 from gatewayfilter.cli.list_groups import disable, enable, groups, is_on, matching
 from gatewayfilter.cli.list_reports import stats
+from gatewayfilter.cli.list_requests import requests
 from gatewayfilter.cli.list_search import search
 from gatewayfilter.cli.list_transfer import export_entries, import_entries
 from gatewayfilter.cli.moments import expiry_option, show_day
@@ -208,5 +209,5 @@ def _expiry(expires_at: float | None, now: float) -> str:
     return f"{show_day(expires_at)}{' (expired)' if expires_at is not None and expires_at <= now else ''}"
 
 
-for command in (enable, disable, groups, search, import_entries, export_entries, stats):
+for command in (enable, disable, groups, requests, search, import_entries, export_entries, stats):
     list_group.add_command(command)
