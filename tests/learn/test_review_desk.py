@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from hashlib import md5
 
 import pytest
 
@@ -35,7 +36,8 @@ class CasinoClassify:
     def classify_text(self, text: str) -> Classification:
         harmful = "casino" in text
         evidence = (Evidence("casino", "gambling", 42.0, "title", 5),) if harmful else ()
-        return Classification("gambling" if harmful else "", 42.0, 20.0, {}, evidence, "Best casino of the town")
+        digest = md5(text.encode(), usedforsecurity=False).digest()
+        return Classification("gambling" if harmful else "", 42.0, 20.0, {}, evidence, "Best casino of the town", "", digest)
 
     def text_of(self, page: Page) -> str:
         return (
@@ -252,3 +254,46 @@ def test_too_many_open_tasks_are_dropped_and_counted(store: Store) -> None:
     assert len(store.reviews.tasks()) == 1
     assert world.counters.as_dict()["reviews_dropped"] == 1
     assert world.learned("mirror.example/") is ListAction.BLOCK
+
+
+def test_a_rejected_host_is_not_listed_again(store: Store) -> None:
+    world = World(store, LearnSettings(domain_pages=3))
+    for number in range(3):
+        world.visit(f"http://play.example/{number}", BODY + b"%d" % number)
+    (task,) = [task for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN]
+    assert (task.key, task.blocked, task.text) == (
+        ".play.example",
+        True,
+        "3 of 3 pages of play.example are harmful, most of them gambling",
+    )
+    assert world.learned(".play.example") is ListAction.BLOCK
+    world.desk.reject(task.task_id, "ada")
+    assert world.learned(".play.example") is None
+    assert store.lists.rules() == []
+    world.visit("http://play.example/9", BODY + b"9")
+    assert world.learned("play.example/9") is ListAction.BLOCK
+    assert world.learned(".play.example") is None
+    world.desk.undo(task.task_id, "ada")
+    assert world.learned(".play.example") is ListAction.BLOCK
+
+
+class NakedClassify:
+    """An image classifier as one could be plugged in."""
+
+    def classify_image(self, body: bytes, content_type: str) -> Classification | None:
+        if content_type != "image/gif":
+            return None
+        return Classification("adult" if b"naked" in body else "", 1.0, 0.5, text_digest=b"")
+
+
+def test_images_are_judged_by_whoever_is_plugged_in(store: Store) -> None:
+    counters = Counters()
+    growth = Growth(store.lists, store.verdicts, LearnSettings(), lambda: NOW)
+    sink = LearningSink(CasinoClassify(), growth, counters, images=NakedClassify())
+    for name, kind, body in (("a", "gif", b"GIF naked"), ("b", "gif", b"GIF tree"), ("c", "png", b"PNG naked")):
+        sink.page(Page(f"http://{name}.example/", f"http://{name}.example/", 200, {"content-type": f"image/{kind}"}, body))
+    assert {entry.key: entry.action for entry in store.lists.learned()} == {
+        "a.example/": ListAction.BLOCK,
+        "b.example/": ListAction.ALLOW,
+    }
+    assert counters.as_dict() == {"pages_harmful": 1, "pages_harmless": 1, "pages_skipped": 1}
