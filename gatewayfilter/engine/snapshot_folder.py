@@ -69,6 +69,7 @@ class SnapshotFolder:
                         on_wait()
                     fcntl.flock(lock, fcntl.LOCK_EX)
             try:
+                self._tidy()
                 yield self._publish
             finally:
                 fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile holds the file open, too
@@ -88,6 +89,19 @@ class SnapshotFolder:
             yield
         except OSError as error:
             raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
+
+    def _tidy(self) -> None:
+        """Removes what publishers left that were killed on the way: files aside, and snapshots that never came into use."""
+        with suppress(OSError):
+            for name in (_ASIDE, _COUNTERS_ASIDE, _NEXT_POINTER):
+                (self._folder / name).unlink(missing_ok=True)
+            current = self.current()
+            if current is not None:
+                number = _number_of(current)
+                for newer in self._numbers():
+                    if newer > number:
+                        self._path(newer).unlink(missing_ok=True)
+                self._prune_counters(number)
 
     def _publish(self, image: bytes | SnapshotImage) -> Path:
         with self._write_faults_told():

@@ -11,6 +11,7 @@ import argparse
 import multiprocessing
 import random
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -53,7 +54,10 @@ def write_domains(path: Path, count: int) -> None:
 
 def subscriptions(state: Path) -> Subscriptions:
     """Returns the subscriptions of a state folder; a list may be large."""
-    return Subscriptions(state / "sources", SourceSettings(max_bytes=2_000_000_000), bundled_folder())
+    bundled = state / "bundled"  # a copy: an edit of the starter lists meanwhile would have all lists read again
+    if not bundled.exists():
+        shutil.copytree(bundled_folder(), bundled)
+    return Subscriptions(state / "sources", SourceSettings(max_bytes=2_000_000_000), bundled)
 
 
 def open_store(state: Path) -> Store:

@@ -74,7 +74,20 @@ def test_what_was_not_published_whole_is_not_current(tmp_path: Path) -> None:
     (tmp_path / "snapshot-00000002.gfs").write_bytes(snapshot(2))
     assert folder.current() == first
     assert folder.open_newest()[0].info.feed_seq == 1
-    assert folder.publish(snapshot(3)).name == "snapshot-00000003.gfs"
+    assert folder.publish(snapshot(3)).name == "snapshot-00000002.gfs"
+    assert folder.open_newest()[0].info.feed_seq == 3
+
+
+def test_what_killed_publishers_left_does_not_pile_up(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    for number in range(2, 9):
+        (tmp_path / f"snapshot-{number:08}.gfs").write_bytes(snapshot(number))
+        (tmp_path / f"counters-{number:08}.gfc").write_bytes(b"half")
+    for name in (".publishing", ".counting"):
+        (tmp_path / name).write_bytes(b"half")
+    with folder.publishing():
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "current", first.name]
 
 
 def test_a_pointer_to_nothing_falls_back(tmp_path: Path) -> None:
