@@ -13,10 +13,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Explanation, LogRecord, Request, ResourceType, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.page_look import PageLook
 from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.responses import dress
+from gatewayfilter.proxy.unblock import UnblockDesk
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import engine_for_lists
 from tests.e2e.browser_site import BrowserSite, browser_site
@@ -76,10 +80,15 @@ class Watching:
     def __init__(self, engine: FilterEngine) -> None:
         self._engine = engine
         self.asked: list[Request] = []
+        self.requests: list[UnblockRequest] = []
 
     def decide(self, request: Request) -> Verdict:
         self.asked.append(request)
         return self._engine.decide(request)
+
+    def take(self, request: UnblockRequest) -> bool:
+        self.requests.append(request)
+        return True
 
     def explain(self, request: Request) -> Explanation:
         return self._engine.explain(request)
@@ -110,9 +119,18 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         crawl=CrawlSettings(allow_networks=("127.0.0.0/8",)),
     )
     records: list[LogRecord] = []
+    counters = Counters()
     addon = GatewayAddon(
-        watching, None, DecisionRecorder(records.append), settings.proxy, Counters(), whole=settings, changes=engine
+        watching,
+        None,
+        DecisionRecorder(records.append),
+        settings.proxy,
+        counters,
+        whole=settings,
+        changes=engine,
+        desk=UnblockDesk(engine, watching.take, str, counters, lambda: 0.0),
     )
+    dress(PageLook.built_in("Lindenhof School"), asks=True)
     master = LeanMaster(settings, addon)
     await master.start()
     authority = x509.load_pem_x509_certificate((tmp_path / "state" / "ca" / "mitmproxy-ca-cert.pem").read_bytes())
@@ -124,6 +142,7 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         ) as found:
             yield found
     finally:
+        dress(PageLook.built_in(), asks=False)
         await master.stop(0.2)
 
 
@@ -172,7 +191,9 @@ async def test_a_page_that_loads_everything(
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_the_block_page(language: str, scheme: str, browser: Chromium, site: BrowserSite) -> None:
+async def test_the_block_page_and_its_button(
+    language: str, scheme: str, browser: Chromium, site: BrowserSite, watching: Watching
+) -> None:
     base = site.http if scheme == "http" else site.https
     tab = await browser.tab(accept_language=language)
     await tab.go(f"{base}/forbidden")
@@ -184,4 +205,14 @@ async def test_the_block_page(language: str, scheme: str, browser: Chromium, sit
     assert [message for message in tab.messages if "403" not in message] == []
     if (path := shown(f"block-{scheme}-{language}")) is not None:
         await asyncio.sleep(0.2)
+        await tab.screenshot(path)
+    await tab.evaluate("document.querySelector('input[name=comment]').value = 'for school'")
+    tab.loaded.clear()
+    await tab.evaluate("document.querySelector('button').click()")
+    async with asyncio.timeout(30):
+        await tab.loaded.wait()
+    assert await tab.evaluate("document.title") == ("Your request was noted" if language == "en" else "您的申请已记录")
+    assert [(request.url, request.comment) for request in watching.requests] == [(f"{base}/forbidden", "for school")]
+    assert site.seen == []
+    if (path := shown(f"asked-{scheme}-{language}")) is not None:
         await tab.screenshot(path)
