@@ -33,6 +33,9 @@ type Near = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
 """What is known of requests to one host from another: the party (`party_of`); the masks, or-ed, of the rules by literals;
 those of the other candidates; and of each of these its mask, its number, and what is left to be tested of a request."""
 
+MANY_HITS = 16
+"""More hits than this, and it is worth while to look at each literal once: real URLs have none or two, hostile ones thousands."""
+
 FEW = 100
 """So few rules by literals are held against host and page beforehand: most requests then need no search of the URL."""
 
@@ -120,10 +123,19 @@ class RuleIndex:
                         return rule
         if in_url & bits:
             lowered = lowered or url.text.lower()
-            for hit in self._scan(lowered.encode()):
-                for mask, rule in self._literals[hit[self._at]]:
-                    if mask & bits and (mask < NEEDS_TEST or (mask < CANCELLED and self._tests[rule](request, lowered, source))):
-                        return rule
+            if hits := self._scan(lowered.encode()):
+                return self._first_of(hits, request, lowered, bits, source)
+        return -1
+
+    def _first_of(self, hits: Sequence[tuple[int, ...]], request: Request, lowered: str, bits: int, source: str) -> int:
+        """Returns the number of the first rule that matches among those whose literals were found, -1 without one."""
+        at = self._at
+        if len(hits) > MANY_HITS:
+            hits = list({hit[at]: hit for hit in hits}.values())
+        for hit in hits:
+            for mask, rule in self._literals[hit[at]]:
+                if mask & bits and (mask < NEEDS_TEST or (mask < CANCELLED and self._tests[rule](request, lowered, source))):
+                    return rule
         return -1
 
     def _find_near(self, hosts: tuple[str, str]) -> Near:
