@@ -17,8 +17,8 @@ VALID_S = 30 * 86_400.0
 """One month, as in the paper."""
 _MOST_RECENT = 4096
 """Fingerprints kept in memory, some 2 KB each."""
-_RECENT_S = 30.0
-"""For which they are believed: a person may have said otherwise meanwhile, in another process."""
+_RECENT_S = 600.0
+"""For which they are believed without a look at the database, where another learner may have judged anew."""
 _FLUSH_AFTER = 200
 """Hits counted in memory before they are written: knowing a page again shall not cost a transaction."""
 _FLUSH_EVERY_S = 60.0
@@ -81,7 +81,9 @@ class Recognition:
             if stored is None:
                 return None
             found = stored
-            self._remember(found, now + _RECENT_S)
+            if not found.classification.harmful:
+                # A harmful one is looked up each time: a person may have said otherwise meanwhile, in another process.
+                self._remember(found, now + _RECENT_S)
         if not found.judge and found.words != self._words():
             return None
         self._note_hit(content, now)
