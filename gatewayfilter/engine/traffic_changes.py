@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.deciders import adblock_verdict
-from gatewayfilter.model import Request, ResponseChange
+from gatewayfilter.model import Request, ResourceType, ResponseChange
 
 if TYPE_CHECKING:
     from gatewayfilter.engine.engine_state import EngineState
 
+_PAGES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _EMPTY = frozenset({101, 204, 205})
 
 
@@ -22,13 +22,17 @@ def change_response(
     address: str,
 ) -> ResponseChange | None:
     """Returns what to change in a response, `None` for nothing; arguments as in `ChangeTraffic.change_response`."""
+    if not state.effects.asks_responses and request.resource_type not in _PAGES:
+        return None
+    effects, names, off = state.effects, state.source_names, state.off_sources
     has_body = not 300 <= status < 400 and status not in _EMPTY
-    ask = partial(state.effects.change_response, request, headers, address, state.source_names, state.off_sources)
-    found = ask(has_body=has_body)
-    if found is not None and found[1] is not None and not found[1].important and _is_excepted(state, request):
-        found = ask(has_body=has_body, blocks=False)
+    found = effects.change_response(request, headers, address, names, off, has_body=has_body)
     if found is None:
         return None
+    if found[1] is not None and not found[1].important and _is_excepted(state, request):
+        found = effects.change_response(request, headers, address, names, off, has_body=has_body, blocks=False)
+        if found is None:
+            return None
     change, match, stub = found
     if match is not None:
         return replace(change, verdict=adblock_verdict(state, match, stub))

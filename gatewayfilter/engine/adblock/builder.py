@@ -8,7 +8,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.cosmetic_index import CosmeticRecord, pack_cosmetics
 from gatewayfilter.engine.adblock.directives import Preprocessor
-from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, group_of, pack_modifiers, param_of
+from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, addresses_of, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
 from gatewayfilter.engine.adblock.parser import BLANKS, LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
@@ -189,14 +189,17 @@ def _pack_network(records: list[RuleRecord], shapes: list[PatternShape]) -> list
 def _pack_effects(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
     planner = _Planner(records, shapes)
     params = ParamPlan()
+    addresses: dict[str, list[int]] = {}
     groups: dict[Group, list[int]] = {group: [] for group in Group}
     for number, record in enumerate(records):
         name = param_of(record.rule)
         if name:
             params.add(name, record.rule, number)
+        elif servers := addresses_of(record.rule):
+            _list_under(addresses, servers, number)
         else:
             groups[group_of(record.rule)].append(number)
-    return pack_modifiers(records, params, [planner.plan(groups[group]) for group in Group])
+    return pack_modifiers(records, params, addresses, [planner.plan(groups[group]) for group in Group])
 
 
 class _Planner:

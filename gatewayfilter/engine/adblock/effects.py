@@ -50,6 +50,9 @@ def is_html(headers: Mapping[str, str]) -> bool:
 class AdblockEffects:
     """Opens the modifiers' part of what `AdblockBuilder.build` made.
 
+    Attributes:
+        asks_responses: there are rules about other responses than pages.
+
     Args:
         blob: the compiled form; it must not change while this lives.
 
@@ -62,6 +65,7 @@ class AdblockEffects:
         try:
             self._index = ModifierIndex(sections)
             self._cosmetics = CosmeticIndex(sections)
+            self.asks_responses = self._index.asks_responses
         except (IndexError, ValueError) as error:
             raise SnapshotError("the compiled Adblock rules are damaged") from error
 
@@ -149,8 +153,10 @@ class AdblockEffects:
             blocks: rules may block the response.
         """
         rules: list[FoundRule] = []
-        if self._may_find(Group.RESPONSE, request, off):
-            found = [rule for rule in self._index.find(Group.RESPONSE, request, off) if _holds(rule, headers, address)]
+        by_address = self._index.find_addresses(address, request, off) if address else []
+        if by_address or self._may_find(Group.RESPONSE, request, off):
+            matching = (*by_address, *self._index.find(Group.RESPONSE, request, off))
+            found = [rule for rule in matching if _holds(rule, headers, address)]
             block = _deciding(rule for rule in found if rule.modifier == "response")
             if block is not None and blocks:
                 stub = read_stub(block.value)[0] if block.value else ""

@@ -13,7 +13,14 @@ from gatewayfilter.engine.adblock.facts_cache import FactsCache
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS, Prepared, prepare
 from gatewayfilter.engine.adblock.pattern import shape_of
 from gatewayfilter.engine.adblock.query_params import ParamFilter
-from gatewayfilter.engine.adblock.response_test import AddressTest, HeaderTest, address_test, header_test
+from gatewayfilter.engine.adblock.response_test import (
+    AddressTest,
+    HeaderTest,
+    address_test,
+    canonical_address,
+    header_test,
+    plain_addresses,
+)
 from gatewayfilter.engine.adblock.rule import TYPE_BITS, AdblockMatch, NetworkRule
 from gatewayfilter.engine.adblock.rule_index import IndexPlan, RuleIndex, pack_index, party_of
 from gatewayfilter.engine.adblock.rule_table import CANCELLED, RuleRecord, RuleTable, pack_rules
@@ -92,6 +99,11 @@ def group_of(rule: NetworkRule) -> Group:
     return Group.REQUEST
 
 
+def addresses_of(rule: NetworkRule) -> tuple[str, ...]:
+    """Returns the addresses of the server by which a rule is found, none when it is found in another way."""
+    return plain_addresses(rule.conditions.address) if rule.conditions.address and not rule.exception else ()
+
+
 def param_of(rule: NetworkRule) -> str:
     """Returns the name of the one parameter that a rule takes out, "" when it is not found by a name."""
     if rule.modifier != "removeparam" or rule.exception or not rule.value:
@@ -140,15 +152,18 @@ def _read_postings(sections: SectionReader) -> dict[str, tuple[int, ...]]:
     return {name: tuple(numbers[starts[place] : starts[place + 1]]) for place, name in enumerate(names)}
 
 
-def pack_modifiers(records: list[RuleRecord], params: ParamPlan, plans: Iterable[IndexPlan]) -> list[bytes]:
+def pack_modifiers(
+    records: list[RuleRecord], params: ParamPlan, addresses: Mapping[str, list[int]], plans: Iterable[IndexPlan]
+) -> list[bytes]:
     """Returns the sections that `ModifierIndex` reads.
 
     Args:
         records: all modifier rules.
         params: those found by the parameter that they take out.
+        addresses: those found by the server's address.
         plans: of the other rules, one for each group.
     """
-    sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach)]
+    sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach), *_pack_postings(addresses)]
     used: list[int] = []
     for plan in plans:
         sections += pack_index(plan)
@@ -162,6 +177,7 @@ class ModifierIndex:
     Attributes:
         table: of all modifier rules.
         has_cancelled: there are rules that the `$badfilter` of another list cancels.
+        asks_responses: there are rules about responses.
         has_params: there are rules that take out one parameter each.
 
     Raises:
@@ -178,8 +194,10 @@ class ModifierIndex:
         self._reach = {key: frozenset(names[place] for place in places) for key, places in reach.items()}
         self._anywhere = self._reach.pop("", frozenset())
         self.has_params = bool(names)
+        self._addresses = _read_postings(sections)
         indexes = [RuleIndex(sections, self.table) for _ in Group]
         self._indexes = tuple(index if used else None for index, used in zip(indexes, sections.numbers(), strict=True))
+        self.asks_responses = bool(self._addresses) or self._indexes[Group.RESPONSE] is not None
         self._ready: dict[int, FoundRule] = {}
         self._params_near = FactsCache(self._find_params_near)
 
@@ -236,6 +254,21 @@ class ModifierIndex:
                         continue
                     if self.ready(rule).test(request, lowered, source):
                         found[rule] = None
+        return [self.ready(rule) for rule in found]
+
+    def find_addresses(self, address: str, request: Request, off: frozenset[int]) -> list[FoundRule]:
+        """Returns the rules about this address of the server that match; arguments as in `find`."""
+        rules = self._addresses.get(canonical_address(address), ()) if self._addresses else ()
+        if not rules:
+            return []
+        table = self.table
+        lowered = request.url.text.lower()
+        found: dict[int, None] = {}
+        for kind, source in _views(request):
+            bits = kind * party_of(request.url.host, source)
+            for rule in rules:
+                if table.masks[rule] & bits and not table.is_off(rule, off) and self.ready(rule).test(request, lowered, source):
+                    found[rule] = None
         return [self.ready(rule) for rule in found]
 
     def ready(self, number: int) -> FoundRule:

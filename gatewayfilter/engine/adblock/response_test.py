@@ -57,6 +57,27 @@ def address_test(value: str) -> AddressTest:
     return test
 
 
+def plain_addresses(value: str) -> tuple[str, ...]:
+    """Returns the addresses of a value that names nothing else, in canonical form; none for any other value."""
+    found: list[str] = []
+    for item in value.split("|"):
+        try:
+            found.append(ip_address(item.strip()).compressed)
+        except ValueError:
+            return ()
+    return tuple(found)
+
+
+def canonical_address(address: str) -> str:
+    """Returns an address as `plain_addresses` writes it; what is none stays."""
+    if ":" not in address:
+        return address
+    try:
+        return ip_address(address).compressed
+    except ValueError:
+        return address
+
+
 def _one_address(text: str) -> AddressTest:
     expression = split_flags(text)
     if expression is not None:
