@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-stamp
 DEV := $(VENV)/.dev-stamp
 BENCH := $(VENV)/.bench-stamp
+FUZZ := $(VENV)/.fuzz-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
@@ -33,6 +34,11 @@ $(DEV): requirements/dev.lock $(RUNTIME)
 $(BENCH): requirements/bench.lock $(DEV)
 	@echo "Installing requirements/bench.lock"
 	@$(PIP) install --require-hashes -r requirements/bench.lock
+	@touch $@
+
+$(FUZZ): requirements/fuzz.lock $(DEV)
+	@echo "Installing requirements/fuzz.lock"
+	@$(PIP) install --require-hashes -r requirements/fuzz.lock
 	@touch $@
 
 env: $(RUNTIME) ## Make .venv with .venv/bin/gatewayfilter and nothing else
@@ -67,6 +73,10 @@ contracts: $(DEV) ## Check which room may import which
 
 bench: $(BENCH) ## Run the benchmarks (ARGS="tables adblock …" to choose)
 	@$(BIN)/python scripts/bench/run.py $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses)
+	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_adblock.py $(ARGS)
 
 lock: ## Make the hashed requirement files anew (needs uv)
 	@scripts/lock
