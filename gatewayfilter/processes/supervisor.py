@@ -2,14 +2,17 @@
 
 import json
 import logging
+import os
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from typing import IO
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StartupError
@@ -17,6 +20,7 @@ from gatewayfilter.processes import entries
 from gatewayfilter.processes.banner import banner
 from gatewayfilter.processes.children import Child
 from gatewayfilter.processes.listening import reserve_address
+from gatewayfilter.processes.notify import ServiceManager
 from gatewayfilter.processes.run_lock import RunLock
 from gatewayfilter.processes.state import prepare_lists
 from gatewayfilter.proxy.ca import ensure_ca
@@ -50,6 +54,7 @@ class _Supervisor:
         self._say = say
         self._run_folder = settings.data_dir / "run"
         self._status = StatusFile(self._run_folder, "supervisor")
+        self._manager = ServiceManager()
         self._stopping = False
         self._ready = False
 
@@ -67,6 +72,8 @@ class _Supervisor:
                     child.start()
                 while not self._stopping:
                     self._wait(wakened)
+                    if self._manager.ping_every_s is not None:
+                        self._manager.alive()
                     self._restart()
                     self._announce()
             finally:
@@ -81,7 +88,7 @@ class _Supervisor:
 
     def _wait(self, wakened: socket.socket) -> None:
         waits = [seconds for child in self._children if (seconds := child.wait_s()) is not None]
-        timeout_s = min([*waits, 5.0 if self._ready else READY_POLL_S])
+        timeout_s = min([*waits, self._manager.ping_every_s or 5.0, 5.0 if self._ready else READY_POLL_S])
         sentinels = [child.sentinel for child in self._children if child.sentinel is not None]
         wait([wakened, *sentinels], timeout_s)
         try:
@@ -115,17 +122,29 @@ class _Supervisor:
         if states and all(state == "serving" for state in states):
             self._ready = True
             self._write_status()
-            for line in banner(self._settings, workers=len(self._proxies)):
-                self._say(line)
-            sys.stdout.flush()
+            self._manager.ready(f"filtering on {self._settings.proxy.listen}")
+            try:
+                for line in banner(self._settings, workers=len(self._proxies)):
+                    self._say(line)
+                sys.stdout.flush()
+            except (OSError, ValueError):  # whoever reads it may be gone (`run | head -1`): the filter stays
+                _log.info("nobody reads what the filter says; it goes on")
+                _silence(sys.stdout)
 
     def _drain(self) -> None:
+        self._manager.stopping()
         for child in self._children:
             child.terminate()
         deadline = time.monotonic() + DRAIN_S
         for child in self._children:
             child.finish(deadline)
         self._status.remove()
+
+
+def _silence(stream: IO[str]) -> None:
+    """Points a stream nowhere, so that what is left in its buffer does no harm when the process ends."""
+    with suppress(OSError, ValueError), Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _state(path: Path) -> str:
