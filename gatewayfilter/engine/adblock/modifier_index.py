@@ -7,6 +7,9 @@ a scan for the group's few literals. `$removeparam=name`, the most of all, are f
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import reduce
+from itertools import chain
+from operator import or_
 
 from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names
 from gatewayfilter.engine.adblock.facts_cache import FactsCache
@@ -164,11 +167,12 @@ def pack_modifiers(
         plans: of the other rules, one for each group.
     """
     sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach), *_pack_postings(addresses)]
-    used: list[int] = []
+    kinds: list[int] = []
     for plan in plans:
         sections += pack_index(plan)
-        used.append(bool(plan.hosts or plan.literals or plan.sources or plan.everywhere))
-    return [*sections, pack_numbers(used)]
+        numbers = chain(plan.everywhere, *plan.hosts.values(), *plan.literals.values(), *plan.sources.values())
+        kinds.append(reduce(or_, (records[number].rule.types for number in numbers), 0))
+    return [*sections, pack_numbers(kinds)]
 
 
 class ModifierIndex:
@@ -196,7 +200,8 @@ class ModifierIndex:
         self.has_params = bool(names)
         self._addresses = _read_postings(sections)
         indexes = [RuleIndex(sections, self.table) for _ in Group]
-        self._indexes = tuple(index if used else None for index, used in zip(indexes, sections.numbers(), strict=True))
+        self._kinds = tuple(sections.numbers())
+        self._indexes = tuple(index if kinds else None for index, kinds in zip(indexes, self._kinds, strict=True))
         self.asks_responses = bool(self._addresses) or self._indexes[Group.RESPONSE] is not None
         self._ready: dict[int, FoundRule] = {}
         self._params_near = FactsCache(self._find_params_near)
@@ -222,7 +227,7 @@ class ModifierIndex:
     def finds_any(self, group: Group, request: Request) -> bool:
         """Tells, at the least cost, whether a rule of a group matches while all sources are on."""
         index = self._indexes[group]
-        if index is None:
+        if index is None or not self._kinds[group] & _TYPE_BITS[request.resource_type]:
             return False
         return any(index.first(request, kind, source) >= 0 for kind, source in _views(request))
 
