@@ -12,7 +12,7 @@ from gatewayfilter.cli.judgements import show_judgement
 from gatewayfilter.cli.moments import moment_option, show_moment
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.resource_types import type_option
-from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
+from gatewayfilter.model import Classification, Explanation, HostAction, HostVerdict, Request, ResourceType, Verdict
 from gatewayfilter.urls import parse_loose_url, unescaped
 
 if TYPE_CHECKING:
@@ -66,21 +66,25 @@ def check(
         method=method.upper(),
         client=client,
     )
-    explanation, judged = _ask(invocation.settings(), request, at)
+    explanation, judged, host = _ask(invocation.settings(), request, at)
     if invocation.json:
-        print_json(_document(explanation, judged))
+        print_json({**_document(explanation, judged), "host": host})
     else:
-        _show(explanation, judged)
+        _show(explanation, judged, host)
     return int(explanation.verdict.blocked)
 
 
-def _ask(settings: Settings, request: Request, at: float | None) -> tuple[Explanation, tuple[Classification, float] | None]:
+type _Answers = tuple[Explanation, tuple[Classification, float] | None, HostVerdict | None]
+
+
+def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
     from gatewayfilter.wiring import open_engine, open_store
 
     store = open_store(settings)
     try:
         engine = open_engine(settings, store, clock=time.time if at is None else lambda: at)
-        return engine.explain(request), store.verdicts.find(request.url.text)
+        host = engine.decide_host(request.url.host, request.client) if request.url.scheme in {"https", "wss"} else None
+        return engine.explain(request), store.verdicts.find(request.url.text), host
     finally:
         store.close()
 
@@ -99,7 +103,14 @@ def _document(explanation: Explanation, judged: tuple[Classification, float] | N
     }
 
 
-def _show(explanation: Explanation, judged: tuple[Classification, float] | None) -> None:
+_OF_HOSTS = {
+    HostAction.DENY: "refused before its first request",
+    HostAction.SPLICE: "passed through unread",
+    HostAction.INTERCEPT: "opened, and each request decided",
+}
+
+
+def _show(explanation: Explanation, judged: tuple[Classification, float] | None, host: HostVerdict | None) -> None:
     say(str(explanation.request.url))
     readable = unescaped(explanation.request.url.path)
     if readable != explanation.request.url.path:
@@ -111,6 +122,9 @@ def _show(explanation: Explanation, judged: tuple[Classification, float] | None)
     )
     say()
     say(_sentence(explanation.verdict))
+    if host is not None:
+        rule = f" ({host.verdict.reason}, {host.verdict.rule})" if host.verdict.rule else ""
+        say(f"Connections to this host are {_OF_HOSTS[host.action]}{rule}.")
     if judged is not None:
         classification, judged_at = judged
         say(f"\nThe classifier said on {show_moment(judged_at)}:")

@@ -55,6 +55,10 @@ COMMANDS = {
     "log": LateCommand("log_commands:log_group", "The log of decisions.", _OPERATE),
     "gateway": LateCommand("gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
     "doctor": LateCommand("doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
+    "pass-through": LateCommand(
+        "pass_through_commands:pass_through_group", "Apps that accept no certificate of the filter's.", _OPERATE
+    ),
+    "proxy-user": LateCommand("proxy_user_commands:proxy_user_group", "Who may use the proxy.", _OPERATE),
     "ca": LateCommand("ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
     "config": LateCommand("config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("db_commands:db_group", "The database.", _OPERATE),

@@ -12,7 +12,7 @@ from gatewayfilter.cli.root import main
 DOCS = Path(__file__).parents[2] / "docs"
 ENGLISH = (DOCS / "commands.md").read_text(encoding="utf-8")
 CHINESE = (DOCS / "zh" / "commands.md").read_text(encoding="utf-8")
-HEADING = re.compile(r"^#{2,3} `(gatewayfilter [a-z ]+)`$", re.MULTILINE)
+HEADING = re.compile(r"^#{2,3} `(gatewayfilter [a-z -]+)`$", re.MULTILINE)
 
 
 def _leaves(group: click.Group, path: str) -> dict[str, click.Command]:
