@@ -24,6 +24,7 @@ _DNSMASQ_LINE = re.compile(r"(address|local|server)=/([^/\s]+)/(\S*)", re.ASCII)
 _ANCHORED_LINE = re.compile(r"\|https?://([^|^]+)([|^]?)")
 _SUBDOMAIN_LINE = re.compile(r"\|\|([^|^]*[/*][^|^]*)(\|?)")
 _ZONE_LINE = re.compile(r"(\S+)\s+(?:\d+\s+)?(?:IN\s+)?CNAME\s+(\.|\*\.|rpz-drop\.|rpz-passthru\.)\s*(?:;.*)?", re.IGNORECASE)
+_A_ZONE = re.compile(r"^[^\s\[{\",]+\s+(?:\d+\s+)?(?:IN\s+)?CNAME\s", re.IGNORECASE | re.MULTILINE)
 _OF_THE_ZONE = re.compile(r"\$TTL\s.*|@\s.*\b(?:SOA|NS)\s.*|;.*", re.IGNORECASE)
 _HOSTS_OWN = frozenset({"localhost", "localhost.localdomain", "local", "broadcasthost", "ip6-localhost", "ip6-loopback"})
 """Names that hosts files hold for the machine itself."""
@@ -65,7 +66,7 @@ def read_entries(
             found.rules += list(_rules(item, action, force=force))
         except (RuleError, UrlError) as error:
             found.rejected.append((position, str(item)[:200], str(error)))
-    if "CNAME" in text:
+    if _A_ZONE.search(text):
         found.rules = _joined_names(found.rules)
     return found
 

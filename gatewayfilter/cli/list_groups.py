@@ -13,7 +13,7 @@ from gatewayfilter.cli.patterns import Pattern, read_pattern
 from gatewayfilter.model import EntryKind, PersonRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from gatewayfilter.cli.invocation import Invocation
 
@@ -50,14 +50,8 @@ def matching(rules: Iterable[PersonRule], entry: str) -> list[PersonRule]:
     return [rule for rule in rules if Pattern(rule.kind, rule.pattern) in forms]
 
 
-def _switch_options[F: Callable[..., int]](function: F) -> F:
-    for decorate in (
-        click.pass_obj,
-        click.option("--group", metavar="NAME", help="All entries of this group, or of those named only these."),
-        click.argument("entries", nargs=-1, metavar="[PATTERN|ID]..."),
-    ):
-        function = decorate(function)
-    return function
+_entries_argument = click.argument("entries", nargs=-1, metavar="[PATTERN|ID]...")
+_group_option = click.option("--group", metavar="NAME", help="All entries of this group, or of those named only these.")
 
 
 @click.command(
@@ -65,7 +59,9 @@ def _switch_options[F: Callable[..., int]](function: F) -> F:
     examples=("gatewayfilter list enable ads.example.com", "gatewayfilter list enable --group homework"),
     prints_data=True,
 )
-@_switch_options
+@_entries_argument
+@_group_option
+@click.pass_obj
 def enable(invocation: Invocation, *, entries: tuple[str, ...], group: str | None) -> int:
     """Let entries count again: those named by pattern or number, or all of a group.
 
@@ -79,7 +75,9 @@ def enable(invocation: Invocation, *, entries: tuple[str, ...], group: str | Non
     examples=("gatewayfilter list disable 17", "gatewayfilter list disable --group homework"),
     prints_data=True,
 )
-@_switch_options
+@_entries_argument
+@_group_option
+@click.pass_obj
 def disable(invocation: Invocation, *, entries: tuple[str, ...], group: str | None) -> int:
     """Let entries not count, and keep them: those named by pattern or number, or all of a group.
 

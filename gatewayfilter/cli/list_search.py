@@ -96,7 +96,7 @@ def search(invocation: Invocation, *, text: str, partial: bool) -> int:
         if partial:
             found = list(_partly(known, text.strip(), progress))
         else:
-            found = [] if url is None else [*_keyed(known, url, progress), *_adblock(open_engine(settings, store), known, url)]
+            found = [] if url is None else list(_about(open_engine(settings, store), known, url, progress))
     if invocation.json:
         print_json({"own": own, "learned": learned, "lists": found})
         return 0 if own or learned or found else 1
@@ -108,7 +108,7 @@ def search(invocation: Invocation, *, text: str, partial: bool) -> int:
     if rows:
         print_table(("where", "means", "line", "what"), rows)
         return 0
-    say(f"Nobody lists {text}." if partial else f"Nobody lists {text}; --partial searches for a part of a line.")
+    say(f"Nobody lists {text}." if partial else f"Nobody lists {text}. (--partial searches for a part of a line.)")
     return 1
 
 
@@ -152,6 +152,18 @@ def _said(item: _Found) -> str:
 def _entry(key: str) -> str:
     kind = EntryKind.DOMAIN if key.startswith(".") else EntryKind.HOST if "/" not in key else EntryKind.URL
     return Pattern(EntryKind.PREFIX if key.endswith("/*") else kind, key).describe()
+
+
+def _about(engine: FilterEngine, known: Subscriptions, url: Url, progress: Progress) -> Iterator[_Found]:
+    found = [*_keyed(known, url, progress), *_adblock(engine, known, url)]
+    yield from found
+    # A snapshot may come from elsewhere, or hold what a source held before: then it knows the list, but nobody the line.
+    named = {item.source for item in found}
+    for answer in engine.explain(Request(url)).answers:
+        verdict = answer.verdict
+        name = verdict.source_list if verdict else ""
+        if verdict and name and name not in named and not name.startswith("learned:"):
+            yield _Found(name, True, verdict.category, verdict.action.value, verdict.line, verdict.rule, verdict.rule)
 
 
 def _keyed(known: Subscriptions, url: Url, progress: Progress) -> Iterator[_Found]:

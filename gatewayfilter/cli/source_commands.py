@@ -65,10 +65,12 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
         "gatewayfilter source add https://lists.example/hosts.txt --name ads --category ads --interval 12",
         "gatewayfilter source add ./blacklists/gambling ./my-hosts.txt",
         "gatewayfilter source add trusted.txt --action allow --preview",
+        "gatewayfilter source add --defaults",
     ),
     prints_data=True,
 )
-@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS|NAME...")
+@click.argument("addresses", nargs=-1, metavar="ADDRESS|NAME...")
+@click.option("--defaults", is_flag=True, help="The lists of the catalogue that most people want, but for those that are there.")
 @click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
 @click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
 @click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
@@ -88,6 +90,7 @@ def add(  # noqa: PLR0913  one parameter an option
     invocation: Invocation,
     *,
     addresses: tuple[str, ...],
+    defaults: bool,
     name: str,
     list_format: str | None,
     category: str,
@@ -106,6 +109,14 @@ def add(  # noqa: PLR0913  one parameter an option
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
     known = _subscriptions(invocation)
+    if defaults:
+        there = set(known.names())
+        addresses += tuple(entry.name for entry in known.catalog.values() if entry.default and entry.name not in there)
+        if not addresses:
+            say("All of them are there.")
+            return 0
+    elif not addresses:
+        raise click.UsageError("name an address or a list of the catalogue, or give --defaults")
     previews: dict[str, Preview] = {}
 
     def add_one(address: str) -> UpdateResult:
@@ -277,9 +288,16 @@ def catalog(invocation: Invocation, *, category: str) -> None:
     else:
         added = set(known.names())
         print_table(
-            ("name", "added", "category", "title", "licence", "homepage"),
+            ("name", "default", "added", "category", "licence", "description"),
             [
-                (entry.name, "yes" if entry.name in added else "", entry.category, entry.title, entry.licence, entry.homepage)
+                (
+                    entry.name,
+                    "on" if entry.default else "off",
+                    "yes" if entry.name in added else "",
+                    entry.category,
+                    entry.licence,
+                    entry.description,
+                )
                 for entry in entries
             ],
         )

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from gatewayfilter.model import ListAction
 from gatewayfilter.sources.categories import OTHER, Categories
 from gatewayfilter.sources.list_format import ListFormat
 from gatewayfilter.sources.subscription import Definition
@@ -18,7 +19,8 @@ def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Defin
     """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category.
 
     Args:
-        folder: holds `*.txt` in Adblock syntax. A missing folder holds none.
+        folder: holds `*.txt`: in Adblock syntax where the category blocks, a domain a line where it does not. A missing folder
+            holds none.
         categories: says what being in a category means.
     """
     found: dict[str, tuple[Definition, Path]] = {}
@@ -28,6 +30,7 @@ def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Defin
         category = header[1].lower() if header else OTHER
         name = f"{PREFIX}{path.stem}"
         action = categories.get(category).action
-        definition = Definition(name, str(path), ListFormat.ADBLOCK, category, action, interval_h=0, bundled=True)
+        list_format = ListFormat.ADBLOCK if action is ListAction.BLOCK else ListFormat.DOMAINS
+        definition = Definition(name, str(path), list_format, category, action, interval_h=0, bundled=True)
         found[name] = (definition, path)
     return found

@@ -16,7 +16,9 @@ class CatalogEntry:
     Attributes:
         name: as in `source add NAME`.
         licence: as its publisher states it, for people to read before they subscribe.
+        description, description_zh: one sentence for people, in English and simplified Chinese.
         interval_h: how often its publisher wants it asked for, in hours; 0 when nothing is said.
+        default: one of the lists that somebody gets who asks for the usual ones.
     """
 
     name: str
@@ -26,7 +28,10 @@ class CatalogEntry:
     homepage: str
     category: str
     list_format: ListFormat
+    description: str
+    description_zh: str
     interval_h: float = 0.0
+    default: bool = False
 
 
 def load_catalog(path: Path) -> dict[str, CatalogEntry]:
@@ -50,5 +55,8 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
         homepage=str(table["homepage"]),
         category=str(table["category"]),
         list_format=ListFormat(table["format"]),
+        description=str(table["description"]),
+        description_zh=str(table["description_zh"]),
         interval_h=float(table.get("interval_h", 0)),
+        default=bool(table.get("default", False)),
     )

@@ -245,7 +245,7 @@ class Subscriptions:
             raise SourceError(f"{definition.address} answers 304 to a first request")
         definition = replace(definition, list_format=got.report.list_format)
         if definition.action is not ListAction.BLOCK and definition.list_format is ListFormat.ADBLOCK:
-            raise SourceError("an Adblock list says itself what it allows: add it as one that blocks")
+            raise SourceError("an Adblock list blocks, and says itself what it allows: add it with --action block")
         now = self._clock()
         return definition, _fresh_state(got, now), got.report
 

@@ -83,7 +83,7 @@ def test_what_was_learned_is_shown_and_forgotten(cli: Cli, state: Path) -> None:
     assert len(cli("list", "show", "--learned", "--json").json) == 1
 
 
-@pytest.mark.parametrize("file_format", ["json", "adblock", "domains", "hosts", "dnsmasq"])
+@pytest.mark.parametrize("file_format", ["json", "csv", "adblock", "domains", "hosts", "dnsmasq", "rpz"])
 def test_export_and_import_agree(file_format: str, cli: Cli, tmp_path: Path) -> None:
     cli("list", "add", "ads.example", "track.example", "--comment", "x")
     file = tmp_path / "list"

@@ -1,15 +1,15 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.cli.list_formats import read_entries
-from gatewayfilter.cli.list_writers import FORMATS, write_entries
+from gatewayfilter.cli.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
 from gatewayfilter.errors import GatewayFilterError, ListError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 
-BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
+BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
 EVERY_KIND = [
     (EntryKind.DOMAIN, ".ads.example"),
     (EntryKind.HOST, "one.example"),
@@ -54,6 +54,13 @@ def _read(text: str, action: ListAction = BLOCK) -> list[tuple[ListAction, Entry
         ("! another", []),
         ("[Adblock Plus 2.0]", []),
         ("[2001:db8::1]", [(BLOCK, EntryKind.HOST, "[2001:db8::1]")]),
+        ("$TTL 300", []),
+        ("@ IN SOA localhost. root.localhost. 1 2 3 4 5", []),
+        ("@ NS localhost.", []),
+        ("; a comment of a zone", []),
+        ("ads.example CNAME .", [(BLOCK, EntryKind.HOST, "ads.example")]),
+        ("*.ads.example 300 IN CNAME rpz-drop.", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
+        ("good.example CNAME rpz-passthru. ; why", [(ALLOW, EntryKind.HOST, "good.example")]),
         ("", []),
         ("\ufeffads.example", [(BLOCK, EntryKind.DOMAIN, ".ads.example")]),
     ],
@@ -66,14 +73,57 @@ def test_a_comment_stays_with_its_entry() -> None:
     assert read_entries("a.example # by Kim", BLOCK).rules[0].comment == "by Kim"
 
 
-def test_json_is_the_identity() -> None:
-    rules = [
-        PersonRule(0, rule.action, rule.kind, rule.pattern, comment="é", group="kids", expires_at=2e9)
-        for rule in _rules(BLOCK, ALLOW)
-    ]
-    lines, left_out = write_entries(rules, "json")
+_TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=20).map(str.strip)
+
+
+def _entry(
+    *, what: tuple[EntryKind, str], action: ListAction, comment: str, group: str, expires_at: float | None, enabled: bool
+) -> PersonRule:
+    kind, pattern = what
+    said = action if action is not SPLICE or kind in {EntryKind.DOMAIN, EntryKind.HOST} else BLOCK
+    return PersonRule(0, said, kind, pattern, comment, group, expires_at, enabled)
+
+
+_ENTRIES = st.builds(
+    _entry,
+    what=st.sampled_from(EVERY_KIND),
+    action=st.sampled_from(ListAction),
+    comment=_TEXTS,
+    group=_TEXTS,
+    expires_at=st.none() | st.floats(0, 4e9) | st.integers(0, 4_000_000_000).map(float),
+    enabled=st.booleans(),
+)
+
+
+@pytest.mark.parametrize("file_format", COMPLETE_FORMATS)
+@settings(deadline=None)
+@given(rules=st.lists(_ENTRIES, max_size=8))
+def test_what_json_and_csv_write_is_read_back_the_same(file_format: str, rules: list[PersonRule]) -> None:
+    lines, left_out = write_entries(rules, file_format)
     assert left_out == 0
-    assert read_entries("\n".join(lines), BLOCK).rules == rules
+    for end in ("\n", "\r\n"):
+        found = read_entries(end.join(lines), BLOCK)
+        assert (found.rules, found.rejected) == (rules, [])
+
+
+def test_csv_of_a_spreadsheet_is_read() -> None:
+    text = '\ufeffpattern;kind;action;comment;expires_at\n.a.example;domain;block;"two; parts";2030-01-31T00:00:00+00:00\n'
+    (rule,) = read_entries(text, ALLOW).rules
+    assert rule == PersonRule(0, BLOCK, EntryKind.DOMAIN, ".a.example", "two; parts", "", 1896048000.0)
+
+
+@pytest.mark.parametrize("file_format", ["hosts", "adblock", "dnsmasq", "rpz"])
+def test_nobody_else_can_say_splice(file_format: str) -> None:
+    lines, left_out = write_entries([PersonRule(0, SPLICE, EntryKind.DOMAIN, ".bank.example")], file_format)
+    assert left_out == 1
+    assert not any("bank.example" in line for line in lines)
+
+
+def test_a_zone_says_hosts_both_ways() -> None:
+    lines, left_out = write_entries(_rules(BLOCK, ALLOW), "rpz")
+    said = {(EntryKind.DOMAIN, ".ads.example"), (EntryKind.HOST, "one.example")}
+    assert set(_read("\n".join(lines))) == {(action, kind, pattern) for action in (BLOCK, ALLOW) for kind, pattern in said}
+    assert left_out == 2 * (len(EVERY_KIND) - len(said))
 
 
 def test_adblock_says_everything_both_ways() -> None:
@@ -90,6 +140,7 @@ def test_adblock_says_everything_both_ways() -> None:
         ("hosts", {(EntryKind.HOST, "ads.example"), (EntryKind.HOST, "one.example")}),
         ("domains", {(EntryKind.DOMAIN, ".ads.example"), (EntryKind.HOST, "192.0.2.7")}),
         ("dnsmasq", {(EntryKind.DOMAIN, ".ads.example")}),
+        ("rpz", {(EntryKind.DOMAIN, ".ads.example"), (EntryKind.HOST, "one.example")}),
     ],
 )
 def test_other_formats_never_say_more_than_was_meant(file_format: str, said: set[tuple[EntryKind, str]]) -> None:

@@ -46,8 +46,14 @@ def test_everything_that_is_enabled_is_published(
     report = publish(folder, subscriptions, store.lists, store.feed, progress=lambda *step: seen.append(step), clock=clock)
     assert report.path == folder.current()
     assert (report.person_rules, report.learned, report.feed_seq) == (1, 1, store.feed.last_seq())
-    assert [item.source.name for item in report.sources] == ["starter-ads", "starter-test", "starter-trackers", "mine"]
-    assert seen[-1] == ("published", 5, 5)
+    assert [item.source.name for item in report.sources] == [
+        "starter-ads",
+        *(f"starter-splice-{name}" for name in ("bank", "health", "pinned", "updates")),
+        "starter-test",
+        "starter-trackers",
+        "mine",
+    ]
+    assert seen[-1] == ("published", 9, 9)
 
     snapshot, _ = folder.open_newest()
     cases: dict[str, tuple[Reason, str]] = {
@@ -138,12 +144,12 @@ def test_an_unreadable_source_is_left_out_and_reported(tmp_path: Path) -> None:
 
 
 def test_list_files_alone_need_no_state(tmp_path: Path) -> None:
-    (tmp_path / "bank").mkdir()
-    (tmp_path / "bank" / "domains").write_text("bank.example.com\n")
+    (tmp_path / "press").mkdir()
+    (tmp_path / "press" / "domains").write_text("press.example.com\n")
     (tmp_path / "ads.txt").write_text("! x\n||ads.example.com^\n")
     (tmp_path / "hosts.txt").write_text("0.0.0.0 tracker.example.com\n")
-    snapshot = load_lists([tmp_path / "bank" / "domains", tmp_path / "ads.txt", tmp_path / "hosts.txt"])
-    assert decide(snapshot, "http://bank.example.com/").reason is Reason.WHITELIST
+    snapshot = load_lists([tmp_path / "press" / "domains", tmp_path / "ads.txt", tmp_path / "hosts.txt"])
+    assert decide(snapshot, "http://press.example.com/").reason is Reason.WHITELIST
     assert decide(snapshot, "http://ads.example.com/").source_list == "ads.txt"
     assert decide(snapshot, "http://tracker.example.com/").rule == "tracker.example.com"
     assert decide(snapshot, "http://x.tracker.example.com/").reason is Reason.UNKNOWN
@@ -197,7 +203,6 @@ def test_real_lists_are_read_sanely(real_data: Path, tmp_path: Path) -> None:
         assert report.accepted > 3_000
         assert report.rejected <= report.accepted / 1_000
         assert subscriptions.get(subscriptions.names()[-1]).definition.category in subscriptions.categories
-    assert {item.definition.name for item in subscriptions.all() if item.definition.action is ListAction.ALLOW} == {
-        "bank",
-        "press",
-    }
+    said = {item.definition.name: item.definition.action for item in subscriptions.all() if not item.definition.bundled}
+    assert {name for name, action in said.items() if action is ListAction.ALLOW} == {"press"}
+    assert {name for name, action in said.items() if action is ListAction.SPLICE} == {"bank"}

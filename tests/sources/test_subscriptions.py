@@ -172,7 +172,7 @@ def test_a_preview_keeps_nothing(server: ListServer, subscriptions: Subscription
 def test_files_are_copied_and_read_again_when_they_changed(subscriptions: Subscriptions, tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
     file.write_bytes(LIST)
-    subscriptions.add(str(file), category="bank")
+    subscriptions.add(str(file), category="press")
     assert subscriptions.get("mine").definition.action is ListAction.ALLOW
     assert subscriptions.update(["mine"])[0].status is UpdateStatus.UNCHANGED
     file.write_bytes(LIST + b"new.example.com\n")
@@ -216,6 +216,9 @@ def test_the_catalogue_is_known_by_name(subscriptions: Subscriptions) -> None:
     for entry in subscriptions.catalog.values():
         assert entry.category in subscriptions.categories
         assert entry.licence
+        assert entry.description.endswith(".")
+        assert entry.description_zh.endswith("。")
+        assert entry.address.startswith("https://")
         assert entry.homepage.startswith("https://")
 
 
@@ -266,14 +269,20 @@ def test_a_name_is_taken_once_and_free_after_removal(server: ListServer, subscri
 
 def test_starter_lists_can_be_disabled_and_not_removed(subscriptions: Subscriptions, tmp_path: Path) -> None:
     starters = [name for name in subscriptions.names() if name.startswith("starter-")]
-    assert starters == ["starter-ads", "starter-test", "starter-trackers"]
+    spliced = [f"starter-splice-{name}" for name in ("bank", "health", "pinned", "updates")]
+    assert starters == ["starter-ads", *spliced, "starter-test", "starter-trackers"]
     with pytest.raises(SourceError, match="disable it"):
         subscriptions.remove("starter-ads")
     subscriptions.disable("starter-ads")
     again = Subscriptions(tmp_path / "state" / "sources", SourceSettings(), BUNDLED)
-    assert [file.source.name for file in again.files()] == ["starter-test", "starter-trackers"]
+    assert [file.source.name for file in again.files()] == [*spliced, "starter-test", "starter-trackers"]
     again.enable("starter-ads")
-    assert [file.source.category for file in again.files()] == ["ads", "other", "trackers"]
+    assert [(file.source.category, file.source.action) for file in again.files()] == [
+        ("ads", ListAction.BLOCK),
+        *((name, ListAction.SPLICE) for name in ("bank", "health", "pinned", "updates")),
+        ("other", ListAction.BLOCK),
+        ("trackers", ListAction.BLOCK),
+    ]
     assert again.update(["starter-ads"])[0].status is UpdateStatus.UNCHANGED
     without = Subscriptions(tmp_path / "state" / "sources", SourceSettings(bundled=False), BUNDLED)
     assert without.files() == []

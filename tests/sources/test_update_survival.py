@@ -33,7 +33,7 @@ def _run(folder: Path, address: str, kill_at: int) -> int:
     child = FORK_SERVER.Process(target=update_until, args=(str(folder), address, kill_at, steps))
     child.start()
     child.join()
-    taken = int(steps.value)  # type: ignore[attr-defined]  # typeshed does not know what a Value of "i" holds
+    taken = int(steps.value)
     assert child.exitcode == (-signal.SIGKILL if kill_at and taken >= kill_at else 0)
     return taken
 
