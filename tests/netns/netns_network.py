@@ -23,6 +23,7 @@ SITE = {4: "203.0.113.10", 6: "2001:db8:9::10"}
 BOX = {4: "192.168.77.1", 6: "fd00:77::1"}
 CLIENT = {4: "192.168.77.2", 6: "fd00:77::2"}
 SETUP = {4: "192.0.2.80", 6: "2001:db8::80"}
+NAMES = ("site.example", "other.example", "blocked.example", "bank.example", "app.example")
 PORT = 8080
 START_S = 60
 
@@ -93,9 +94,13 @@ class Network:
     def _make(self) -> None:
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(self.origin_ca))
-        names = ("site.example", "other.example", "blocked.example", "bank.example", "app.example")
         pem = self.folder / "origin.pem"
-        authority.issue_cert(*names).private_key_and_cert_chain_pem.write_to_path(str(pem))
+        authority.issue_cert(*NAMES).private_key_and_cert_chain_pem.write_to_path(str(pem))
+        # `ip netns exec` lays this over /etc/hosts: connections that pass through unread go to where their name leads.
+        etc = Path("/etc/netns") / self._names["gateway"]
+        etc.mkdir(parents=True)
+        self._stack.callback(shutil.rmtree, etc)
+        (etc / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{at} {' '.join(NAMES)}\n" for at in SITE.values()))
         for name in self._names.values():
             run("ip", "netns", "add", name)
             self._stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
