@@ -7,14 +7,13 @@ libFuzzer and the engine said.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-import atheris
+from tests.fuzz.adblock_checks import CHECKS, LINES, URLS
 
-with atheris.instrument_imports(include=["gatewayfilter"]):
-    from tests.fuzz.adblock_checks import CHECKS, LINES, URLS, check_list, check_url
+_TEXT = frozenset({"list", "url"})
+"""Targets that take text."""
 
 _WORDS = (
     *("@@||", "||", "^", "*", "|", "$", ",", "=", "~", "domain=", "third-party", "important", "badfilter", "match-case", "to="),
@@ -37,16 +36,17 @@ _WORDS = (
 )
 
 
-def _takes_text(check: Callable[[Any], None]) -> bool:
-    return check in {check_list, check_url}
-
-
 def fuzz(name: str, arguments: list[str]) -> None:
     """Runs one target until libFuzzer ends the process."""
-    check = CHECKS[name]
+    import atheris  # noqa: PLC0415  # for the child alone
+
+    for module in [module for module in sys.modules if module.startswith(("gatewayfilter", "tests.fuzz"))]:
+        del sys.modules[module]  # to be imported again, with its branches counted
+    with atheris.instrument_imports(include=["gatewayfilter"]):
+        check = import_module("tests.fuzz.adblock_checks").CHECKS[name]
 
     def once(data: bytes) -> None:
-        check(data.decode(errors="surrogateescape" if len(data) % 7 == 0 else "replace") if _takes_text(check) else data)
+        check(data.decode(errors="surrogateescape" if len(data) % 7 == 0 else "replace") if name in _TEXT else data)
 
     atheris.Setup([sys.argv[0], *arguments], once)
     atheris.Fuzz()
