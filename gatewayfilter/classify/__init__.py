@@ -1,8 +1,8 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
-from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.classifier import Explained, PageClassifier
 from gatewayfilter.classify.following import FollowingClassifier, load_classifier, words_version
-from gatewayfilter.classify.highlight import Segment, highlight
+from gatewayfilter.classify.highlight import Segment, highlight, highlight_zone
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
@@ -13,6 +13,7 @@ __all__ = [
     "MODEL_FILE",
     "Category",
     "Combination",
+    "Explained",
     "FollowingClassifier",
     "Lexicon",
     "LinearModel",
@@ -24,6 +25,7 @@ __all__ = [
     "export_category",
     "format_word_file",
     "highlight",
+    "highlight_zone",
     "load_classifier",
     "parse_phrase_list",
     "words_version",

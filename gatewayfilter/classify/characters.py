@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001, RUF003  characters that look like others are what this is about
 """Characters that stand for others: traditional for simplified, look-alikes for Latin letters, and invisible ones."""
 
 import unicodedata

@@ -1,6 +1,7 @@
-"""Bytes to text: BOM, strict UTF-8, HTTP header, meta prescan, detection, and at last gb18030 with replacement.
+"""Bytes to text: BOM, strict UTF-8, and else the charset by which the bytes look most like writing (plausible.py).
 
-A label is believed only when the bytes bear it out: pages lie about their charset more often than they are damaged.
+A label, of the HTTP header or the meta prescan, is believed only when the bytes bear it out: pages lie about their charset
+more often than they are damaged.
 """
 
 import codecs
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resiliparse.parse.encoding import detect_encoding
+
+from gatewayfilter.classify.plausible import plausibility
 
 _PRESCAN_BYTES = 4096
 _DETECT_BYTES = 65_536
@@ -19,8 +22,12 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<(?:meta\b|\?xml\b)[^>]{0,500}?(?:charset|encoding)\s*=\s*[\"']?\s*([a-z0-9_:.-]{2,40})", re.IGNORECASE)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{2,40})", re.IGNORECASE)
-_HIGH_PAIR = re.compile(rb"[\x80-\xff][\x40-\xff]")
-_HIGH = re.compile(rb"[\x80-\xff]")
+_HIGH_RUN = re.compile(rb"[\x40-\x7f]*+[\x80-\xff][^\x00-\x2f\x3a-\x3f]*+(?:[\x30-\x39][\x80-\xff][^\x00-\x2f\x3a-\x3f]*+)*+")
+_SAMPLE_BYTES = 12_000
+_GUESSES = ("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "cp1252", "cp1251", "koi8-r")
+_LABEL_BONUS = 0.25
+_DETECTED_BONUS = 0.15
+_DAMAGE_MALUS = 2.0
 
 # Python's codec → (the WHATWG name we report, the labels that mean it). Codecs that are no charset of the web
 # (idna, unicode_escape, utf-7 …) are left out on purpose: a label must not choose them.
@@ -55,7 +62,6 @@ _CHARSETS = {
     "koi8-u": ("koi8-u", "koi8-u"),
 }
 _CODECS = {label: codec for codec, (_, labels) in _CHARSETS.items() for label in labels.split()}
-_SINGLE_BYTE = frozenset(codec for codec in _CHARSETS if codec.startswith(("cp125", "cp874", "iso8859", "koi8")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +85,50 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     labels = [_CODECS[label] for label in _labels(body, content_type) if label in _CODECS]
     if utf16 := _unmarked_utf16(body):
         return _decoded(body, utf16)
-    if b"\x1b" in body and "iso2022_jp" in labels:
+    if b"\x1b$" in body and (body.isascii() or "iso2022_jp" in labels):
         return _decoded(body, "iso2022_jp")
     try:
         return Decoded(codecs.getincrementaldecoder("utf-8")().decode(body), "utf-8")
     except UnicodeDecodeError:
         pass
-    multibyte = _looks_multibyte(body)
-    trusted = [codec for codec in labels if not (multibyte and codec in _SINGLE_BYTE)]
-    for codec in (*trusted, *_detected(body), *labels):
-        found = _decoded(body, codec)
-        if found.text.count("\ufffd") <= len(found.text) * _MAX_DAMAGE:
-            return found
-    return _decoded(body, "gb18030")
+    return _decoded(body, _most_plausible(body, labels))
+
+
+def _most_plausible(body: bytes, labels: list[str]) -> str:
+    """Returns the codec by which the bytes look most like writing.
+
+    A label or the detector tips the balance, and does not decide: servers send their default charset with any page. One by
+    which more than `_MAX_DAMAGE` of the text cannot be decoded is out.
+    """
+    sample = _high_part(body)
+    bonuses = dict.fromkeys((*_GUESSES, *labels), 0.0)
+    for codec in _detected(body):
+        bonuses[codec] = bonuses.get(codec, 0.0) + _DETECTED_BONUS
+    for codec in dict.fromkeys(labels):
+        bonuses[codec] += _LABEL_BONUS
+    best, best_score = "gb18030", float("-inf")
+    for codec, bonus in bonuses.items():
+        text = sample.decode(codec, "replace")
+        damaged = text.count("\ufffd") > 1 + len(text) * _MAX_DAMAGE
+        score = plausibility(text) + bonus - (_DAMAGE_MALUS if damaged else 0.0)
+        if score > best_score:
+            best, best_score = codec, score
+    return best
+
+
+def _high_part(body: bytes) -> bytes:
+    """Returns the parts of the body that have bytes above ASCII, bounded, each with what stands before and after it.
+
+    Cut at ASCII bytes below `@`, which are never the second byte of a character of two.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for match in _HIGH_RUN.finditer(body):
+        parts.append(match[0])
+        size += len(match[0])
+        if size > _SAMPLE_BYTES:
+            break
+    return b" ".join(parts)[:_SAMPLE_BYTES]
 
 
 def _decoded(body: bytes, codec: str) -> Decoded:
@@ -121,10 +158,3 @@ def _unmarked_utf16(body: bytes) -> str:
     if max(even, odd) * 10 > len(head) // 2 and max(even, odd) > 4 * min(even, odd):
         return "utf-16-le" if odd > even else "utf-16-be"
     return ""
-
-
-def _looks_multibyte(body: bytes) -> bool:
-    """Tells whether bytes above ASCII come in pairs, as in East Asian charsets, and not one by one, as in European ones."""
-    sample = body[:_DETECT_BYTES]
-    high = len(_HIGH.findall(sample))
-    return len(_HIGH_PAIR.findall(sample)) * 2 >= high * 0.9 and len(re.findall(rb"[\x80-\xff]{2}", sample)) * 4 >= high

@@ -1,13 +1,14 @@
 """The classifier: a page's bytes in, category, score and evidence out. Implements `interfaces.Classify`."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
 from gatewayfilter.classify.opinion import is_grey, with_opinion
 from gatewayfilter.classify.scanner import Hit, Scanner
-from gatewayfilter.classify.score import Judge
+from gatewayfilter.classify.score import Judge, Sum
 from gatewayfilter.classify.text import PageText, page_text, plain_text
 from gatewayfilter.classify.views import squashed_view
 from gatewayfilter.interfaces import Page
@@ -17,6 +18,20 @@ MAX_BODY = 2_000_000
 """Bytes of a body that are read."""
 _HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 _TEXT_TYPES = frozenset({"application/json", "application/ld+json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A classification with all that it was made of.
+
+    Attributes:
+        zones: zone → its text as it was judged: positions of the evidence count in it.
+        sums: category → how its score came about, before any second opinion.
+    """
+
+    classification: Classification
+    zones: dict[str, str]
+    sums: dict[str, Sum]
 
 
 class PageClassifier:
@@ -44,14 +59,7 @@ class PageClassifier:
         A body that is neither HTML nor text is judged by its URL alone. Never raises; linear in the body, of which
         `MAX_BODY` bytes are read.
         """
-        kind = page.content_type
-        if kind in _HTML_TYPES:
-            decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-            return self._classify(page_text(decoded.text, page.final_url), decoded.charset)
-        if kind.startswith("text/") or kind in _TEXT_TYPES:
-            decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-            return self._classify(plain_text(decoded.text, page.final_url), decoded.charset)
-        return self._classify(plain_text("", page.final_url), "")
+        return self._classify(*self._read(page))
 
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""
@@ -59,11 +67,20 @@ class PageClassifier:
 
     def text_of(self, page: Page) -> str:
         """Returns what a page says (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
+        return self._read(page)[0].visible()
+
+    def explain(self, page: Page) -> Explained:
+        """Judges a page as `classify_page` does, and returns what it was judged by."""
+        text, charset = self._read(page)
+        return Explained(self._classify(text, charset), text.zones, self._judge.judge(self._hits(text), text.length()).sums)
+
+    def _read(self, page: Page) -> tuple[PageText, str]:
         kind = page.content_type
+        if kind not in _HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
+            return plain_text("", page.final_url), ""
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-        if kind in _HTML_TYPES:
-            return page_text(decoded.text).visible()
-        return plain_text(decoded.text).visible() if kind.startswith("text/") or kind in _TEXT_TYPES else ""
+        read = page_text if kind in _HTML_TYPES else plain_text
+        return read(decoded.text, page.final_url), decoded.charset
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())

@@ -16,18 +16,21 @@ class Segment:
 
 
 def highlight(text: str, classification: Classification) -> tuple[Segment, ...]:
-    """Cuts a text at the hits of its own `classify_text`.
+    """Cuts a text at the hits of its own `classify_text`; the segments joined are its normal view."""
+    return highlight_zone(plain_text(text).zones.get("main", ""), "main", classification)
 
-    The segments joined are the text's normal view (lower case, blanks folded), as it was judged. Hits that only the squashed
-    view shows have no place in it; combinations are marked by their own words.
+
+def highlight_zone(judged: str, zone: str, classification: Classification) -> tuple[Segment, ...]:
+    """Cuts the text of a zone, as it was judged (lower case, blanks folded), at the hits that count in that zone.
+
+    Hits that only the squashed view shows have no place in it; combinations are marked by their own words.
     """
-    judged = plain_text(text).zones.get("main", "")
     segments: list[Segment] = []
     done = 0
     for hit in sorted(classification.evidence, key=lambda hit: (hit.position, -len(hit.word))):
         word = hit.word.removeprefix("*").removesuffix("*").strip()
         end = hit.position + len(word)
-        if hit.position == UNPLACED or hit.zone != "main" or hit.position < done or judged[hit.position : end] != word:
+        if hit.position == UNPLACED or hit.zone != zone or hit.position < done or judged[hit.position : end] != word:
             continue
         if hit.position > done:
             segments.append(Segment(judged[done : hit.position]))

@@ -14,7 +14,7 @@ words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import ANY
@@ -44,6 +44,31 @@ UNPLACED = -1
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """How one category's score came about.
+
+    Attributes:
+        strong: what words and combinations of weight `WEAK` and more add up to.
+        topic: what the lighter ones add up to, of which `topic_counted` counts.
+        context: what speaks against it adds up to, of which `context_counted` is taken away.
+        words: how many different words and combinations were found, of which `min_words` are needed.
+    """
+
+    strong: float
+    topic: float
+    topic_counted: float
+    context: float
+    context_counted: float
+    words: int
+    min_words: int
+
+    @property
+    def score(self) -> float:
+        """What is left."""
+        return round(self.strong + self.topic_counted - self.context_counted, 3)
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """All scores above zero, the category over its limit (`""` for none), and what counted, heaviest first."""
 
@@ -52,6 +77,7 @@ class Judgement:
     limit: float
     scores: dict[str, float]
     evidence: tuple[Evidence, ...]
+    sums: dict[str, Sum] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -80,10 +106,15 @@ class _Tally:
             self.strong += evidence.weight
 
     @property
-    def score(self) -> float:
-        speaking = self.strong + min(self.weak, self.category.limit * self.weak_share)
+    def sum(self) -> Sum:
+        weak = min(self.weak, self.category.limit * self.weak_share)
         most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * self.decisive)
-        return round(speaking - min(self.against, speaking * most), 3)
+        against = min(self.against, (self.strong + weak) * most)
+        return Sum(self.strong, self.weak, weak, self.against, against, self.words, self.category.min_words)
+
+    @property
+    def score(self) -> float:
+        return self.sum.score
 
     @property
     def share(self) -> float:
@@ -162,7 +193,7 @@ class Judge:
         first = next(iter(over or speaking), None)
         winner = over[0].category.name if over else ""
         evidence = sorted(
-            (found for tally in tallies.values() for found in tally.evidence),
+            (found for tally in tallies.values() if tally.words for found in tally.evidence),
             key=lambda found: (found.category != winner, -abs(found.weight), found.word),
         )
         return Judgement(
@@ -171,4 +202,5 @@ class Judge:
             first.category.limit if first else self._lowest_limit,
             {tally.category.name: tally.score for tally in speaking},
             (*evidence[:MAX_EVIDENCE], *(offers[:MAX_OFFERS] if evidence else ())),
+            {tally.category.name: tally.sum for tally in speaking},
         )

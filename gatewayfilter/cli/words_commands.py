@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,15 +10,17 @@ import click
 from gatewayfilter.cli.command import FilterGroup
 from gatewayfilter.cli.judgements import show_judgement
 from gatewayfilter.cli.output import counted, print_json, print_table, printable, say
-from gatewayfilter.cli.page_files import read_bytes
-from gatewayfilter.errors import ClassifyError
+from gatewayfilter.cli.page_files import page_of, read_bytes
+from gatewayfilter.errors import ClassifyError, FetchError, UrlError
 
 if TYPE_CHECKING:
-    from gatewayfilter.classify import Category, Lexicon, OwnWords, PhraseList, WordFile
+    from gatewayfilter.classify import Category, Explained, Lexicon, OwnWords, PhraseList, WordFile
     from gatewayfilter.cli.invocation import Invocation
-    from gatewayfilter.model import Classification
+    from gatewayfilter.interfaces import Page
 
 _category = click.option("--category", required=True, metavar="NAME", help="Which category they speak for.")
+_CONTEXT = 60
+"""Characters shown before and after a hit."""
 _RUNNING = "A running filter heeds this within a second, for the pages that it judges from then on."
 
 
@@ -265,30 +268,104 @@ def export_words(invocation: Invocation, *, category: str, only_own: bool) -> No
 
 
 @words_group.command(
-    examples=("gatewayfilter words test 'free spins at our online casino'", "gatewayfilter words test - < article.txt"),
+    examples=(
+        "gatewayfilter words test 'free spins at our online casino'",
+        "gatewayfilter words test page.html",
+        "gatewayfilter words test https://example.com/",
+        "curl -s https://example.com/ | gatewayfilter words test -",
+    ),
     prints_data=True,
 )
-@click.argument("text", nargs=-1, required=True, metavar="TEXT...|-")
+@click.argument("text", nargs=-1, required=True, metavar="TEXT...|FILE|URL|-")
 @click.pass_obj
 def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
-    """Judge a text (- for standard input) and mark the words in it. Exit code 1 when it is harmful."""
+    """Judge a text, a file, a page (an address with http) or standard input (-), mark the words, and show the arithmetic.
+
+    Nothing is learned. Exit code 1 when it is harmful.
+    """
     from gatewayfilter.wiring import classifier
 
-    judged = read_bytes("-").decode(errors="replace") if text == ("-",) else " ".join(text)
-    classification = classifier(invocation.settings()).classify_text(judged)
+    explained = classifier(invocation.settings()).explain(_page(invocation, text))
     if invocation.json:
-        print_json(classification)
+        print_json(explained.classification)
     else:
-        _show_marked(judged, classification)
-        show_judgement(classification)
-    return int(classification.harmful)
+        _show_marked(explained)
+        show_judgement(explained.classification)
+        _show_sum(explained)
+    return int(explained.classification.harmful)
 
 
-def _show_marked(text: str, classification: Classification) -> None:
-    from gatewayfilter.classify import highlight
+def _page(invocation: Invocation, text: tuple[str, ...]) -> Page:
+    from gatewayfilter.interfaces import Page
 
-    marked = [
-        printable(segment.text) if segment.evidence is None else f"[{click.style(printable(segment.text), bold=True, fg='red')}]"
-        for segment in highlight(text, classification)
-    ]
-    click.echo("".join(marked) + "\n")
+    first = text[0] if len(text) == 1 else ""
+    if first.startswith(("http://", "https://")):
+        return _fetched(invocation, first)
+    if first == "-" or _is_file(first):
+        return page_of(read_bytes(first))
+    return Page("", "", 200, {"content-type": "text/plain; charset=utf-8"}, " ".join(text).encode(errors="replace"))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).is_file()
+    except (OSError, ValueError):  # a text too long for a name, or with a zero byte
+        return False
+
+
+def _fetched(invocation: Invocation, text: str) -> Page:
+    from gatewayfilter.urls import parse_loose_url
+    from gatewayfilter.wiring import judge_now
+
+    try:
+        return judge_now(invocation.settings(), parse_loose_url(text))[0]
+    except UrlError as error:
+        raise ClassifyError(f"{text!r} is no URL: {error}") from error
+    except FetchError as error:
+        raise FetchError(f"{text} was not fetched: {error}") from error
+
+
+def _show_marked(explained: Explained) -> None:
+    """Prints the lines that have a hit, zone by zone, with a little of what stands around it."""
+    from gatewayfilter.classify import highlight_zone
+
+    zones = [zone for zone in explained.zones if any(hit.zone == zone for hit in explained.classification.evidence)]
+    for zone in zones or list(explained.zones)[:1]:
+        segments = highlight_zone(explained.zones[zone], zone, explained.classification)
+        shown: list[str] = []
+        for index, segment in enumerate(segments):
+            if segment.evidence is None:
+                shown.append(_around(segment.text, first=index == 0, last=index == len(segments) - 1))
+            else:
+                shown.append(f"[{click.style(printable(segment.text), bold=True, fg='red')}]")
+        click.echo((f"{zone}: " if len(explained.zones) > 1 else "") + "".join(shown) + "\n")
+
+
+def _around(text: str, *, first: bool, last: bool) -> str:
+    """Returns what stands between two hits, its middle left out where it is long."""
+    if len(text) <= _CONTEXT * 2:
+        return printable(text)
+    head = "" if first else text[:_CONTEXT]
+    tail = "" if last else text[-_CONTEXT:]
+    return f"{printable(head)} … {printable(tail)}"
+
+
+def _show_sum(explained: Explained) -> None:
+    """Prints how the score came about, line by line."""
+    found = explained.classification
+    name = found.category or max(found.scores, key=lambda name: found.scores[name], default="")
+    if (total := explained.sums.get(name)) is None:
+        return
+    rows = [("words and combinations", f"{total.strong:.1f}", "")]
+    if total.topic:
+        capped = f"of {total.topic:.1f}" if total.topic_counted < total.topic else ""
+        rows.append(("topic words", f"+ {total.topic_counted:.1f}", capped))
+    if total.context:
+        capped = f"of {total.context:.1f}" if total.context_counted < total.context else ""
+        rows.append(("context", f"- {total.context_counted:.1f}", capped))
+    if opinion := found.scores.get(name, 0.0) - total.score:
+        rows.append(("second opinion", f"{'+' if opinion > 0 else '-'} {abs(opinion):.1f}", ""))
+    few = f"; {total.words} of {total.min_words} words that it needs" if total.words < total.min_words else ""
+    rows.append((f"score of {name}", f"= {found.scores.get(name, 0.0):.1f}", f"limit {found.limit:.1f}{few}"))
+    say()
+    print_table(("arithmetic", "", ""), rows)

@@ -12,6 +12,21 @@ JA = "日本語のページです。今日は天気がいいので、公園を�
 FR = "Les élèves français étaient très contents du café crème et des gâteaux ; l'été dernier, à Paris, ça allait."
 
 
+KO = "한국어 웹페이지의 인코딩을 확인합니다. 오늘은 날씨가 좋아서 공원을 산책하고 집에 돌아왔습니다."
+RU = "Русская страница: сегодня хорошая погода, мы гуляли в парке, а потом вернулись домой."
+OFFER = "注册送彩金，开户即送"
+WRITTEN = {
+    "gb18030": ZH, "gbk": ZH, "gb2312": ZH, "big5": TW, "big5hkscs": HK, "utf-8": ZH, "utf-16": ZH, "utf-16-le": ZH,
+    "shift_jis": JA, "euc_jp": JA, "iso2022_jp": JA, "euc_kr": KO, "cp949": KO, "cp1252": FR, "cp1251": RU, "koi8_r": RU,
+}  # fmt: skip
+LABELS = (
+    "", "utf-8", "gb2312", "gbk", "big5", "iso-8859-1", "windows-1252", "shift_jis", "euc-kr", "windows-1251", "euc-jp", "koi8-r",
+    "no-such-charset",
+)  # fmt: skip
+UNTOLD = {("euc_jp", "gb2312"), ("euc_jp", "gbk")}
+"""Both charsets write kana alike: a Japanese page that says it is Chinese is believed."""
+
+
 def html(text: str, label: str = "") -> str:
     meta = f'<meta charset="{label}">' if label else ""
     return f"<html><head>{meta}<title>x</title></head><body><p>{text}</p></body></html>"
@@ -54,6 +69,21 @@ def test_table_of_charsets(text: str, codec: str, meta: str, header: str, charse
     decoded = decode(html(text, meta).encode(codec), header)
     assert text in decoded.text
     assert decoded.charset == charset
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("codec", WRITTEN)
+def test_any_label_on_any_charset(codec: str, label: str) -> None:
+    text = WRITTEN[codec]
+    in_meta = decode(html(text, label).encode(codec)).text
+    in_header = decode(html(text).encode(codec), f"text/html; charset={label}").text
+    assert (text in in_meta, text in in_header) == ((codec, label) not in UNTOLD,) * 2
+
+
+@pytest.mark.parametrize("label", ["", "gb2312", "big5", "utf-8", "iso-8859-1"])
+@pytest.mark.parametrize(("codec", "text"), [("gbk", OFFER), ("big5", "註冊送彩金，開戶即送")])
+def test_ten_characters_tell_a_charset(codec: str, text: str, label: str) -> None:
+    assert text in decode(html(text, label).encode(codec)).text
 
 
 def test_a_meta_in_a_comment_does_not_count() -> None:
