@@ -1,0 +1,79 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.proxy.bodies import EditedBody, WholeText, decode_text
+from gatewayfilter.proxy.element_removal import remove_elements
+
+
+class Upper:
+    @staticmethod
+    def apply(text: str) -> str:
+        return text.replace("ad", "AD")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "codec"),
+    [
+        ("花园".encode(), "text/html", "utf-8"),
+        ("花园".encode("gb18030"), "text/html; charset=gb2312", "gb18030"),
+        ("<meta charset=big5>花園".encode("big5"), "text/html", "big5hkscs"),
+        ("Straße €".encode("cp1252"), 'text/html; charset="ISO-8859-1"', "cp1252"),
+        ("\ufeffx".encode(), "text/html; charset=latin1", "utf-8"),
+        (b"\xff\xfe\x80", "text/html; charset=utf-8", "latin-1"),
+        (b"x", "text/html; charset=nothing", "utf-8"),
+        (b"x", "text/html; charset=rot13", "utf-8"),
+        (b"x\xff", "text/html; charset=hex", "latin-1"),
+    ],
+)
+def test_a_text_is_read_as_browsers_do(body: bytes, content_type: str, codec: str) -> None:
+    text, found = decode_text(body, content_type)
+    assert found == codec
+    assert text.encode(codec) == body
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["text/html", "text/html;charset=gbk", "text/plain; charset=shift_jis", "x; charset=utf-16"]),
+)
+def test_any_bytes_come_out_as_they_went_in(body: bytes, content_type: str) -> None:
+    text, codec = decode_text(body, content_type)
+    assert text.encode(codec) == body
+
+
+@given(st.lists(st.binary(max_size=50)), st.sampled_from(["text/plain", "text/html"]))
+def test_a_body_that_is_held_changes_only_where_the_rule_says(pieces: list[bytes], content_type: str) -> None:
+    body = EditedBody("", [WholeText(content_type, [Upper()], ["nothing"], lambda: None)], lambda: None)
+    out = [part for piece in pieces if piece for part in body(piece)] + body(b"")
+    assert all(out)
+    assert b"".join(out) == b"".join(pieces).replace(b"ad", b"AD")
+
+
+PAGE = '<!DOCTYPE html><html><head></head><body><p class="a">x</p><div><p class="a">y</p></div>café</body></html>'
+
+
+@pytest.mark.parametrize(
+    ("selectors", "gone"),
+    [
+        (["p.a"], ['<p class="a">x</p>', '<p class="a">y</p>']),
+        (["div", "p.a"], ['<p class="a">x</p>', '<div><p class="a">y</p></div>']),
+        (["p:has-text(x)"], ['<p class="a">x</p>']),
+        (["p:has-text('x')"], ['<p class="a">x</p>']),
+        (["p:-abp-contains(/[XZ]/i)"], ['<p class="a">x</p>']),
+        (["p:contains(/X/)"], []),
+        (["p:has-text(/(a+)+$/)"], []),
+        (["html", "body", "head"], []),
+        (["p[", "::x", ":has-text(", "", "p:xpath(//p)"], []),
+        (["div:has(> p)"], ['<div><p class="a">y</p></div>']),
+    ],
+)
+def test_elements_are_taken_out(selectors: list[str], gone: list[str]) -> None:
+    expected = PAGE
+    for piece in gone:
+        expected = expected.replace(piece, "", 1)
+    assert remove_elements(PAGE, selectors) == expected
+
+
+def test_a_page_in_which_nothing_is_found_is_not_written_anew() -> None:
+    odd = "<P CLASS=x>one<p>two<table><tr><td>&nbsp"
+    assert remove_elements(odd, [".none"]) is odd

@@ -1,0 +1,87 @@
+"""Content encodings as streams: whole, in pieces, cut off, broken, bombs."""
+
+import gzip
+import os
+import zlib
+from contextlib import suppress
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, decode_up_to
+
+ENCODERS = {
+    "": lambda body: body,
+    "identity": lambda body: body,
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+    "GZIP ": gzip.compress,
+}
+TEXT = b"".join(b"%d and %d " % (number, number * 7) for number in range(40_000)) + os.urandom(70_000)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("step", [1_000_000, 1000])
+def test_what_was_encoded_comes_out_in_small_pieces(name: str, step: int) -> None:
+    body = ENCODERS[name](TEXT)
+    decoder = StreamDecoder(name)
+    pieces = [piece for at in range(0, len(body), step) for piece in decoder.feed(body[at : at + step])]
+    assert b"".join(pieces) == TEXT
+    assert all(len(piece) <= 140_000 for piece in pieces) or not decoder.encoded
+    assert decode_up_to(body, name, len(TEXT)) == (TEXT, False)
+    assert decode_up_to(body, name, 100) == (TEXT[:100], True)
+
+
+def test_two_members_raw_deflate_and_what_follows_the_end() -> None:
+    assert decode_up_to(gzip.compress(b"a") + gzip.compress(b"b") + b"rest", "gzip", 99) == (b"ab", False)
+    raw = zlib.compressobj(wbits=-15)
+    assert decode_up_to(raw.compress(b"a") + raw.flush(), "deflate", 99) == (b"a", False)
+    assert decode_up_to(brotli.compress(b"a"), "br", 99) == (b"a", False)
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_a_body_that_is_cut_off_gives_what_is_there(name: str) -> None:
+    body = ENCODERS[name](TEXT)
+    found, _ = decode_up_to(body[: len(body) // 2], name, len(TEXT))
+    assert TEXT.startswith(found)
+
+
+@pytest.mark.parametrize("name", ["gzip, br", "compress", "dcb", "gzip,"])
+def test_an_encoding_that_is_not_known_is_said(name: str) -> None:
+    with pytest.raises(EncodingError, match="unknown encoding"):
+        StreamDecoder(name)
+
+
+BOMBS = {
+    "gzip": lambda body: gzip.compress(body, 9),
+    "br": lambda body: brotli.compress(body, quality=4),
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_given_up_before_it_fills_the_memory(name: str) -> None:
+    body = BOMBS[name](bytes(60_000_000))
+    decoder = StreamDecoder(name)
+    sizes: list[int] = []
+
+    def drain() -> None:
+        for at in range(0, len(body), 1000):
+            sizes.extend(len(piece) for piece in decoder.feed(body[at : at + 1000]))
+
+    with pytest.raises(EncodingError, match=f"more than {MAX_RATIO} times"):
+        drain()
+    assert sum(sizes) < 20_000_000
+
+
+@given(st.sampled_from(["gzip", "deflate", "br", "zstd"]), st.binary(max_size=300))
+def test_any_bytes_end_well_or_with_the_one_error(name: str, body: bytes) -> None:
+    with suppress(EncodingError):
+        found, _ = decode_up_to(body, name, 1000)
+        assert len(found) <= 1000
