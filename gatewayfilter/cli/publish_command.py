@@ -49,11 +49,12 @@ def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
         SnapshotError: it could not be written; the last one stays in use.
         StoreError: the database cannot be opened.
     """
+    from gatewayfilter.sources.giving_way import giving_way
     from gatewayfilter.wiring import open_store, publish_now
 
     store = open_store(settings)
     try:
-        with showing(quiet=quiet) as progress:
+        with giving_way(), showing(quiet=quiet) as progress:
             report = publish_now(settings, store, progress)
     finally:
         store.close()

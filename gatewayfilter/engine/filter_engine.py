@@ -130,4 +130,5 @@ class FilterEngine:
             older = snapshot.info.feed_seq < old.snapshot.info.feed_seq
             known = () if older else old.overlay.changes.values()
             overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq).changed([*known, *changes])
+            snapshot.adopt(old.snapshot)
             self._state = EngineState(snapshot, overlay, old.off_categories)

@@ -14,6 +14,7 @@ from gatewayfilter.learn import recheck_offers, rejudge_offers
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.passed_pages import PassedPages
 from gatewayfilter.sources import UpdateStatus
+from gatewayfilter.sources.giving_way import giving_way
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import (
@@ -226,7 +227,8 @@ def _update_job(settings: Settings) -> None:
 def _run_job(work: Callable[[], object]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        work()
+        with giving_way():
+            work()
     except GatewayFilterError as error:
         _log.error("%s", error)
         sys.exit(2)

@@ -1,7 +1,10 @@
 """Readers during swaps see the old state or the new one, never a mix, and need no lock."""
 
+import multiprocessing
 import sys
 from collections.abc import Iterator
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event as Event_
 from pathlib import Path
 from threading import Event, Thread
 
@@ -10,6 +13,7 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Change, ChangeKind, LearnedEntry, ListAction, Reason, Request, Source
 from gatewayfilter.urls import parse_url
 
@@ -121,3 +125,67 @@ def test_writers_of_two_threads_lose_nothing() -> None:
         writer.join()
     asked = [engine.decide(Request(parse_url(f"http://x.example/{number}"))).reason for number in range(1, 301)]
     assert set(asked) == {Reason.LEARNED}
+
+
+def with_rules(seq: int, rule: str, *, path: Path) -> Snapshot:
+    builder = SnapshotBuilder(feed_seq=seq, created_at=float(seq))
+    builder.add_keys(builder.add_source(Source("black")), [f".n{seq}.example"])
+    builder.add_adblock_list(builder.add_source(Source("ads")), [rule])
+    path.write_bytes(builder.build())
+    return Snapshot.open(path)
+
+
+def test_rules_that_stayed_the_same_are_not_opened_again(tmp_path: Path) -> None:
+    """Also when the file that they were first read from has gone."""
+    engine = FilterEngine(with_rules(1, "||ads.example^", path=tmp_path / "1"))
+    first = engine.snapshot.adblock
+    for seq in (2, 3):
+        engine.swap(with_rules(seq, "||ads.example^", path=tmp_path / str(seq)))
+        (tmp_path / str(seq - 1)).unlink()
+        assert engine.snapshot.adblock is first
+        assert engine.decide(Request(parse_url("http://ads.example/"))).reason is Reason.ADBLOCK
+        assert engine.decide(Request(parse_url(f"http://n{seq}.example/"))).reason is Reason.BLACKLIST
+        assert engine.decide(Request(parse_url(f"http://n{seq - 1}.example/"))).reason is Reason.UNKNOWN
+    engine.swap(with_rules(4, "||other.example^", path=tmp_path / "4"))
+    assert engine.snapshot.adblock is not first
+    assert engine.decide(Request(parse_url("http://ads.example/"))).reason is Reason.UNKNOWN
+    assert engine.decide(Request(parse_url("http://other.example/"))).reason is Reason.ADBLOCK
+
+
+def read_until(folder: Path, stop: Event_, found: "Queue[int]") -> None:
+    """Follows the folder as a worker does. Tells how many different snapshots it saw, -1 for a mix."""
+    snapshots = SnapshotFolder(folder, keep=2)
+    engine = FilterEngine(snapshots.open_newest()[0])
+    seen: set[int] = set()
+    while not stop.is_set():
+        path = snapshots.current()
+        try:
+            assert path is not None
+            engine.swap(Snapshot.open(path))
+        except SnapshotError:  # pruned between looking and opening
+            continue
+        seq = engine.snapshot.info.feed_seq
+        seen.add(seq)
+        if {answer.verdict.category for answer in engine.explain(PAGE).answers if answer.verdict and answer.verdict.category} != {
+            str(seq)
+        }:
+            found.put(-1)
+            return
+    found.put(len(seen))
+
+
+def test_readers_in_other_processes_see_old_or_new_never_a_mix(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("forkserver")
+    folder = SnapshotFolder(tmp_path, keep=2)
+    folder.publish(generation(1))
+    stop, found = context.Event(), context.Queue()
+    readers = [context.Process(target=read_until, args=(tmp_path, stop, found)) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(3, 203, 2):
+        folder.publish(generation(number))
+    stop.set()
+    counts = [found.get(timeout=60) for _ in readers]
+    for reader in readers:
+        reader.join(60)
+    assert min(counts) > 0

@@ -1,0 +1,23 @@
+import os
+
+import pytest
+
+from gatewayfilter.sources.giving_way import NICENESS, giving_way
+
+
+@pytest.mark.parametrize("may_raise", [True, False])
+@pytest.mark.parametrize("before", [0, 15])
+def test_work_gives_way_and_goes_back_where_it_may(monkeypatch: pytest.MonkeyPatch, before: int, *, may_raise: bool) -> None:
+    now = before
+
+    def set_priority(_which: int, _who: int, priority: int) -> None:
+        nonlocal now
+        if priority < now and not may_raise:
+            raise PermissionError
+        now = priority
+
+    monkeypatch.setattr(os, "getpriority", lambda _which, _who: now)
+    monkeypatch.setattr(os, "setpriority", set_priority)
+    with giving_way():
+        assert now == max(before, NICENESS)
+    assert now == (before if may_raise else max(before, NICENESS))
