@@ -69,7 +69,7 @@ def test_what_people_write(text: str, kind: EntryKind, pattern: str) -> None:
         ("/ads", "does not end with a slash"),
         ("//", "does not end with a slash"),
         ("/(/", "regular expression"),
-        ("/^(a+)+$/", "regular expression"),
+        (r"/(a)\1/", "regular expression"),
         (r"/(a)\1/", "regular expression"),
         ("exa mple.com", "no URL, host, wildcard"),
         ("|", "no URL, host, wildcard"),
@@ -146,15 +146,20 @@ def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
     assert matches(SearchedUrl(parse_url(f"http://x/{text}"))) == naive(pattern, text)
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"^(a+)+$", r"x(a|aa)+$", r"x(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"(a)\1", r"x.*.*x"]
-)
+@pytest.mark.parametrize("pattern", [r"(a)\1", r"^(?=a)(a+)+$", r"(?=x)x.*.*x", r"(?:(?!b)a*)*c"])
 def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
         compile_pattern(REGEX, pattern)
 
 
-@pytest.mark.parametrize("pattern", [r"a+b?a+c", r"[a-z]*a[a-z]*!", r"(foo|bar)+z", r"^http://x/(a|b)+!"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"a+b?a+c", r"[a-z]*a[a-z]*!", r"(foo|bar)+z", r"^http://x/(a|b)+!"),
+        # these only because another engine searches for them, which never goes back
+        *(r"^(a+)+$", r"x(a|aa)+$", r"x(a*)*b", r"(.*a){20}", r"(x+x+)+y", r"^(\w+\s?)*$", r"x.*.*x"),
+    ],
+)
 def test_expressions_that_are_taken_end_soon_on_the_worst_url(pattern: str) -> None:
     """No stopwatch: a search without a bound would not end within the test's time limit."""
     matches = compile_pattern(REGEX, pattern)
