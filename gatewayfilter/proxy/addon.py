@@ -119,6 +119,15 @@ class GatewayAddon:
         if "connection_strategy" in loader.master.options:
             loader.master.options.update(connection_strategy="lazy")
 
+    def is_own_page(self, flow: http.HTTPFlow) -> bool:
+        """Returns whether a request is for a page of the filter itself, which nobody has to log in for."""
+        try:
+            return self._own_pages is not None and self._own_pages.answers(read_flow(flow).request.url)
+        except Exception as error:  # noqa: BLE001  asked in a hook, which must not raise
+            if not isinstance(error, UrlError):
+                self._complain()
+            return False
+
     def running(self) -> None:
         """Starts what belongs to the addon."""
         self._proxyserver = ctx.master.addons.get("proxyserver")  # type: ignore[no-untyped-call]

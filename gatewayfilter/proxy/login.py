@@ -1,7 +1,7 @@
 """The addon that asks clients for a user name and a password (RFC 9110 §11.7): of each request, of a tunnel once."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
@@ -29,17 +29,26 @@ class ProxyLogin:
         counters: `logins_refused`.
         connections: the proxy's clients, by id.
         loopback: whether clients on this machine have to log in as well.
+        free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
+            fetch that before they know that there is a proxy.
     """
 
     name = "proxylogin"
 
     def __init__(
-        self, users: Users, counters: Counters, connections: Mapping[tuple[Any, ...] | str, ConnectionHandler], *, loopback: bool
+        self,
+        users: Users,
+        counters: Counters,
+        connections: Mapping[tuple[Any, ...] | str, ConnectionHandler],
+        *,
+        loopback: bool,
+        free: Callable[[http.HTTPFlow], bool],
     ) -> None:
         self._users = users
         self._counters = counters
         self._connections = connections
         self._loopback = loopback
+        self._free = free
         self._inside: set[str] = set()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -54,6 +63,9 @@ class ProxyLogin:
     def requestheaders(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Asks of each request outside a tunnel, and keeps the password from going any further."""
         if flow.client_conn.id in self._inside or flow.response is not None:
+            return None
+        if self._free(flow):
+            flow.request.headers.pop(_HEADER, None)
             return None
         return self._ask(flow, tunnel=False)
 

@@ -67,7 +67,7 @@ class LeanMaster(master.Master):
         self._settings = settings.proxy
         self._wire = wire = wire or Wire()
         self._relays = RelayPool(asyncio.get_running_loop(), wire.counters, idle_s=settings.proxy.idle_s)
-        self._login = self._make_login()
+        self._login = self._make_login(addon)
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -152,11 +152,15 @@ class LeanMaster(master.Master):
         with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
             yield
 
-    def _make_login(self) -> ProxyLogin | None:
+    def _make_login(self, addon: GatewayAddon) -> ProxyLogin | None:
         if self._wire.users is None:
             return None
         return ProxyLogin(
-            self._wire.users, self._wire.counters, self._proxyserver.connections, loopback=self._settings.auth_loopback
+            self._wire.users,
+            self._wire.counters,
+            self._proxyserver.connections,
+            loopback=self._settings.auth_loopback,
+            free=addon.is_own_page,
         )
 
     def _make_door(self, instance: AsyncioServerInstance[Any]) -> FrontDoor:

@@ -36,6 +36,16 @@ def fetch(address: str, host: str, path: str, ca: str, port: int = 0) -> dict[st
     return {"status": answer.status, "filter": answer.getheader("x-gatewayfilter", ""), "text": text}
 
 
+def reached(address: str, port: int, host: str, target: str) -> dict[str, object]:
+    """Asks a proxy, and tells its status only: bodies may be binary."""
+    connection = http.client.HTTPConnection(address, port, timeout=TIMEOUT_S)
+    connection.request("GET", target, headers={"Host": host})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return {"status": answer.status}
+
+
 def issuer(address: str, host: str, *cas: str) -> dict[str, object]:
     """Tells by which of some authorities a site's certificate was signed."""
     for ca in cas:
@@ -135,6 +145,7 @@ def reach(address: str, port: int) -> dict[str, object]:
 
 KINDS: dict[str, Callable[..., dict[str, object]]] = {
     "fetch": fetch,
+    "reached": reached,
     "issuer": issuer,
     "distrust": distrust,
     "http2": http2,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gatewayfilter.proxy.users import PasswordHash
 from tests.netns.netns_network import BOX, CLIENT, PORT, SITE, Network, until
 
 pytestmark = pytest.mark.real
@@ -195,5 +196,23 @@ def test_a_regular_proxy_is_found_by_pac_and_what_goes_around_it_is_refused(netw
             assert network.ask(family, "site.example")["error"] == "ConnectionRefusedError"
         through = network.say("fetch", BOX[4], "site.example", f"http://{SITE[4]}/page", "", PORT)
         assert through["status"] == 200
+    finally:
+        network.stop_filter()
+
+
+def test_a_device_that_has_not_logged_in_gets_the_pac_file_and_no_site(network: Network) -> None:
+    network.stop_filter()
+    users = network.folder / "users"
+    users.write_text(f"kim:{PasswordHash.of('secret')}\n")
+    users.chmod(0o600)
+    network.environment["GATEWAYFILTER_PROXY__MODE"] = "regular"
+    network.environment["GATEWAYFILTER_PROXY__LISTEN"] = f"{BOX[4]}:{PORT}"
+    network.environment["GATEWAYFILTER_PROXY__AUTH_FILE"] = str(users)
+    network.start_filter()
+    try:
+        for path in ("/", "/proxy.pac", "/ca.cer"):
+            assert network.say("reached", BOX[4], PORT, f"{BOX[4]}:{PORT}", path)["status"] == 200
+        assert network.say("reached", BOX[4], PORT, "gatewayfilter.internal", "http://gatewayfilter.internal/")["status"] == 200
+        assert network.say("reached", BOX[4], PORT, "site.example", "http://site.example/")["status"] == 407
     finally:
         network.stop_filter()
