@@ -1,4 +1,4 @@
-"""The paper's scheme and the default one: the same verdicts for every k, with and without automaton, on ordinary and hostile URLs."""
+"""The paper's scheme and the default one: the same verdicts for every k, on ordinary and hostile URLs."""
 
 import pytest
 
