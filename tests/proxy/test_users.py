@@ -1,0 +1,155 @@
+"""Users of the proxy: the file, the check, and a client that has to log in."""
+
+import asyncio
+import ssl
+from base64 import b64encode
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from gatewayfilter.errors import StartupError
+from gatewayfilter.proxy import login
+from gatewayfilter.proxy.users import PasswordHash, Users, read_users, write_users
+from gatewayfilter.proxy.wire import assemble_wire
+from gatewayfilter.settings import ProxySettings, Settings
+from gatewayfilter.telemetry import Counters
+from tests.proxy.proxy_fakes import Origin
+from tests.proxy.wire_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+def basic(text: str) -> str:
+    return f"Basic {b64encode(text.encode()).decode()}"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("users") / "users"
+    write_users(path, {"kim": PasswordHash.of("secret: with a colon"), "李": PasswordHash.of("密码")})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "user"),
+    [
+        (basic("kim:secret: with a colon"), "kim"),
+        (basic("李:密码"), "李"),
+        (f"basic   {basic('kim:secret: with a colon')[6:]}", "kim"),
+        (basic("kim:secret"), ""),
+        (basic("kim"), ""),
+        (basic("nobody:secret: with a colon"), ""),
+        ("Bearer abc", ""),
+        ("Basic not-base64!", ""),
+        ("Basic " + "A" * 2_000, ""),
+        ("", ""),
+    ],
+)
+def test_headers(file: Path, header: str, user: str) -> None:
+    users = Users(file)
+    assert users.recall(header) == ""
+    assert users.verify(header) == user
+    assert users.recall(header) == user
+
+
+def test_the_file_is_private_and_has_no_password(file: Path) -> None:
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "secret" not in file.read_text()
+    assert list(read_users(file)) == ["kim", "李"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kim",
+        "kim:secret",
+        "kim:md5:1:1:1:AA==:AA==",
+        "kim:scrypt:16384:8:1:AA==:AA==",
+        "kim:scrypt:1048576:99:9:AA==:" + "A" * 44,
+    ],
+)
+def test_a_line_that_is_no_user_is_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text(f"# users\n\n{line}\n")
+    with pytest.raises(StartupError, match="line 3 is no user"):
+        Users(path)
+
+
+def test_a_change_counts_and_forgets_what_was_right(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    write_users(path, {"kim": PasswordHash.of("old")})
+    users = Users(path)
+    assert users.verify(basic("kim:old")) == "kim"
+    write_users(path, {"kim": PasswordHash.of("new")})
+    users.refresh()
+    assert users.recall(basic("kim:old")) == ""
+    assert users.verify(basic("kim:new")) == "kim"
+    path.write_text("nonsense")
+    users.refresh()
+    assert users.recall(basic("kim:new")) == "kim"  # a damaged file changes nothing
+
+
+def test_transparent_mode_cannot_ask(tmp_path: Path, file: Path) -> None:
+    settings = Settings(data_dir=tmp_path, proxy=ProxySettings(mode="transparent", auth_file=file))
+    with pytest.raises(StartupError, match="transparent"):
+        assemble_wire(settings, FakeHosts(), None, Counters())
+
+
+async def test_requests_and_tunnels_have_to_log_in(
+    state: Path, origin: Origin, client_tls: ssl.SSLContext, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login, "_PAUSE_S", 0.0)
+    right = aiohttp.BasicAuth("kim", "secret: with a colon")
+    async with wire_gateway(state, {}, users=file) as gateway, aiohttp.ClientSession() as client:
+        for wrong in (None, aiohttp.BasicAuth("kim", "guess")):
+            async with client.get(f"{origin.http}/a", proxy=gateway.url, proxy_auth=wrong) as response:
+                assert response.status == 407
+                assert response.headers["proxy-authenticate"].startswith("Basic realm=")
+            with pytest.raises(aiohttp.ClientHttpProxyError, match="407"):
+                await client.get(f"{origin.https}/b", proxy=gateway.url, proxy_auth=wrong, ssl=client_tls)
+        assert origin.seen == []
+        assert gateway.counters["logins_refused"] == 2
+        assert gateway.decide.asked == []
+        for _ in range(2):
+            async with client.get(f"{origin.http}/a", proxy=gateway.url, proxy_auth=right) as response:
+                assert response.status == 200
+            async with client.get(f"{origin.https}/b", proxy=gateway.url, proxy_auth=right, ssl=client_tls) as response:
+                assert response.status == 200
+        assert len(origin.seen) == 4
+
+
+async def test_a_login_is_asked_for_before_anything_passes_unread(state: Path, file: Path) -> None:
+    good = f"Proxy-Authorization: {basic('kim:secret: with a colon')}\r\n"
+    async with tcp_server() as server, wire_gateway(state, {"localhost": PASS}, users=file) as gateway:
+        _, writer, answer = await connect(gateway, f"localhost:{server.port}")
+        assert answer.startswith(b"HTTP/1.1 407")
+        writer.close()
+        _, writer, answer = await connect(gateway, f"localhost:{server.port}", fields=good)  # mitmproxy lets it in …
+        assert answer.startswith(b"HTTP/1.1 200")
+        writer.close()
+        _, writer, answer = await connect(gateway, f"localhost:{server.port}", fields=good)  # … and the door knows it now
+        assert answer.startswith(b"HTTP/1.1 200")
+        writer.write(client_hello("localhost"))
+        await until(lambda: bool(server.heard))
+        assert gateway.counters["spliced"] == 1
+        writer.close()
+
+
+async def test_an_upload_without_a_login_is_refused_before_it_is_sent(state: Path, file: Path) -> None:
+    async with wire_gateway(state, {}, users=file) as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(b"POST http://x.example/ HTTP/1.1\r\nHost: x.example\r\nContent-Length: 1000000000\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 407")
+        writer.close()
+
+
+async def test_this_machine_may_be_let_in(state: Path, origin: Origin, file: Path) -> None:
+    async with (
+        wire_gateway(state, {}, users=file, auth_loopback=False) as gateway,
+        aiohttp.ClientSession() as client,
+        client.get(f"{origin.http}/a", proxy=gateway.url) as response,
+    ):
+        assert response.status == 200
