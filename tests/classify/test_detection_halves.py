@@ -16,7 +16,7 @@ def judged(classifier: PageClassifier, html: str) -> str:
     return classifier.classify_page(Page(url, url, 200, {"content-type": "text/html; charset=utf-8"}, html.encode())).category
 
 
-@pytest.mark.parametrize(("kind", "language"), product(("pages", "fine", "late"), ("en", "zh")))
+@pytest.mark.parametrize(("kind", "language"), list(product(("pages", "fine"), ("en", "zh"))))
 def test_the_halves_share_no_site(kind: str, language: str) -> None:
     tune, report = (list(sites(f"{kind}-{language}", half)) for half in ("tune", "report"))
     assert not {site.title for site in tune} & {site.title for site in report}
@@ -34,9 +34,21 @@ def test_every_second_page_evades_and_none_is_like_another() -> None:
     assert len({html for _, html in made}) == len(made)
 
 
-@pytest.mark.parametrize(("language", "half"), product(("en", "zh"), ("tune", "report")))
+@pytest.mark.parametrize(("language", "half"), list(product(("en", "zh"), ("tune", "report"))))
 def test_harmful_pages_are_found(classifier: PageClassifier, language: str, half: str) -> None:
     found = [judged(classifier, html) == site.category for site in sites(f"pages-{language}", half) for _, html in pages_of(site)]
+    assert sum(found) >= 0.95 * len(found)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sites_that_avoided_the_words_are_found_since(classifier: PageClassifier, language: str) -> None:
+    """Written after the other words, on purpose in others; words were then chosen by all of them."""
+    found = [
+        judged(classifier, html) == site.category
+        for half in ("tune", "report")
+        for site in sites(f"late-{language}", half)
+        for _, html in pages_of(site)
+    ]
     assert sum(found) >= 0.95 * len(found)
 
 
