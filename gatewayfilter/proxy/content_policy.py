@@ -3,6 +3,7 @@
 Source: Content Security Policy Level 3, §6.8 (directive fallback) and §8.4 (hashes).
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from mitmproxy.http import Headers
@@ -12,15 +13,17 @@ _FALLBACK: Final = ("style-src-elem", "style-src", "default-src")
 _OF_INLINE: Final = ("'nonce-", "'sha256-", "'sha384-", "'sha512-", "'strict-dynamic'")
 
 
-def allow_style(headers: Headers, source: str) -> None:
+def allow_style(headers: Headers, source_of: Callable[[], str]) -> None:
     """Lets a response's policies allow one inline style sheet.
 
     Args:
         headers: of the response; each policy of each header is looked at.
-        source: the sheet's hash as a CSP source.
+        source_of: returns the sheet's hash as a CSP source; asked only where there is a policy.
     """
-    for name in _NAMES:
-        if name in headers:
+    present = [name for name in _NAMES if name in headers]
+    if present:
+        source = source_of()
+        for name in present:
             values = headers.get_all(name)
             headers.set_all(name, [", ".join(_allowing(policy, source) for policy in value.split(",")) for value in values])
 

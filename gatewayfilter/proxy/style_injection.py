@@ -18,6 +18,7 @@ _SKIPPED = re.compile(
     rb"[\t\n\x0c\r ]+|<!--.*?-->|<!--(?=>|->)-?>|<!(?!--)[^>]*>|<\?[^>]*>|<html(?=[\s/>])(?:[^>\"']|\"[^\"]*\"|'[^']*')*>",
     re.IGNORECASE | re.DOTALL,
 )
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _HEAD = re.compile(rb"<head(?=[\s/>])(?:[^>\"']|\"[^\"]*\"|'[^']*')*>", re.IGNORECASE)
 _UNFINISHED = re.compile(rb"<(?:!|\?|$|html?(?:[\s/>]|$)|h(?:tm?|ea?)?$|head(?:[\s/]|$))", re.IGNORECASE)
 _META = re.compile(rb"<!--.*?(?:-->|$)|<meta(?=[\s/])[^>]*>", re.IGNORECASE | re.DOTALL)
@@ -28,7 +29,7 @@ _WIDE_MARKS: Final = (b"\xfe\xff", b"\xff\xfe")
 def style_text(css: str) -> str:
     """Returns CSS that can stand in a `<style>` element of any document: ASCII, and without anything that ends the element."""
     text = css.replace("</", "<\\/").replace("<!--", "<\\!--").replace("\x00", "\ufffd")
-    return "".join(mark if mark.isascii() else f"\\{ord(mark):x} " for mark in text)
+    return text if text.isascii() else _NOT_ASCII.sub(lambda found: f"\\{ord(found[0]):x} ", text)
 
 
 def style_hash(css: str) -> str:

@@ -177,7 +177,7 @@ class TrafficChanges:
             self._counters.add("edits_skipped")
             return False
         if css:
-            allow_style(response.headers, style_hash(css))
+            allow_style(response.headers, lambda: style_hash(css))
         response.stream = body
         _unbind_from_bytes(flow)
         return True
