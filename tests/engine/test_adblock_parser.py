@@ -366,3 +366,52 @@ def test_no_text_raises(line: str) -> None:
     for kind in (ResourceType.SCRIPT, ResourceType.DOCUMENT):
         matcher.match(Request(parse_url("https://ads.example.com/ads/b.js?x=1"), parse_url("https://b.org/"), kind))
         matcher.match_all(Request(parse_url("https://ads.example.com/ads/b.js?x=1"), None, kind))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "$",
+            ",",
+            "~",
+            "|",
+            "||",
+            "*",
+            "^",
+            "/",
+            "@@",
+            "##",
+            "#@#",
+            "$$",
+            ":style(",
+            ":has-text(",
+            ":not(",
+            "[",
+            "(",
+            "{",
+            "}",
+            '"',
+        ),
+        *("a,", "a ", " {", "\\", "a|", "$removeparam=", "$replace=/", "/a", "(a+)+", "$domain=", "%41", "\ud800", "é", "\x00"),
+        *(
+            "^responseheader(",
+            "script:has-text(",
+            "[tag-content=",
+            "!#if (",
+            "!#if !",
+            "0.0.0.0 ",
+            "a.",
+            "-",
+            "$header=",
+            "ipaddress=",
+        ),
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "a.com##", "##^", "||a.com^$", "/", "a$$", "!#if ", "||", "@@||a^$csp=", "a##b:style("])
+def test_hostile_lines_end_soon(begin: str, piece: str) -> None:
+    """No stopwatch: what takes the square of 60,000 characters and more would not end within the test's time limit."""
+    builder = AdblockBuilder()
+    for size in (8_000, 60_000, 400_000):
+        builder.add_list(0, [begin + piece * (size // len(piece)), f"{begin}{piece * (size // len(piece))})"])
+    AdblockMatcher(builder.build())

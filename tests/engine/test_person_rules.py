@@ -70,7 +70,6 @@ def test_what_people_write(text: str, kind: EntryKind, pattern: str) -> None:
         ("//", "does not end with a slash"),
         ("/(/", "regular expression"),
         (r"/(a)\1/", "regular expression"),
-        (r"/(a)\1/", "regular expression"),
         ("exa mple.com", "no URL, host, wildcard"),
         ("|", "no URL, host, wildcard"),
         ("ftp://example.com/x", "no URL, host, wildcard"),
@@ -146,7 +145,7 @@ def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
     assert matches(SearchedUrl(parse_url(f"http://x/{text}"))) == naive(pattern, text)
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", r"^(?=a)(a+)+$", r"(?=x)x.*.*x", r"(?:(?!b)a*)*c"])
+@pytest.mark.parametrize("pattern", [r"(a)\1", r"^(?=a)(a+)+$", r"(?=x)x.*.*x"])
 def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
         compile_pattern(REGEX, pattern)

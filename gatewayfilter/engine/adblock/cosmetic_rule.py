@@ -55,6 +55,9 @@ class CosmeticRule:
         return (self.effect, self.text, self.style)
 
 
+MAX_BODY = 8_192
+"""Characters behind the mark: what looks into them takes the square of their number at worst."""
+
 _MARK = re.compile(r"#(@?)(\$\?|\$|\?|%)?(@?)#")
 _HTML_MARK = re.compile(r"\$(@?)\$")
 _CSS_RULE = re.compile(r"(?P<selector>.*\S)\s*\{(?P<style>[^{}]*)\}\s*", re.DOTALL)
@@ -64,6 +67,10 @@ _REMOVE_STYLE = re.compile(r"\s*remove\s*:\s*true\s*;?\s*", re.IGNORECASE)
 _OLD_HAS = re.compile(r":(?:-abp-has|if)\(")
 """What `:has()` was called before browsers knew it."""
 
+_TEXT_CALL = re.compile(
+    r"(?P<selector>[^:]+(?::(?!has-text|contains|-abp-)[^:]+)*):(?:has-text|contains|-abp-contains)\((?P<text>.+)\)"
+)
+_ANOTHER_CALL = re.compile(r"\)[\s>+~]*:")
 _RESPONSE_HEADER = re.compile(r"responseheader\(([^()]*)\)", re.IGNORECASE)
 _ADGUARD_TEXT = re.compile(r"(?P<tag>[a-z*]*)(?P<rest>.*?)\[tag-content=\"(?P<text>[^\"]+)\"\](?P<more>.*)", re.IGNORECASE)
 _ADGUARD_SPECIAL = re.compile(
@@ -85,10 +92,14 @@ def read_cosmetic(line: str) -> CosmeticRule:
         raise UnsupportedError("[$…]")
     match = _MARK.search(line)
     html = _HTML_MARK.search(line)
+    if html and len(line) - html.end() > MAX_BODY:
+        raise RuleError(f"what follows the mark is longer than {MAX_BODY} characters")
     if html and (match is None or html.start() < match.start()):
         return _read_html(line[: html.start()], line[html.end() :], exception=bool(html[1]), adguard=True)
     if match is None:
         raise RuleError("not a cosmetic rule")
+    if len(line) - match.end() > MAX_BODY:
+        raise RuleError(f"what follows the mark is longer than {MAX_BODY} characters")
     hosts, body = line[: match.start()], line[match.end() :].strip()
     exception = bool(match[1] or match[3])
     kind = match[2] or ""
@@ -145,6 +156,11 @@ def _read_html(hosts: str, body: str, *, exception: bool, adguard: bool) -> Cosm
     if script is not None:
         read_script_test(script)
         return CosmeticRule(Effect.SCRIPT_TEXT, exception, included, excluded, script)
+    text = _TEXT_CALL.fullmatch(body)
+    if text is not None and not _ANOTHER_CALL.search(text["text"]):
+        read_script_test(text["text"])
+        selector = read_selector(text["selector"])
+        return CosmeticRule(Effect.REMOVE, exception, included, excluded, f"{selector.text}:has-text({text['text']})")
     try:
         selector = read_selector(body)
     except ProceduralError as error:

@@ -69,6 +69,8 @@ def parse_line(line: str) -> ParsedLine:
     text = line.strip(BLANKS)
     if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
         return _COMMENT
+    if len(text) > MAX_LINE_LENGTH:
+        return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
     if _HOST_RULE.fullmatch(text):  # nine lines out of ten
         return ParsedLine(LineKind.NETWORK, (NetworkRule(text, types=ALL_TYPES),))
     if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
@@ -77,8 +79,6 @@ def parse_line(line: str) -> ParsedLine:
         return _parse_cosmetic(text)
     if text[0] == "#":
         return _COMMENT
-    if len(text) > MAX_LINE_LENGTH:
-        return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
     try:
         hosts = _HOSTS_LINE.fullmatch(text)
         if hosts:
