@@ -157,6 +157,7 @@ def read_until(folder: Path, stop: Event_, found: "Queue[int]") -> None:
     snapshots = SnapshotFolder(folder, keep=2)
     engine = FilterEngine(snapshots.open_newest()[0])
     seen: set[int] = set()
+    found.put(0)
     while not stop.is_set():
         path = snapshots.current()
         try:
@@ -182,6 +183,7 @@ def test_readers_in_other_processes_see_old_or_new_never_a_mix(tmp_path: Path) -
     readers = [context.Process(target=read_until, args=(tmp_path, stop, found)) for _ in range(2)]
     for reader in readers:
         reader.start()
+    assert [found.get(timeout=60) for _ in readers] == [0, 0]
     for number in range(3, 203, 2):
         folder.publish(generation(number))
     stop.set()
