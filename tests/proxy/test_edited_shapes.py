@@ -40,6 +40,10 @@ async def raw(gateway: Gateway, data: bytes) -> bytes:
     return answer
 
 
+def ask(client: Http2Client, path: str) -> int:
+    return client.ask("GET", path, body=False, **PAGE)
+
+
 async def test_http2_clients_get_edited_pages_and_late_blocks(
     gateway: Gateway, origin: Origin, client_tls: ssl.SSLContext
 ) -> None:
@@ -48,13 +52,13 @@ async def test_http2_clients_get_edited_pages_and_late_blocks(
     gateway.changes.responses["/late"] = ResponseChange(verdict=Verdict(Action.BLOCK, Reason.ADBLOCK, rule="x$header=y"))
     client = await Http2Client.connect(gateway, origin.https, client_tls)
     for _ in range(2):
-        status, body = await client.answer(client.ask("GET", "/page", **PAGE))
+        status, body = await client.answer(ask(client, "/page"))
         assert status == "200"
         assert body.startswith(SHEET)
-        status, body = await client.answer(client.ask("GET", "/late", **PAGE))
+        status, body = await client.answer(ask(client, "/late"))
         assert status == "403"
         assert b"x$header=y" in body
-    assert (await client.answer(client.ask("GET", "/fine", **PAGE)))[0] == "200"
+    assert (await client.answer(ask(client, "/fine")))[0] == "200"
     client.close()
 
 
