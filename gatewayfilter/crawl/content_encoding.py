@@ -155,9 +155,10 @@ class _Brotli:
     def feed(self, data: bytes) -> None:
         if self._brotli.is_finished():
             return
-        self._buffer.write(self._brotli.process(data, output_buffer_limit=_STEP))
-        while not self._brotli.can_accept_more_data():
-            self._buffer.write(self._brotli.process(b"", output_buffer_limit=_STEP))
+        piece = self._brotli.process(data, output_buffer_limit=_STEP)
+        while piece:  # `can_accept_more_data` is true while there is more to take out
+            self._buffer.write(piece)
+            piece = self._brotli.process(b"", output_buffer_limit=_STEP)
 
 
 class _Zstd:

@@ -78,3 +78,12 @@ def test_a_small_body_may_compress_well() -> None:
     decoder = BodyDecoder("gzip", 1_000_000)
     decoder.feed(gzip.compress(bytes(200_000)))
     assert len(decoder.body) == 200_000
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_long_body_that_compresses_well_comes_out_whole(name: str) -> None:
+    body = b"".join(b"%d%d" % (number, number) for number in range(60_000))
+    encoding, encode = ENCODERS[name]
+    decoder = BodyDecoder(encoding, len(body))
+    assert decoder.feed(encode(body))
+    assert decoder.body == body
