@@ -1,9 +1,10 @@
 """Exact and approximate sets of 16-byte digests, side by side: memory, building, opening, looking up.
 
-CPU time of one thread; the look-ups of all structures take turns and the median round counts. Then the paper's own
+CPU time of one thread; the look-ups of all structures take turns and the median round counts. Digests that are asked for at
+random miss the processor's caches, as most requests do; "again" asks for 200 of them over and over. Then the paper's own
 experiment: comparisons in its bitmap hash table against a chained one.
 
-    python scripts/bench/bench_tables.py [--full] [--rounds 5]
+    python scripts/bench/bench_tables.py [--full] [--rounds 5] [--plots docs/images]
 """
 
 import argparse
@@ -14,11 +15,12 @@ import sqlite3
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from rbloom import Bloom
 
 from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
 from gatewayfilter.engine.bloom import BloomAnswer, BloomFilter, build_bloom
+from gatewayfilter.engine.counting_bloom import CountingBloom
 
 SEED = 20160301
 ERROR_RATE = 0.001
@@ -35,6 +38,8 @@ SIZES = (10_000, 100_000, 1_000_000, 5_000_000)
 LARGEST = 10_000_000
 LARGEST_FOR_SLOW_PEERS = 1_000_000
 """pybloom-live takes 6 µs and SQLite 3 µs to add a digest: no need to wait for millions of them."""
+REPEATED = 200
+"""Digests that are asked for over and over, so that they stay in the processor's caches."""
 
 type Digests = NDArray[np.uint8]
 
@@ -87,14 +92,23 @@ def our_structures(digests: Digests, folder: Path) -> list[Built]:
     bloom, open_s = timed(lambda: BloomFilter(mapped(path), 0, path.stat().st_size))
     built.append(Built("Bloom gate (mapped)", bloom.ask, len(section), build_s, open_s * 1e3, bloom.ask_many))
     assert all(bloom.ask(row.tobytes()) is BloomAnswer.MAYBE for row in digests[:100])
+    counting, build_s = timed(lambda: filled_counting(digests))
+    built.append(Built("counting Bloom, 4 bits", counting.ask, counting.counters.nbytes, build_s, None, counting.ask_many))
     return built
+
+
+def filled_counting(digests: Digests) -> CountingBloom:
+    """Returns the publisher's counting filter."""
+    counting = CountingBloom.for_digests(len(digests), ERROR_RATE)
+    counting.add(digests)
+    return counting
 
 
 def peers(digests: Digests, rows: Sequence[bytes], folder: Path) -> list[Built]:
     """Returns what others would use."""
     held, build_s = timed(lambda: set(rows))
     size = float(sys.getsizeof(held) + len(rows) * sys.getsizeof(rows[0]))
-    built = [Built("Python set", held.__contains__, size, build_s), sorted_array(digests)]
+    built = [Built("Python set", held.__contains__, size, build_s), sorted_array(digests), text_rules(len(rows), folder)]
     bloom, build_s = timed(lambda: filled_rbloom(rows))
     built.append(Built("rbloom", bloom.__contains__, bloom.size_in_bits / 8, build_s))
     if len(rows) <= LARGEST_FOR_SLOW_PEERS:
@@ -125,6 +139,34 @@ def sorted_array(digests: Digests) -> Built:
         return (first[place] == wanted[:, 0]) & (second[place] == wanted[:, 1])
 
     return Built("numpy, sorted", contains, float(first.nbytes + second.nbytes), build_s, None, many)
+
+
+def text_rules(count: int, folder: Path) -> Built:
+    """Returns what engines of text rules make at every start: the list, read line by line into a dictionary of hosts.
+
+    It is asked for hosts and needs no digest; those asked for are cut from the digest's hexadecimal form, so that they differ.
+    """
+    path = folder / "list.txt"
+    source = np.random.default_rng(SEED).integers(0, 256, (count, 16), dtype=np.uint8)
+    with path.open("w") as file:
+        file.writelines(f"||{row.tobytes().hex()}.example^\n" for row in source)
+
+    def load() -> dict[str, int]:
+        rules: dict[str, int] = {}
+        with path.open() as file:
+            for number, line in enumerate(file):
+                text = line.strip()
+                if text.startswith("||") and text.endswith("^"):
+                    rules[text[2:-1].lower()] = number
+        return rules
+
+    rules, load_s = timed(load)
+    size = sys.getsizeof(rules) + sum(map(sys.getsizeof, rules)) + 32 * count
+
+    def contains(digest: bytes) -> bool:
+        return f"{digest.hex()}.example" in rules
+
+    return Built("text rules in a dict", contains, float(size), load_s, load_s * 1e3)
 
 
 def filled_rbloom(rows: Sequence[bytes]) -> Bloom:
@@ -180,8 +222,8 @@ def bulk_us(many: Callable[[Digests], object], asked: Digests, rounds: int) -> f
     return statistics.median(timed(lambda: many(asked))[1] for _ in range(rounds)) / len(asked) * 1e6
 
 
-def compare(count: int, rounds: int) -> None:
-    """Prints the rows of the table for one size."""
+def compare(count: int, rounds: int) -> dict[str, tuple[float, float, float]]:
+    """Prints the rows of the table for one size. Returns CPU µs of a hit, a miss and a hit that is asked for again."""
     source = np.random.default_rng(SEED)
     digests = source.integers(0, 256, (count, 16), dtype=np.uint8)
     strangers = source.integers(0, 256, (LOOK_UPS, 16), dtype=np.uint8)
@@ -191,13 +233,17 @@ def compare(count: int, rounds: int) -> None:
     with TemporaryDirectory() as folder:
         built = our_structures(digests, Path(folder)) + peers(digests, rows, Path(folder))
         hit_us, miss_us = look_up_us(built, hits, rounds), look_up_us(built, misses, rounds)
-        for one, hit, miss in zip(built, hit_us, miss_us, strict=True):
+        again_us = look_up_us(built, hits[:REPEATED] * (LOOK_UPS // REPEATED), rounds)
+        figures: dict[str, tuple[float, float, float]] = {}
+        for one, hit, miss, again in zip(built, hit_us, miss_us, again_us, strict=True):
+            figures[one.name] = (hit, miss, again)
             many = "" if one.many is None else f"{bulk_us(one.many, strangers, rounds):.2f}"
             opened = "" if one.open_ms is None else f"{one.open_ms:.2f}"
             print(
                 f"| {count:,} | {one.name} | {one.size / count:.1f} | {one.build_s / count * 1e6:.2f} | {opened}"
-                f" | {hit:.2f} | {miss:.2f} | {many} |"
+                f" | {hit:.2f} | {miss:.2f} | {again:.2f} | {many} |"
             )
+    return figures
 
 
 class GrowingBitmapTable:
@@ -269,8 +315,11 @@ class ChainedTable:
         return False
 
 
-def paper_experiment() -> None:
-    """Prints comparisons and time of the paper's experiment: 10,000 black and 10,000 white URLs, 100 buckets in each table."""
+def paper_experiment() -> list[tuple[str, int, float]]:
+    """Prints comparisons and time of the paper's experiment: 10,000 black and 10,000 white URLs, 100 buckets in each table.
+
+    Returns for each table its name, comparisons and CPU milliseconds.
+    """
     black, white, unknown = (
         [md5(f"http://{name}{number}.example/".encode(), usedforsecurity=False).digest() for number in range(10_000)]
         for name in ("black", "white", "unknown")
@@ -283,6 +332,7 @@ def paper_experiment() -> None:
     print("\n10,000 black and 10,000 white URLs in 100 buckets a table; 30,000 URLs filtered, blacklist first [url-filter]:\n")
     print("| table | comparisons | a URL | CPU ms |")
     print("|---|---|---|---|")
+    results: list[tuple[str, int, float]] = []
     for name, make in kinds.items():
         blacklist, whitelist = make(), make()
         for table, listed in ((blacklist, black), (whitelist, white)):
@@ -294,20 +344,72 @@ def paper_experiment() -> None:
         assert found == [True] * 20_000 + [False] * 10_000
         comparisons = blacklist.comparisons + whitelist.comparisons
         print(f"| {name} | {comparisons:,} | {comparisons / len(found):.1f} | {spent * 1e3:.0f} |")
+        results.append((name, comparisons, spent * 1e3))
+    return results
+
+
+def plot_look_ups(figures: Mapping[int, Mapping[str, tuple[float, float, float]]], path: Path) -> None:
+    """Draws the cost of a look-up over the number of entries."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415  only who asks for plots needs it
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    sizes = list(figures)
+    for name, kind, style, label in (
+        ("bitmap table (mapped)", 0, "o-", "bitmap table, at random"),
+        ("bitmap table (mapped)", 2, "o--", "bitmap table, again"),
+        ("Bloom gate (mapped)", 1, "s-", "Bloom gate, a miss"),
+        ("Python set", 0, "^:", "Python set, at random"),
+        ("SQLite", 0, "x:", "SQLite, at random"),
+    ):
+        known = [(size, figures[size][name][kind]) for size in sizes if name in figures[size]]
+        axes.plot(*zip(*known, strict=True), style, label=label)
+    axes.set(xscale="log", xlabel="entries", ylabel="CPU µs a look-up", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def plot_paper(results: Sequence[tuple[str, int, float]], path: Path) -> None:
+    """Draws comparisons and time of the paper's experiment."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    names = [name.replace(", ", ",\n") for name, _, _ in results]
+    left.bar(names, [comparisons / 30_000 for _, comparisons, _ in results], color=["#999", "#36c", "#36c"])
+    left.set(title="comparisons a URL")
+    right.bar(names, [spent for _, _, spent in results], color=["#999", "#36c", "#36c"])
+    right.set(title="CPU ms for 30,000 URLs")
+    for axes in (left, right):
+        axes.bar_label(axes.containers[0], fmt="%.3g")
+        axes.margins(y=0.15)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Writes an SVG that is the same for the same figures."""
+    from matplotlib import rcParams  # noqa: PLC0415
+
+    rcParams["svg.hashsalt"] = path.stem
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints Markdown tables. Returns 0."""
+    """Prints Markdown tables, and draws plots when asked to. Returns 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help=f"also {LARGEST:,} digests (3 GB of memory for the peers)")
+    parser.add_argument("--full", action="store_true", help=f"also {LARGEST:,} digests (5 GB of memory for the peers)")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--plots", type=Path, help="folder for the plots (wants matplotlib)")
     options = parser.parse_args(argv)
-    print("| digests | structure | bytes each | build µs each | open ms | hit µs | miss µs | in bulk µs |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| digests | structure | bytes each | build µs each | open ms | hit µs | miss µs | hit again µs | in bulk µs |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    figures: dict[int, dict[str, tuple[float, float, float]]] = {}
     for count in (*SIZES, LARGEST) if options.full else SIZES:
-        compare(count, options.rounds)
+        figures[count] = compare(count, options.rounds)
         gc.collect()
-    paper_experiment()
+    results = paper_experiment()
+    if options.plots:
+        plot_look_ups(figures, options.plots / "look-up-cost.svg")
+        plot_paper(results, options.plots / "paper-comparisons.svg")
     return 0
 
 

@@ -160,8 +160,9 @@ def read_until(folder: Path, stop: Event_, found: "Queue[int]") -> None:
     found.put(0)
     while not stop.is_set():
         path = snapshots.current()
+        if path is None:  # replaced and pruned while it was looked at
+            continue
         try:
-            assert path is not None
             engine.swap(Snapshot.open(path))
         except SnapshotError:  # pruned between looking and opening
             continue
