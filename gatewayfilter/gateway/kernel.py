@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +69,7 @@ class Kernel:
 
     def listens(self, port: int) -> frozenset[int]:
         """Returns the families (4, 6) in which somebody listens on a TCP port; of `::` for both it is both."""
-        return frozenset(family for family in _TCP if _listens(_lines(_TCP[family]), port))
+        return frozenset(family for family in _TCP if _listens(_TCP[family], port))
 
     def _nft(self, options: list[str], *arguments: str, text: str = "") -> str:
         nft = shutil.which("nft") or shutil.which("nft", path=_SBIN)
@@ -90,17 +89,17 @@ class Kernel:
         return done.stdout
 
 
-def _lines(table: Path) -> list[str]:
-    try:
-        return table.read_text(encoding="ascii").splitlines()[1:]
-    except OSError:
-        return []
-
-
-def _listens(lines: Iterable[str], port: int) -> bool:
+def _listens(table: Path, port: int) -> bool:
     wanted = f":{port:04X}"
-    for line in lines:
-        fields = line.split()
-        if len(fields) > 3 and fields[3] == _LISTENING and fields[1].endswith(wanted):
-            return True
+    try:
+        with table.open(encoding="ascii") as lines:
+            next(lines, "")
+            for line in lines:
+                fields = line.split()
+                if len(fields) < 4 or fields[3] != _LISTENING:
+                    return False  # the kernel names those that listen first: a gateway's thousands of connections are not read
+                if fields[1].endswith(wanted):
+                    return True
+    except OSError:
+        return False
     return False

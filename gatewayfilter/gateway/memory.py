@@ -48,7 +48,10 @@ class MemoryFile:
     """
 
     def __init__(self, folder: Path = RUN_FOLDER) -> None:
-        namespace = Path("/proc/self/ns/net").stat().st_ino
+        try:
+            namespace = Path("/proc/self/ns/net").stat().st_ino
+        except OSError:  # no Linux: there is no gateway to remember
+            namespace = 0
         self.path = folder / f"gateway-{namespace}.json"
         self._lock = folder / f"gateway-{namespace}.lock"
         self._watchdog = folder / f"watchdog-{namespace}.lock"
