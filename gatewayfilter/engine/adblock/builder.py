@@ -51,6 +51,9 @@ _UBIQUITOUS = (
 )
 """What half the URLs of the web have in them, although few rules do."""
 
+_EVERY_URL = "https://"
+"""A literal that is a part of this finds every rule in every URL; host and page tell more."""
+
 _UBIQUITOUS_COUNT = 10_000
 _LITERAL_LENGTH = 32
 _SAMPLE_LENGTH = 200
@@ -234,7 +237,7 @@ class _Planner:
             _list_under(plan.sources, pages, number)
         elif score < TELLING and targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
             _list_under(plan.hosts, targets.names, number)
-        elif literal:
+        elif literal and literal not in _EVERY_URL:
             _list_under(plan.literals, (literal,), number)
         else:
             plan.everywhere.append(number)

@@ -80,18 +80,19 @@ class CompiledRule:
     """Pattern and conditions of a rule; type and party are its mask, which the index has tested before.
 
     Attributes:
+        in_host: what the host of every request has in it that the rule speaks of, "" when there is nothing that must be.
         matches: tells whether the rule speaks of a request, but for type and party. Takes the request, its URL in lower case, and
             the host of its source ("" when there is none).
     """
 
-    __slots__ = ("_hosts_fit", "_in_host", "_rest", "_suffix", "matches")
+    __slots__ = ("_hosts_fit", "_rest", "_suffix", "in_host", "matches")
 
     def __init__(self, rule: NetworkRule) -> None:
         conditions = rule.conditions
         shape = shape_of(rule)
         pattern = compile_pattern(rule)
         self.matches = _rule_test(pattern, compile_conditions(conditions), match_case=rule.match_case)
-        self._in_host = shape.in_host
+        self.in_host = shape.in_host
         self._suffix = f".{shape.host}" if shape.host else ""
         self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
         methods = compile_conditions(Conditions(methods=conditions.methods, not_methods=conditions.not_methods))
@@ -108,7 +109,7 @@ class CompiledRule:
             host: host of the requests.
             source: host of their source, "" when there is none.
         """
-        if self._in_host not in host or not f".{host}".endswith(self._suffix):
+        if self.in_host not in host or not f".{host}".endswith(self._suffix):
             return False
         if self._hosts_fit is not None and not self._hosts_fit(host, source, ""):
             return False

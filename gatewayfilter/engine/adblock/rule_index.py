@@ -16,7 +16,7 @@ up every substring of length k in Python.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatewayfilter.engine.adblock.compiled_rule import RuleTest, host_names
+from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, RuleTest, host_names
 from gatewayfilter.engine.adblock.facts_cache import FactsCache
 from gatewayfilter.engine.adblock.literal_scan import make_scan
 from gatewayfilter.engine.adblock.rule import ALL_TYPES, PARTY_SHIFT
@@ -92,6 +92,7 @@ class RuleIndex:
         by_literal = tuple(candidate for candidates in self._literals for candidate in candidates)
         self._in_url = _union(by_literal)
         self._few_in_url = by_literal if len(by_literal) <= FEW else ()
+        self._few: list[tuple[int, str, CompiledRule]] = []
         self._scan, self._at = make_scan(literals)
         sources = sections.names()
         self._sources: Mapping[str, int] = dict(zip(sources, range(len(sources)), strict=True))
@@ -151,10 +152,16 @@ class RuleIndex:
             if left:
                 near.append((mask, rule, None if left is True else left))
         near.sort(key=lambda candidate: candidate[2] is not None)
-        in_url = self._in_url
-        if self._few_in_url:
-            in_url = _union(rule for rule in self._few_in_url if self._table.compiled(rule[1]).between(host, source))
-        return party, in_url, _union(near), tuple(near)
+        return party, self._may_be_in_url(host, source), _union(near), tuple(near)
+
+    def _may_be_in_url(self, host: str, source: str) -> int:
+        """Returns the masks, or-ed, of the rules by literals that may matter; of all where it would take long to find out."""
+        if not self._few_in_url:
+            return self._in_url
+        if not self._few:
+            ready = ((mask, self._table.compiled(rule)) for mask, rule in self._few_in_url)
+            self._few = [(mask, compiled.in_host, compiled) for mask, compiled in ready]
+        return _union((mask,) for mask, in_host, compiled in self._few if in_host in host and compiled.between(host, source))
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
         """Yields the number of every rule that matches and whose source is on, in the order in which `first` looks."""
