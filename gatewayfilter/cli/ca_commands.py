@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.proxy.ca import CaFormat, CertificateAuthority
 
-_WARN_DAYS = 60
 _BINARY = frozenset({"der", "p12"})
 
 
@@ -61,6 +60,7 @@ def show(invocation: Invocation) -> None:
 
     One that is made but not in force yet (`ca renew --new-key`) is shown beside it.
     """
+    from gatewayfilter.proxy.ca import RENEW_WITHIN_DAYS
     from gatewayfilter.proxy.ca_renewal import next_authority
 
     authority = _authority(invocation)
@@ -74,7 +74,7 @@ def show(invocation: Invocation) -> None:
     if waiting is not None:
         say()
         print_table(("next", "value"), list(_facts(waiting).items()))
-    if left < timedelta(days=_WARN_DAYS):
+    if left < timedelta(days=RENEW_WITHIN_DAYS):
         say(f"It expires in {left.days} days: gatewayfilter ca renew", err=True)
 
 

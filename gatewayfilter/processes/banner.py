@@ -1,10 +1,12 @@
 """What `gatewayfilter run` says when it is ready."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 from gatewayfilter import __version__
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
+from gatewayfilter.proxy.ca import RENEW_WITHIN_DAYS, load_ca
 from gatewayfilter.wiring import snapshot_folder
 
 
@@ -25,6 +27,9 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
         yield from (f"  Devices   open http://{host}/" for host in settings.gateway.hosts if host[0].isdigit())
     else:
         yield f"  Devices   open http://{f'127.0.0.1:{port}' if reachable != host else address}/"
+    left = load_ca(settings.data_dir / "ca").expires_at - datetime.now(UTC)
+    if left < timedelta(days=RENEW_WITHIN_DAYS):
+        yield f"  Warning   the certificate authority ends in {left.days} days: gatewayfilter ca renew"
     try:
         snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
     except SnapshotError as error:

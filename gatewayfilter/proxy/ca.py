@@ -40,6 +40,8 @@ _EXPORTS: Final[dict[str, CaFormat]] = {
 }
 _NAME: Final = b"mitmproxy"
 _VALID_FOR: Final = timedelta(days=3650)
+RENEW_WITHIN_DAYS: Final = 60
+"""From when on its end is warned of: devices need time to get the next certificate."""
 _BACKDATED: Final = timedelta(days=2)
 """Clients whose clocks are slow accept a new CA at once."""
 

@@ -22,10 +22,9 @@ def port(patient: Patient) -> Finding:
     """The filter answers on its port; while it does not run, nobody else has the port."""
     listen = str(patient.status("supervisor").get("listen", patient.settings.proxy.listen))
     host, number = split_address(listen)
-    anywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared
-    host = anywhere.get(host, host)
     if not patient.running:
         return _free(host, number)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared
     try:
         connection = http.client.HTTPConnection(host, number, timeout=_PATIENCE_S)
         connection.request("GET", "/through.svg")

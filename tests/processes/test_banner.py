@@ -1,0 +1,36 @@
+"""What `run` says when it is ready."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.config import Settings
+from gatewayfilter.processes.banner import banner
+from gatewayfilter.proxy import ca
+
+
+def lines(state: Path, listen: str = "192.168.1.1:8080", mode: str = "regular") -> str:
+    ca.ensure_ca(state / "ca")
+    settings = Settings.model_validate({"data_dir": state, "proxy": {"listen": listen, "mode": mode}})
+    return "\n".join(banner(settings, workers=2))
+
+
+@pytest.mark.parametrize(
+    ("listen", "mode", "page"),
+    [
+        ("192.168.1.1:8080", "regular", "http://192.168.1.1:8080/"),
+        ("0.0.0.0:8080", "regular", "http://127.0.0.1:8080/"),
+        ("[::]:8080", "transparent", "http://192.0.2.80/"),
+    ],
+)
+def test_it_tells_where_devices_are_set_up(tmp_path: Path, listen: str, mode: str, page: str) -> None:
+    said = lines(tmp_path, listen, mode)
+    assert f"  Devices   open {page}\n" in said
+    assert ("gateway up" in said) is (mode == "transparent")
+    assert "Warning" not in said
+
+
+def test_it_warns_before_the_authority_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ca, "_VALID_FOR", timedelta(days=30))
+    assert "the certificate authority ends in 29 days: gatewayfilter ca renew" in lines(tmp_path)
