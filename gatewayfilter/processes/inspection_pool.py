@@ -38,6 +38,8 @@ class InspectionPool:
         self._waiting: dict[int, asyncio.Future[Classification | None]] = {}
         self._sent: dict[int, asyncio.TimerHandle] = {}
         self._writer: asyncio.StreamWriter | None = None
+        self._ready = asyncio.Event()
+        self._early = 0
         self._process: SpawnProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -60,14 +62,22 @@ class InspectionPool:
         return self._process.pid if self._process is not None and self._writer is not None else None
 
     async def inspect(self, response: PassedResponse) -> Classification | None:
-        """Judges a page.
+        """Judges a page; waits for the process where it is just starting. How long is for the caller to say.
 
         Raises:
-            InspectError: the process is away, has too much to do, or ended over this page.
+            InspectError: the process has too much to do, or ended over this page.
         """
+        if len(self._waiting) + self._early >= MOST_WAITING:
+            raise InspectError("too many pages wait to be looked at")
+        if self._writer is None:
+            self._early += 1
+            try:
+                await self._ready.wait()
+            finally:
+                self._early -= 1
         writer = self._writer
-        if writer is None or len(self._waiting) >= MOST_WAITING:
-            raise InspectError("no page can be looked at now")
+        if writer is None:
+            raise InspectError("the process that looks at pages ended")
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
         answer: asyncio.Future[Classification | None] = loop.create_future()
@@ -105,6 +115,7 @@ class InspectionPool:
         with theirs:
             self._process = await asyncio.to_thread(_start, self._settings, theirs)
         reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._ready.set()
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             await self._read(reader)
 
@@ -120,6 +131,7 @@ class InspectionPool:
 
     def _forget(self) -> None:
         writer, self._writer = self._writer, None
+        self._ready.clear()
         if writer is not None:
             writer.close()
         for timer in self._sent.values():

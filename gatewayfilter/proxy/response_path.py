@@ -224,9 +224,9 @@ class ResponsePath:
         self._counters.add("inspected")
         if page.public and self._offering is not None:
             self._offering.note(asked)
-        return self._blocks(found)
+        return self._blocks(found, public=page.public)
 
-    def _blocks(self, found: Classification | None) -> Verdict | None:
+    def _blocks(self, found: Classification | None, *, public: bool) -> Verdict | None:
         if found is None or not found.harmful or found.category in self._off_categories:
             return None
         if self._learn.mode_of(found.category) is GrowthMode.REVIEW:  # a person shall say so first
@@ -237,6 +237,7 @@ class ResponsePath:
             source_list=f"learned:{found.category}",
             category=found.category,
             detail=found.summary(),
+            unknown=not public,  # then no list will know it: it was this visitor's page alone
         )
 
 

@@ -77,7 +77,7 @@ def block_response(
 
 def _ask(request: Request, verdict: Verdict, texts: PageTexts) -> Mapping[str, str] | None:
     """Returns what the form says that asks for the page, `None` where none belongs."""
-    if not _ASKS[0] or verdict.reason not in _ASKABLE or request.resource_type is not ResourceType.DOCUMENT:
+    if not _ASKS[0] or verdict.unknown or verdict.reason not in _ASKABLE or request.resource_type is not ResourceType.DOCUMENT:
         return None
     return {"action": ASK_PATH, "url": request.url.text, "button": texts.labels["ask"], "hint": texts.labels["hint"]}
 
