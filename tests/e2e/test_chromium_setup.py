@@ -91,3 +91,31 @@ async def test_opened_by_the_proxys_own_address_it_sees_that_the_browser_uses_it
         assert await tab.evaluate(FALLBACK.format("through.svg")) is False
         assert await tab.evaluate(FALLBACK.format("trusted.svg")) is False
         await tab.screenshot(picture_folder(tmp_path) / "setup-zh.png")
+
+
+def test_a_browser_finds_the_filter_by_its_pac_file(box: GatewayProcess, tmp_path: Path) -> None:
+    assert BINARY is not None
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--dump-dom"]
+    done = subprocess.run(
+        [
+            BINARY,
+            *flags,
+            f"--user-data-dir={tmp_path}",
+            f"--proxy-pac-url=http://{box.address}/proxy.pac",
+            "http://blocked.example/",
+        ],
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert "<h1>This page is blocked</h1>" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("mode", ["upstream:http://127.0.0.1:1", "regular"])
+def test_own_pages_need_no_way_to_the_internet(mode: str, tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "state", proxy__workers="1", learn__enabled="false", proxy__mode=mode) as run:
+        for scheme in ("http", "https"):
+            answer = run.get(f"{scheme}://gatewayfilter.internal/")
+            assert (answer.status, "Set up this device" in answer.text) == (200, True)
