@@ -1,7 +1,8 @@
 """Which URLs were queued or judged already: the filter between the finder of links and the frontier.
 
 Source: [counting-bloom] puts a Bloom filter between the producer of links and the crawl queue, so that only unseen URLs enter.
-Deviation: a scalable filter without counters, since nothing is ever taken out of it and its size need not be known before.
+Deviation: a scalable filter (pybloom-live) without counters, since nothing is ever taken out of it and nobody knows how many
+links there will be. docs/tables.md has the figures beside filters of one size.
 """
 
 import logging
@@ -17,7 +18,8 @@ _log = logging.getLogger(__name__)
 
 MAGIC = b"GFSEEN1\n"
 INITIAL_CAPACITY = 50_000
-ERROR_RATE = 0.001
+ERROR_RATE = 0.0002
+"""Of its first part; each later part adds its own, so that a filter of a million links errs about once in a thousand times."""
 MAX_ENTRIES = 20_000_000
 """About 60 MB; the filter begins anew then, and pages may be looked at once more."""
 
@@ -46,6 +48,11 @@ class SeenFilter:
     def unsaved(self) -> int:
         """How many digests the file does not hold yet."""
         return self._unsaved
+
+    @property
+    def size_bits(self) -> int:
+        """How large the filter is by now; it grows by doubling."""
+        return sum(part.num_bits for part in self._filter.filters)
 
     def add(self, digest: bytes) -> bool:
         """Adds a digest. Returns whether it was new."""

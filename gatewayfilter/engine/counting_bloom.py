@@ -13,8 +13,9 @@ Deviation: positions come from the digest's own halves as in the gate, which mus
 paper's derivation, which costs an MD5 for each four positions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import md5
+from struct import Struct
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 from gatewayfilter.engine.bloom import BloomAnswer, optimal_size, pack_bloom, starts_and_steps
 
 type CounterBits = Literal[4, 32]
+
+_split_digest = Struct("<QQ").unpack
 
 _CHUNK = 1 << 20
 """Digests counted at once: bounds the memory of their positions, 40 MB for k = 10."""
@@ -153,11 +156,17 @@ class CountingBloom:
 
     def ask(self, digest: bytes) -> BloomAnswer:
         """Returns whether a digest may be held."""
-        return self.ask_at(self._places(np.frombuffer(digest, np.uint8).reshape(1, 16)).reshape(-1).tolist())
+        first, second = _split_digest(digest)
+        start, step = first % self.bits, second % self.bits | 1
+        return self.ask_at((start + number * step) % self.bits for number in range(self.positions))
 
-    def ask_at(self, places: list[int]) -> BloomAnswer:
+    def ask_at(self, places: Iterable[int]) -> BloomAnswer:
         """Returns whether all of these positions count more than nothing."""
-        held = bool((self._read(np.array(places, dtype=np.int64)) > 0).all())
+        counters = memoryview(self.counters)
+        if self.counter_bits == 4:
+            held = all(counters[place >> 1] >> ((place & 1) << 2) & 15 for place in places)
+        else:
+            held = all(counters[place] for place in places)
         return BloomAnswer.MAYBE if held else BloomAnswer.NO
 
     def ask_many(self, digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
