@@ -3,10 +3,11 @@
 What stands where in the file: docs/snapshot-format.md.
 """
 
+import gc
 import json
 import mmap
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,18 @@ from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 
 __all__ = ["Snapshot", "SnapshotBuilder", "SnapshotInfo"]
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """Puts the garbage collector to rest: where so many objects are made that stay, it would only hold up every thread."""
+    works = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if works:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +194,16 @@ class Snapshot:
     def adblock(self) -> AdblockMatcher:
         """The compiled Adblock rules; opened at the first use, which takes longer than opening all else."""
         if self._adblock is None:
-            self._adblock = AdblockMatcher(self._adblock_rules())
+            with collector_at_rest():
+                self._adblock = AdblockMatcher(self._adblock_rules())
         return self._adblock
 
     @property
     def effects(self) -> AdblockEffects:
         """What Adblock rules change in requests and responses; opened at the first use."""
         if self._effects is None:
-            self._effects = AdblockEffects(self._adblock_rules())
+            with collector_at_rest():
+                self._effects = AdblockEffects(self._adblock_rules())
         return self._effects
 
     def _adblock_rules(self) -> memoryview:

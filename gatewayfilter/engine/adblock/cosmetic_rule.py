@@ -156,11 +156,11 @@ def _read_html(hosts: str, body: str, *, exception: bool, adguard: bool) -> Cosm
     if script is not None:
         read_script_test(script)
         return CosmeticRule(Effect.SCRIPT_TEXT, exception, included, excluded, script)
-    text = _TEXT_CALL.fullmatch(body)
-    if text is not None and not _ANOTHER_CALL.search(text["text"]):
-        read_script_test(text["text"])
-        selector = read_selector(text["selector"])
-        return CosmeticRule(Effect.REMOVE, exception, included, excluded, f"{selector.text}:has-text({text['text']})")
+    call = _TEXT_CALL.fullmatch(body)
+    if call is not None and not _ANOTHER_CALL.search(call["text"]):
+        read_script_test(call["text"])
+        selector = read_selector(call["selector"])
+        return CosmeticRule(Effect.REMOVE, exception, included, excluded, f"{selector.text}:has-text({call['text']})")
     try:
         selector = read_selector(body)
     except ProceduralError as error:

@@ -166,7 +166,12 @@ def pack_modifiers(
         addresses: those found by the server's address.
         plans: of the other rules, one for each group.
     """
-    sections = [*pack_rules(records), *_pack_postings(params.names), *_pack_postings(params.reach), *_pack_postings(addresses)]
+    sections = [
+        *pack_rules(records),
+        *_pack_postings(params.names),
+        *_pack_postings(dict(sorted(params.reach.items()))),
+        *_pack_postings(addresses),
+    ]
     kinds: list[int] = []
     for plan in plans:
         sections += pack_index(plan)

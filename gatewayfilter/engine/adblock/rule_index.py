@@ -82,9 +82,8 @@ class RuleIndex:
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
         self._tests = table.tests
-        hosts = sections.names()
-        self._hosts: Mapping[str, int] = dict(zip(hosts, range(len(hosts)), strict=True))
-        self._host_rules = _Postings(sections, len(hosts))
+        self._hosts: Mapping[str, int] = sections.numbered_names()
+        self._host_rules = _Postings(sections, len(self._hosts))
         literals = sections.names()
         postings = _Postings(sections, len(literals))
         masks = table.masks
@@ -94,9 +93,8 @@ class RuleIndex:
         self._few_in_url = by_literal if len(by_literal) <= FEW else ()
         self._few: list[tuple[int, str, CompiledRule]] = []
         self._scan, self._at = make_scan(literals)
-        sources = sections.names()
-        self._sources: Mapping[str, int] = dict(zip(sources, range(len(sources)), strict=True))
-        self._source_rules = _Postings(sections, len(sources))
+        self._sources: Mapping[str, int] = sections.numbered_names()
+        self._source_rules = _Postings(sections, len(self._sources))
         self._everywhere: Candidates = tuple((masks[rule], rule) for rule in sections.numbers())
         self._at_host = FactsCache(self._find_host)
         self._at_page = FactsCache(self._find_page)
