@@ -209,6 +209,7 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     from gatewayfilter.gateway.pac import pac_file
     from gatewayfilter.gateway.resolvers import blocked_resolvers
     from gatewayfilter.proxy.ca import ensure_ca
+    from gatewayfilter.proxy.ca_renewal import next_authority
     from gatewayfilter.proxy.onboarding import SetupPages
     from gatewayfilter.proxy.onboarding_texts import GatewayFacts
 
@@ -223,6 +224,7 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
         ensure_ca(settings.data_dir / "ca"),
         lambda proxy: pac_file(settings.gateway, proxy, own_hosts=settings.gateway.hosts),
         facts,
+        lambda: next_authority(settings.data_dir / "ca"),
         lambda: blocked_resolvers(engine),
     )
 

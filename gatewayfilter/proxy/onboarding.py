@@ -4,6 +4,7 @@ It is served under `gateway.hosts` to whoever's traffic passes the filter, and u
 scripts: whether a device trusts the authority shows in an image that comes over HTTPS, with words in its place when it does not.
 """
 
+import logging
 import socket
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -16,10 +17,13 @@ import segno
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gatewayfilter.config import Settings, split_address
+from gatewayfilter.errors import StartupError
 from gatewayfilter.interfaces import OwnAnswer, OwnRequest
 from gatewayfilter.proxy.ca import CaFormat, CertificateAuthority
 from gatewayfilter.proxy.onboarding_texts import GatewayFacts, SetupTexts, setup_texts
 from gatewayfilter.urls import Url, is_ip_literal
+
+_log = logging.getLogger(__name__)
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _STYLE = (_TEMPLATES / "setup.css").read_text(encoding="utf-8")
@@ -47,6 +51,7 @@ class SetupPages:
         authority: the certificate authority in use.
         pac: returns the PAC file for a proxy address, `""` for none.
         facts: returns what is known of the gateway; asked on `refresh` only.
+        coming: returns the authority that is handed out before it is in force, if there is one; asked on `refresh` only.
         doh_blocked: returns how many of the well-known DNS-over-HTTPS servers the filter blocks, and how many it knows.
     """
 
@@ -56,6 +61,7 @@ class SetupPages:
         authority: CertificateAuthority,
         pac: Callable[[str], str],
         facts: Callable[[], GatewayFacts] = GatewayFacts,
+        coming: Callable[[], CertificateAuthority | None] = lambda: None,
         doh_blocked: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self._hosts = frozenset(settings.gateway.hosts)
@@ -68,15 +74,27 @@ class SetupPages:
         usual = (addresses + names) if self._transparent else (names + addresses)
         self._usual_host = usual[0] if usual else ""
         self._authority = authority
-        self._files = {path: authority.export(form) for path, (form, _, _) in _DOWNLOADS.items()}
+        self._files = _files_of(authority)
+        self._coming: CertificateAuthority | None = None
+        self._read_coming = coming
         self._pac = pac
         self._read_facts = facts
         self._facts = GatewayFacts()
         self._doh_blocked = doh_blocked
 
     def refresh(self) -> None:
-        """Reads again what the page tells of the gateway; not on a request's way."""
+        """Reads again what the page tells of the gateway and of the next authority; not on a request's way."""
         self._facts = self._read_facts()
+        try:
+            coming = self._read_coming()
+        except StartupError as error:  # a damaged one is not handed out; the page stays
+            _log.warning("%s", error)
+            coming = None
+        if coming != self._coming:
+            files = _files_of(self._authority)
+            if coming is not None:
+                files |= {f"/next-{path[1:]}": content for path, content in _files_of(coming).items()}
+            self._files, self._coming = files, coming
 
     def answers(self, url: Url) -> bool:
         """Returns whether this URL is one of ours: a host of ours, or this machine's address with the port of the proxy."""
@@ -97,8 +115,9 @@ class SetupPages:
             return _answer(405, "text/plain; charset=utf-8", b"", {"allow": "GET, HEAD"})
         if path == "/":
             return self._page(request, texts)
-        if path in _DOWNLOADS:
-            _, content_type, name = _DOWNLOADS[path]
+        if path in self._files:
+            _, content_type, name = _DOWNLOADS[path.replace("/next-", "/")]
+            name = name if path in _DOWNLOADS else f"next-{name}"
             # Phones offer to install what is shown, not what is saved: the name is a hint alone.
             return _answer(200, content_type, self._files[path], {"content-disposition": f'inline; filename="{name}"'})
         if path in _PAC_PATHS:
@@ -130,6 +149,7 @@ class SetupPages:
             name=self._authority.name,
             fingerprint=self._authority.fingerprint,
             expires=f"{self._authority.expires_at:%Y-%m-%d}",
+            coming=self._coming,
             here=here,
             proxy="" if self._transparent else _address(*self._reachable(request)),
             notes=texts.notes(self._facts, self._doh_blocked(), transparent=self._transparent),
@@ -152,6 +172,10 @@ class SetupPages:
         if self._transparent:
             return f"http://{self._usual_host}/"
         return f"http://{_address(*self._reachable(request))}/"
+
+
+def _files_of(authority: CertificateAuthority) -> dict[str, bytes]:
+    return {path: authority.export(form) for path, (form, _, _) in _DOWNLOADS.items()}
 
 
 _PICTURE: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'", "access-control-allow-origin": "*"}

@@ -2,6 +2,7 @@
 
 import plistlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import OwnAnswer, OwnRequest
 from gatewayfilter.proxy.ca import CertificateAuthority, ensure_ca
+from gatewayfilter.proxy.ca_renewal import activate_next, make_next, next_authority
 from gatewayfilter.proxy.onboarding import SetupPages
 from gatewayfilter.proxy.onboarding_texts import CHINESE, ENGLISH, GatewayFacts
 from gatewayfilter.urls import parse_url
@@ -24,10 +26,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
     return ensure_ca(tmp_path_factory.mktemp("authority") / "ca")
 
 
-def pages(authority: CertificateAuthority, facts: GatewayFacts | None = None, **sections: Any) -> SetupPages:
+def pages(
+    authority: CertificateAuthority,
+    facts: GatewayFacts | None = None,
+    coming: Callable[[], CertificateAuthority | None] = lambda: None,
+    **sections: Any,
+) -> SetupPages:
     proxy = {"listen": "0.0.0.0:8080", **sections.pop("proxy", {})}
     settings = Settings.model_validate({"data_dir": Path("/nowhere"), "proxy": proxy, **sections})
-    made = SetupPages(settings, authority, lambda at: f"pac for {at}", lambda: facts or GatewayFacts(), lambda: (3, 11))
+    made = SetupPages(settings, authority, lambda at: f"pac for {at}", lambda: facts or GatewayFacts(), coming, lambda: (3, 11))
     made.refresh()
     return made
 
@@ -194,3 +201,26 @@ def test_other_paths_and_methods_are_refused(authority: CertificateAuthority) ->
     assert get(made, "http://gatewayfilter.internal/../ca/mitmproxy-ca.pem").status == 404
     posted = made.respond(OwnRequest(parse_url("http://gatewayfilter.internal/"), method="POST"))
     assert (posted.status, posted.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_the_next_authority_is_handed_out_while_it_waits(tmp_path: Path) -> None:
+    folder = tmp_path / "ca"
+    made = pages(ensure_ca(folder), coming=lambda: next_authority(folder))
+    assert "next certificate" not in get(made).content.decode()
+    assert get(made, "http://gatewayfilter.internal/next-ca.cer").status == 404
+    waiting = make_next(folder)
+    made.refresh()
+    assert waiting.fingerprint in get(made).content.decode()
+    answer = get(made, "http://gatewayfilter.internal/next-ca.cer")
+    assert x509.load_der_x509_certificate(answer.content) == waiting.certificate
+    assert 'filename="next-gatewayfilter-ca.cer"' in answer.headers["content-disposition"]
+    assert get(made, "http://gatewayfilter.internal/ca.cer").content != answer.content
+    kept = waiting.path.read_bytes()
+    waiting.path.write_bytes(b"damaged")
+    made.refresh()
+    assert get(made).status == 200
+    assert get(made, "http://gatewayfilter.internal/next-ca.cer").status == 404
+    waiting.path.write_bytes(kept)
+    activate_next(folder)
+    made.refresh()
+    assert get(made, "http://gatewayfilter.internal/next-ca.cer").status == 404
