@@ -222,7 +222,7 @@ def bulk_us(many: Callable[[Digests], object], asked: Digests, rounds: int) -> f
     return statistics.median(timed(lambda: many(asked))[1] for _ in range(rounds)) / len(asked) * 1e6
 
 
-def compare(count: int, rounds: int) -> dict[str, tuple[float, float, float]]:
+def compare(count: int, rounds: int, largest_peer: int) -> dict[str, tuple[float, float, float]]:
     """Prints the rows of the table for one size. Returns CPU µs of a hit, a miss and a hit that is asked for again."""
     source = np.random.default_rng(SEED)
     digests = source.integers(0, 256, (count, 16), dtype=np.uint8)
@@ -231,7 +231,9 @@ def compare(count: int, rounds: int) -> dict[str, tuple[float, float, float]]:
     hits = random.Random(SEED).choices(rows, k=LOOK_UPS)
     misses = [row.tobytes() for row in strangers]
     with TemporaryDirectory() as folder:
-        built = our_structures(digests, Path(folder)) + peers(digests, rows, Path(folder))
+        built = our_structures(digests, Path(folder))
+        if count <= largest_peer:
+            built += peers(digests, rows, Path(folder))
         hit_us, miss_us = look_up_us(built, hits, rounds), look_up_us(built, misses, rounds)
         again_us = look_up_us(built, hits[:REPEATED] * (LOOK_UPS // REPEATED), rounds)
         figures: dict[str, tuple[float, float, float]] = {}
@@ -398,13 +400,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help=f"also {LARGEST:,} digests (5 GB of memory for the peers)")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", type=int, default=LARGEST, help="most digests for which the peers are built")
     parser.add_argument("--plots", type=Path, help="folder for the plots (wants matplotlib)")
     options = parser.parse_args(argv)
     print("| digests | structure | bytes each | build µs each | open ms | hit µs | miss µs | hit again µs | in bulk µs |")
     print("|---|---|---|---|---|---|---|---|---|")
     figures: dict[int, dict[str, tuple[float, float, float]]] = {}
     for count in (*SIZES, LARGEST) if options.full else SIZES:
-        figures[count] = compare(count, options.rounds)
+        figures[count] = compare(count, options.rounds, options.peers)
         gc.collect()
     results = paper_experiment()
     if options.plots:
