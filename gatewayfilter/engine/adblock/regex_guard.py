@@ -41,8 +41,8 @@ _WIDE = 50
 class Searches(Protocol):
     """An expression that is ready."""
 
-    def search(self, text: str, /) -> object | None:
-        """Returns something when the expression is found in the text, else `None`."""
+    def search(self, text: str, pos: int = ..., endpos: int = ..., /) -> object | None:
+        """Returns something when the expression is found in the text, from one position up to another, else `None`."""
         ...
 
 
