@@ -10,7 +10,7 @@ FUZZ := $(VENV)/.fuzz-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
-.PHONY: help env run demo test check format lint types contracts bench lock wheel clean
+.PHONY: help env run demo test test-all check format lint types contracts bench lock wheel clean
 
 help: ## List what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,10 +49,13 @@ run: $(RUNTIME) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT"
 demo: $(RUNTIME) ## See it work with no internet: a small local site, a client, each station's answer
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
-test: $(DEV) ## Run the tests
+test: $(DEV) ## Run the tests that need no real services (ARGS="tests/engine -k overlay", ARGS="-m real" for the others)
+	@$(BIN)/python -m pytest -m "not real" $(ARGS)
+
+test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: format-check lint types contracts test ## All that a change must pass
+check: format-check lint types contracts test-all ## All that a change must pass
 
 .PHONY: format-check
 format-check: $(DEV)
