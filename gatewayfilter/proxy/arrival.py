@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mitmproxy import platform
 
 from gatewayfilter.model import HostAction, HostVerdict
-from gatewayfilter.proxy.client_hello import NotTls, read_client_hello
+from gatewayfilter.proxy.client_hello import ClientHello, NotTls, read_client_hello
 from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.dialer import Way
 from gatewayfilter.proxy.faults import read_fault
@@ -108,7 +108,7 @@ class Arrival:
         started = time.perf_counter_ns()
         found = self._door.decision.judge(self.address, request.host)
         if found.action is HostAction.SPLICE and self._door.can_splice:
-            self._begin_task(self._tunnel(request, end + 4, started))
+            self._begin_task(self._tunnel(request, end + 4, found, started))
         elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, request.host):
             self._refuse(_DENIED % found.verdict.reason.value.encode(), request.host, request.port, found, started)
         else:
@@ -153,36 +153,35 @@ class Arrival:
             return
         self._relay(way, bytes(self.data))
 
-    async def _tunnel(self, request: ConnectRequest, head_bytes: int, started: int) -> None:
+    async def _tunnel(self, request: ConnectRequest, head_bytes: int, found: HostVerdict, started: int) -> None:
         """Passes a tunnel through whose ClientHello agrees with its CONNECT."""
         loop = self._door.loop
-        verdict = self._door.decision.judge(self.address, request.host)
         try:
             way = await self._door.dial(request.host, request.port)
         except OSError as error:
-            self._door.decision.record(self.address, request.host, request.port, verdict.verdict, started)
+            self._door.decision.record(self.address, request.host, request.port, found.verdict, started)
             self._door.counters.add("origin_errors")
             self._say_and_close(_error_answer(error, request))
             return
         try:
             await loop.sock_sendall(self.client, _ESTABLISHED)
-            inside = await self._read_inside(head_bytes)
-            verdict = self._judge_inside(request, inside)
+            inside, hello = await self._read_inside(head_bytes)
+            found = self._judge_inside(request, found, hello)
         except BaseException:
             way.socket.close()
             if self._task is not None:
                 self._finish_task()
                 self.drop()
             raise
-        if verdict.action is HostAction.SPLICE:
-            self._door.decision.record(self.address, request.host, request.port, verdict.verdict, started)
+        if found.action is HostAction.SPLICE:
+            self._door.decision.record(self.address, request.host, request.port, found.verdict, started)
             self._relay(way, inside)
             return
         way.socket.close()
         self._hand_over(answered=True)
 
-    async def _read_inside(self, head_bytes: int) -> bytes:
-        """Returns what the client sends in its tunnel, as far as its ClientHello goes, or as it is clear that it sends none."""
+    async def _read_inside(self, head_bytes: int) -> tuple[bytes, ClientHello | None]:
+        """Returns what the client sends in its tunnel until its ClientHello is whole, or it is clear that it sends none."""
         loop = self._door.loop
         try:
             async with asyncio.timeout(_HELLO_S) as limit:
@@ -190,24 +189,22 @@ class Arrival:
                     limit.reschedule(loop.time() + _SILENT_S)
                 while True:
                     inside = bytes(self.data[head_bytes:])
-                    if inside and (inside[0] != _HANDSHAKE or _complete(inside)):
-                        return inside
+                    if inside and (hello := read_client_hello(inside)) is not None:
+                        return inside, hello
                     chunk = await loop.sock_recv(self.client, _CHUNK)
                     if not chunk:
                         raise ConnectionResetError("the client left")
                     if not inside:
                         limit.reschedule(loop.time() + _HELLO_S)
                     self.data += chunk
-        except TimeoutError:
-            return bytes(self.data[head_bytes:])
+        except (TimeoutError, NotTls):
+            return bytes(self.data[head_bytes:]), None
 
-    def _judge_inside(self, request: ConnectRequest, inside: bytes) -> HostVerdict:
-        try:
-            hello = read_client_hello(inside)
-        except NotTls:
-            hello = None
+    def _judge_inside(self, request: ConnectRequest, found: HostVerdict, hello: ClientHello | None) -> HostVerdict:
         if hello is None:
             return self._door.look
+        if hello.name in {"", request.host}:
+            return found
         return self._door.decision.judge(self.address, request.host, hello.name)
 
     def _relay(self, way: Way, to_origin: bytes) -> None:
@@ -251,13 +248,6 @@ def _original_destination(client: socket.socket) -> tuple[str, int]:
         raise OSError("this system does not say where a redirected connection was to go")
     address, port = platform.original_addr(client)
     return str(address), int(port)
-
-
-def _complete(inside: bytes) -> bool:
-    try:
-        return read_client_hello(inside) is not None
-    except NotTls:
-        return True
 
 
 def _reap(task: asyncio.Task[None]) -> None:
