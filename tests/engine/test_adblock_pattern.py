@@ -55,6 +55,7 @@ def fits(pattern: str, url: Url) -> bool:
         ("||example.com^|", "https://example.com/x", False),
         ("||example.com|", "https://example.com/", True),
         ("||example.com|", "https://example.com/a", False),
+        ("example.com|", "https://example.com/", False),
         ("||example.com|", "https://example.com/?a", False),
         ("|https://example.com|", "https://example.com/", True),
         ("||example", "https://example-shop.com/", False),

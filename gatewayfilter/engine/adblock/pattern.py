@@ -67,7 +67,7 @@ def compile_pattern(rule: NetworkRule) -> PatternTest:
     pattern = rule.pattern
     if rule.is_regex:
         return _regex_test(pattern[1:-1], match_case=rule.match_case)
-    if pattern.endswith("|") and pattern[-2:-1] not in {"/", "*", "^", "|", ""}:
+    if pattern[0] == "|" and pattern.endswith("|") and pattern[-2:-1] not in {"/", "*", "^", "|", ""}:
         return _root_test(_wildcard_test(pattern))
     return _wildcard_test(pattern)
 
