@@ -55,13 +55,13 @@ def _gateway(settings: Settings) -> Gateway:
     return Gateway(make_plan(settings), Kernel(), MemoryFile())
 
 
-def _watchdog(settings: Settings) -> Watchdog:
+def _watchdog(settings: Settings, *, restoring: bool = False) -> Watchdog:
     from gatewayfilter.gateway.kernel import Kernel
     from gatewayfilter.gateway.memory import MemoryFile
     from gatewayfilter.gateway.plan import make_plan
     from gatewayfilter.gateway.watchdog import Watchdog
 
-    return Watchdog(_gateway(settings), Kernel(), MemoryFile(), make_plan(settings).proxy_port)
+    return Watchdog(_gateway(settings), Kernel(), MemoryFile(), make_plan(settings).proxy_port, restoring=restoring)
 
 
 @gateway_group.command(
@@ -107,7 +107,7 @@ def up(
         _start_watchdog(invocation, lan)
     _tell(invocation, gateway.status(), changed=changed)
     if foreground:
-        _stay(gateway, _watchdog(settings))
+        _stay(gateway, _watchdog(settings, restoring=True))
     return 0
 
 

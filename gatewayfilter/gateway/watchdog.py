@@ -17,30 +17,40 @@ _log = logging.getLogger(__name__)
 POLL_S: Final = 0.5
 OPEN_AFTER: Final = 4
 """Looks in a row that find nobody listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
+RESTORE_EVERY: Final = 6
+"""Looks between two questions whether the rules are still there: three seconds."""
 
 
 class Watchdog:
-    """Looks after a gateway that is to fail open.
+    """Looks after a gateway: lets it fail open where it is to, keeps its rules in place where it is told to.
 
     Args:
         gateway: what is opened and closed.
         kernel: tells who listens.
         memory: tells whether the gateway is still up and to fail open.
         port: the filter's.
+        restoring: whether rules that vanish without a `gateway down`, as by `nft flush ruleset`, are loaded again.
     """
 
-    def __init__(self, gateway: Gateway, kernel: Kernel, memory: MemoryFile, port: int) -> None:
+    def __init__(self, gateway: Gateway, kernel: Kernel, memory: MemoryFile, port: int, *, restoring: bool = False) -> None:
         self._gateway = gateway
         self._kernel = kernel
         self._memory = memory
         self._port = port
+        self._restoring = restoring
         self._missed = 0
+        self._looks = 0
 
     def look(self) -> bool:
         """Looks once and does what is needed. Returns whether there is anything left to look after."""
         memory = self._memory.read()
-        if memory is None or not memory.fail_open:
+        if memory is None:
             return False
+        if self._restoring and self._looks % RESTORE_EVERY == 0:
+            self._restore()
+        self._looks += 1
+        if not memory.fail_open:
+            return self._restoring
         self._missed = 0 if self._kernel.listens(self._port) else self._missed + 1
         try:
             if memory.opened and not self._missed:
@@ -52,6 +62,14 @@ class Watchdog:
         except GatewayError as error:  # taken down meanwhile, or tried again at the next look
             _log.warning("%s", error)
         return True
+
+    def _restore(self) -> None:
+        try:
+            if not self._kernel.has_table():
+                self._gateway.up(check=False)
+                _log.error("the rules were gone without a gateway down: they are loaded again")
+        except GatewayError as error:
+            _log.warning("%s", error)
 
     def run(self, stop: threading.Event) -> bool:
         """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""

@@ -9,7 +9,7 @@ from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
 from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
 from gatewayfilter.gateway.plan import GatewayPlan
-from gatewayfilter.gateway.watchdog import OPEN_AFTER, Watchdog
+from gatewayfilter.gateway.watchdog import OPEN_AFTER, RESTORE_EVERY, Watchdog
 from tests.gateway.gateway_fakes import FakeKernel
 
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
@@ -203,3 +203,22 @@ class TestWatchdog:
     def test_status_tells_when_nobody_watches(self, watchdog: Watchdog, gateway: Gateway) -> None:
         del watchdog
         assert "no watchdog runs" in gateway.status().problems[0]
+
+    @pytest.mark.parametrize("fail_open", [False, True])
+    def test_rules_that_vanish_are_loaded_again_but_not_after_a_down(
+        self, kernel: FakeKernel, memory: MemoryFile, *, fail_open: bool
+    ) -> None:
+        gateway = Gateway(OPENING if fail_open else PLAN, kernel, memory)
+        gateway.up()
+        keeper = Watchdog(gateway, kernel, memory, 8080, restoring=True)
+        assert keeper.look() is True
+        kernel.table = ""  # nft flush ruleset
+        assert Watchdog(gateway, kernel, memory, 8080).look() is fail_open
+        assert kernel.table == ""
+        for _ in range(RESTORE_EVERY):
+            assert keeper.look() is True
+        assert gateway.status().state is GatewayState.UP
+        gateway.down()
+        for _ in range(RESTORE_EVERY):
+            assert keeper.look() is False
+        assert kernel.table == ""

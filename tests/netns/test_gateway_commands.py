@@ -154,12 +154,15 @@ def test_it_fails_open_and_closes_again(network: Network) -> None:
     until("end of the watchdog", lambda: not network.json("gateway", "status")["watched"])
 
 
-def test_in_the_foreground_it_takes_everything_back_at_the_end(network: Network) -> None:
+def test_in_the_foreground_it_keeps_the_rules_and_takes_them_back_at_the_end(network: Network) -> None:
     from tests.netns.netns_network import COMMAND  # noqa: PLC0415  used once
 
     process = network.start("gateway", COMMAND, "gateway", "up", "--foreground", "--fail-open", env=network.environment)
     until("rules", lambda: "gatewayfilter" in tables(network))
     until("watchdog", lambda: network.json("gateway", "status", "--fail-open")["watched"])
+    network.in_gateway("nft", "flush", "ruleset")
+    until("rules again", lambda: "gatewayfilter" in tables(network))
+    assert network.ask(4, "blocked.example")["status"] == 403
     process.terminate()
     assert process.wait(20) == 0
     assert "gatewayfilter" not in tables(network)
