@@ -27,10 +27,15 @@ _LONGEST_WAIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of the copy we hold, to ask it for news only."""
+    """What a server said of the copy we hold, to ask it for news only.
+
+    Attributes:
+        may_be_cut: nobody announced where the copy ends, and it ends within a line.
+    """
 
     etag: str = ""
     last_modified: str = ""
+    may_be_cut: bool = False
 
 
 type Received = Callable[[int, int], None]
@@ -123,8 +128,9 @@ def _try(
         with _translated(address, timeout_s):
             request = Request(address, headers=headers)  # noqa: S310  the scheme was checked, redirects are
             with _opener().open(request, timeout=timeout_s) as response:
-                _save(response, target, max_bytes, deadline, received)
-                return Validators(response.headers.get("ETag", ""), response.headers.get("Last-Modified", ""))
+                last = _save(response, target, max_bytes, deadline, received)
+                may_be_cut = last != b"\n" and "Content-Length" not in response.headers and not response.chunked
+                return Validators(response.headers.get("ETag", ""), response.headers.get("Last-Modified", ""), may_be_cut)
     except HTTPError as error:
         with error:
             if error.code == http.client.NOT_MODIFIED:
@@ -163,9 +169,11 @@ def _retry_after_s(headers: Message) -> float:
     return 0.0
 
 
-def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, deadline: float, received: Received | None) -> None:
+def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, deadline: float, received: Received | None) -> bytes:
+    """Writes the body. Returns its last byte."""
     announced = response.headers.get("Content-Length", "")
     size = 0
+    last = b""
     with target.open("wb") as file:
         while chunk := response.read1(_CHUNK):
             size += len(chunk)
@@ -174,7 +182,9 @@ def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, dead
             if time.monotonic() > deadline:
                 raise TimeoutError
             file.write(chunk)
+            last = chunk[-1:]
             if received:
                 received(size, int(announced) if announced.isdigit() else 0)
     if announced.isdigit() and size != int(announced):
         raise _PassingError(f"it was cut off after {size:,} of {int(announced):,} bytes")
+    return last

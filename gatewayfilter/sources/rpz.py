@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.host_names import SINKS, exact_host_key, whole_domain_key
+from gatewayfilter.sources.host_names import HOST_PATTERN, SINKS, all_ordinary, exact_host_key, whole_domain_key
 
 _TTL = re.compile(r"\d+[smhdwSMHDW]?(?:\d+[smhdwSMHDW])*", re.ASCII)
 _CLASSES = frozenset({"IN", "CH", "HS", "CS", "ANY"})
@@ -20,6 +20,9 @@ _OF_THE_ZONE = frozenset({"SOA", "NS", "TXT", "RRSIG", "DNSKEY", "NSEC", "NSEC3"
 
 _TYPES = frozenset({"CNAME", "DNAME"}) | _ADDRESSES | _OF_THE_ZONE
 _OTHER_TRIGGERS = (".rpz-ip", ".rpz-client-ip", ".rpz-nsdname", ".rpz-nsip")
+_ORDINARY = re.compile(rf"(\*\.)?{HOST_PATTERN}[ \t]+(?:IN[ \t]+)?CNAME[ \t]+\.", re.ASCII)
+"""A line that says all by itself, as nearly every line of a large zone does."""
+
 _COMMENT = re.compile(r'("[^"]*")|;.*')
 
 
@@ -32,6 +35,7 @@ class RpzReader:
 
     def __init__(self, action: ListAction = ListAction.BLOCK) -> None:
         self._action = action
+        self._blocks = action is ListAction.BLOCK
         self._origin = ""
         self._zone = ""
         self._owner = ""
@@ -43,6 +47,9 @@ class RpzReader:
         Raises:
             RuleError: it is no policy for a name.
         """
+        if self._blocks and not self._depth and (found := _ORDINARY.fullmatch(text)) and all_ordinary([found[2]]):
+            self._owner = (found[1] or "") + found[2]
+            return [f".{found[2]}" if found[1] else found[2]]
         text = _COMMENT.sub(r"\1", text).strip()
         inside, self._depth = self._depth > 0, max(0, self._depth + text.count("(") - text.count(")"))
         if inside or not text:

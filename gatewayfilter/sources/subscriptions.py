@@ -348,6 +348,13 @@ class Subscriptions:
                 why = f"it shrank from {old.entries:,} to {got.report.entries:,} entries; `source update --force` takes it"
                 self._keep_state(name, _failed_state(state, now, why))
                 return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
+            if old and has_copy and not force and got.validators.may_be_cut and got.report.entries < old.entries:
+                why = (
+                    f"it may be cut off: it ends within a line, and holds {got.report.entries:,} entries instead of "
+                    f"{old.entries:,}; `source update --force` takes it"
+                )
+                self._keep_state(name, _failed_state(state, now, why))
+                return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
             self._take(definition, got, now)
         except (SourceError, ListError) as error:
             self._keep_state(name, _failed_state(state, now, str(error), getattr(error, "retry_after_s", 0.0)))

@@ -152,6 +152,21 @@ def test_a_list_that_shrank_is_kept_back_until_forced(server: ListServer, subscr
     assert copy_of(subscriptions, "a") == small
 
 
+def test_a_file_that_is_mostly_no_list_is_refused_with_its_first_lines(server: ListServer, subscriptions: Subscriptions) -> None:
+    address = server.serve("/a.txt", b"".join(b"0.0.0.%d real%d.example\n" % (number, number) for number in range(1, 50)))
+    with pytest.raises(ListError, match=r"no usable entry; line 1, '0.0.0.1 real1.example': sends .*; line 2, .*; line 3, "):
+        subscriptions.add(address)
+    body = LIST + b"".join(b"no host %d\n" % number for number in range(300))
+    with pytest.raises(ListError, match="most of it cannot be read as domains: 300 bad lines, 100 good; line 101"):
+        subscriptions.add(server.serve("/b.txt", body), list_format=ListFormat.DOMAINS)
+
+
+def test_the_default_lists_are_few_and_of_the_catalogue(subscriptions: Subscriptions) -> None:
+    defaults = [entry.name for entry in subscriptions.catalog.values() if entry.default]
+    assert "easylist" in defaults
+    assert len(defaults) < 10
+
+
 def test_sources_are_due_by_their_interval_with_jitter(server: ListServer, subscriptions: Subscriptions, clock: Clock) -> None:
     subscriptions.add(server.serve("/a.txt", LIST), interval_h=2)
     subscriptions.add(server.serve("/b.txt", LIST), fetch=False)
@@ -270,7 +285,7 @@ def test_a_name_is_taken_once_and_free_after_removal(server: ListServer, subscri
 def test_starter_lists_can_be_disabled_and_not_removed(subscriptions: Subscriptions, tmp_path: Path) -> None:
     starters = [name for name in subscriptions.names() if name.startswith("starter-")]
     spliced = [f"starter-splice-{name}" for name in ("bank", "health", "pinned", "updates")]
-    assert starters == ["starter-ads", *spliced, "starter-test", "starter-trackers"]
+    assert starters == ["starter-ads", "starter-encrypted-dns", *spliced, "starter-test", "starter-trackers"]
     with pytest.raises(SourceError, match="disable it"):
         subscriptions.remove("starter-ads")
     subscriptions.disable("starter-ads")

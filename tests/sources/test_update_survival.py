@@ -18,7 +18,7 @@ from tests.sources.update_child import add_and_measure, subscriptions_of, update
 FORK_SERVER = multiprocessing.get_context("forkserver")
 OLD = b"".join(b"old%d.example.com\n" % number for number in range(100))
 NEW = b"".join(b"new%d.example.com\n" % number for number in range(120))
-MOST_STEPS = 32
+MOST_STEPS = 40
 """Above what an update takes; a test sees that it is."""
 
 
