@@ -19,7 +19,7 @@ type RuleTest = Callable[[Request, str, str], bool]
 _ANY: frozenset[str] = frozenset()
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=2_048)  # a host of many labels takes kilobytes, and answers for host and page are kept elsewhere
 def host_names(host: str) -> tuple[str, ...]:
     """Returns every name under which a list may mean a host: itself, its parent domains, and their entities (`google.*`)."""
     suffixes = host_suffixes(host)
