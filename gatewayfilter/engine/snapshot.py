@@ -215,6 +215,8 @@ class Snapshot:
         Opening them takes some 35 ms in which a worker decides little; where only entries changed, they are the same. The other
         file stays mapped as long as its rules are in use, but its pages leave the process, and come back if somebody still reads.
         """
+        if other is self:
+            return
         if self.checksum("adblock") == other.checksum("adblock"):
             self._adblock, self._effects = other.opened_rules
         other.release_pages()
