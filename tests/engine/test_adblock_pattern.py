@@ -134,7 +134,12 @@ def reference(pattern: str, url: Url) -> bool:
     body = body[: len(body) - end]
     for character in body:
         expression += {"*": ".*", "^": r"(?:[^\w%.-]|\Z)"}.get(character) or re.escape(character)
-    return re.search(expression + (r"\Z" if end else ""), url.text.lower(), re.ASCII) is not None
+    if re.fullmatch(r"\|\|[a-z0-9_-]+(\.[a-z0-9_-]+)*", text) and text[-1].isalnum():
+        expression += "(?=[./:])"  # whole labels
+    if end:
+        is_root = url.path == "/" and not url.query and text[0] == "|" and body[-1:] not in {"", "/", "*", "^", "|"}
+        expression += r"/?\Z" if is_root else r"\Z"
+    return re.search(expression, url.text.lower(), re.ASCII) is not None
 
 
 WORDS = st.sampled_from(["ad", "a", "b", ".", "/", "a.b", "-", "net", "example.com", "?x=", "*", "^", ":"])
