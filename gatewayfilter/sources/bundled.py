@@ -17,7 +17,8 @@ _HEADER_SIZE = 2048
 
 
 def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Definition, Path]]:
-    """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category,
+    """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category.
+
     `! Enabled: no` keeps a list off until somebody switches it on.
 
     Args:
