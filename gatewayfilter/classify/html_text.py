@@ -58,7 +58,6 @@ _ORDINARY = frozenset(
     for slash in ("", "/")
 )
 """Frequent tags that mean nothing more than where a block ends, unless their attributes hide them."""
-_HIDING_WORDS = ("none", "hidden", "font-size")
 _ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
 _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
@@ -211,7 +210,7 @@ class _Reader:
     def _begin_hidden(self, name: str, attributes: str) -> None:
         lower = attributes.lower()
         if (
-            any(word in lower for word in _HIDING_WORDS)
+            ("none" in lower or "hidden" in lower or "font-size" in lower)
             and _HIDDEN.search(_ARIA_HIDDEN.sub("", lower))
             and name not in {"html", "body"}
         ):

@@ -85,8 +85,11 @@ class Scanner:
         reach: dict[str, int] = {}
         for index, start, end in found:
             left_closed, right_closed = self._closed[index]
-            left_touches = left_closed and start > 0 and _alphabetic(text[start - 1])
-            right_touches = right_closed and end < len(text) and _alphabetic(text[end])
+            before = text[start - 1] if left_closed and start else " "
+            after = text[end : end + 1] if right_closed else " "
+            # Nearly always a blank or a small letter: told without a call.
+            left_touches = before != " " and ("a" <= before <= "z" or _alphabetic(before))
+            right_touches = after not in {" ", ""} and ("a" <= after <= "z" or _alphabetic(after))
             pattern = self._patterns[index]
             if pattern.exception and not left_touches and not right_touches:
                 covered_to = max(covered_to, end)

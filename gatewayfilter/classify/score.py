@@ -112,18 +112,8 @@ class _Tally:
         against = min(self.against, (self.strong + weak) * most)
         return Sum(self.strong, self.weak, weak, self.against, against, self.words, self.category.min_words)
 
-    @property
-    def score(self) -> float:
-        return self.sum.score
-
-    @property
-    def share(self) -> float:
-        """The score in limits: how categories compare."""
-        return self.score / self.category.limit
-
-    @property
-    def is_over(self) -> bool:
-        return self.score > self.category.limit and self.words >= self.category.min_words
+    def is_over(self, score: float) -> bool:
+        return score > self.category.limit and self.words >= self.category.min_words
 
 
 class Judge:
@@ -164,7 +154,7 @@ class Judge:
                 tallies[name] = _Tally(self._categories[name], [], share)
             tallies[name].add(evidence, own_weight)
         shared = [found for meaning, found in best.items() if meaning.category == ANY]
-        for tally in tallies.values():
+        for tally in (tally for tally in tallies.values() if tally.words):
             for found in shared:
                 if found.weight and found.word not in tally.category.context:
                     tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), -found.weight)
@@ -188,8 +178,12 @@ class Judge:
                     )
 
     def _verdict(self, tallies: Mapping[str, _Tally], offers: list[Evidence]) -> Judgement:
-        speaking = sorted((tally for tally in tallies.values() if tally.score > 0), key=lambda tally: -tally.share)
-        over = [tally for tally in speaking if tally.is_over]
+        sums = {tally.category.name: tally.sum for tally in tallies.values() if tally.words}
+        speaking = sorted(
+            (tally for tally in tallies.values() if tally.words and sums[tally.category.name].score > 0),
+            key=lambda tally: -sums[tally.category.name].score / tally.category.limit,
+        )
+        over = [tally for tally in speaking if tally.is_over(sums[tally.category.name].score)]
         first = next(iter(over or speaking), None)
         winner = over[0].category.name if over else ""
         evidence = sorted(
@@ -198,9 +192,9 @@ class Judge:
         )
         return Judgement(
             winner,
-            first.score if first else 0.0,
+            sums[first.category.name].score if first else 0.0,
             first.category.limit if first else self._lowest_limit,
-            {tally.category.name: tally.score for tally in speaking},
+            {tally.category.name: sums[tally.category.name].score for tally in speaking},
             (*evidence[:MAX_EVIDENCE], *(offers[:MAX_OFFERS] if evidence else ())),
-            {tally.category.name: tally.sum for tally in speaking},
+            sums,
         )
