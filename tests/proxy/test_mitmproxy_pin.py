@@ -12,7 +12,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, connections.py, master.py, "
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, connections.py, front_door.py, master.py, "
         "origin_connections.py and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
@@ -54,6 +54,15 @@ def test_what_the_listener_replaces() -> None:
     source = inspect.getsource(mode_servers.ServerInstance.handle_stream)
     assert "handler.layer = self.make_top_layer(handler.layer.context)" in source
     assert "self._servers = await self.listen(host, port)" in inspect.getsource(mode_servers.AsyncioServerInstance._start)
+
+
+def test_what_the_front_door_relies_on() -> None:
+    handler = inspect.getsource(server.ConnectionHandler.handle_client)
+    assert "self.transports[self.client].handler = handler" in handler  # set after the task was made: bytes must not be there yet
+    assert "data = await reader.read(65535)" in inspect.getsource(server.ConnectionHandler.handle_connection)
+    assert "platform.original_addr(s)" in inspect.getsource(mode_servers.ServerInstance.handle_stream)
+    assert 'b"Connection established"' in inspect.getsource(HttpStream.handle_connect_finish)
+    assert "context.options.tcp_timeout" in inspect.getsource(server.ConnectionHandler.__init__)
 
 
 def test_what_the_certificate_store_replaces() -> None:

@@ -1,0 +1,134 @@
+"""Names are looked up once for all who ask, addresses race, and who gives up takes nothing from the others."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from gatewayfilter.proxy.dialer import Dialer, connect_to_any
+from gatewayfilter.proxy.resolver import Resolver, addresses_of
+from tests.proxy.wire_fakes import free_port, tcp_server
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Asked:
+    """A loop's `getaddrinfo` that counts, waits, and fails for `bad` names."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, host: str, port: int, **_: object) -> list[Any]:
+        self.names.append(host)
+        await self.gate.wait()
+        if host.startswith("bad"):
+            raise socket.gaierror(-2, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def asked(clock: Clock) -> AsyncIterator[Asked]:
+    loop = asyncio.get_running_loop()
+    before = loop.getaddrinfo
+    found = Asked()
+    loop.getaddrinfo = found  # type: ignore[method-assign, assignment]
+    Resolver(loop, clock).install()
+    yield found
+    loop.getaddrinfo = before  # type: ignore[method-assign]
+
+
+async def look_up(name: str) -> Any:
+    return await addresses_of(asyncio.get_running_loop(), name, 443)
+
+
+async def test_a_name_is_remembered_for_a_while(asked: Asked, clock: Clock) -> None:
+    first = await look_up("a.example")
+    clock.now = 9.9
+    assert await look_up("a.example") == first
+    assert asked.names == ["a.example"]
+    clock.now = 10.0
+    await look_up("a.example")
+    await look_up("b.example")
+    assert asked.names == ["a.example", "a.example", "b.example"]
+
+
+async def test_a_failure_is_remembered_for_less(asked: Asked, clock: Clock) -> None:
+    for now, times in ((0.0, 1), (1.9, 1), (2.0, 2)):
+        clock.now = now
+        with pytest.raises(OSError, match="not known"):
+            await look_up("bad.example")
+        assert len(asked.names) == times
+
+
+async def test_it_is_asked_once_for_all_and_one_who_leaves_spoils_nothing(asked: Asked) -> None:
+    asked.gate.clear()
+    tasks = [asyncio.create_task(look_up("a.example")) for _ in range(5)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    asked.gate.set()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert all(isinstance(one, list) for one in found[1:])
+    assert asked.names == ["a.example"]
+
+
+async def test_the_memory_is_bounded(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.resolver._MOST_KEPT", 2)
+    for name in ("a", "b", "c", "b", "a"):
+        await look_up(name)
+    assert asked.names == ["a", "b", "c", "a"]
+
+
+async def test_a_name_that_no_name_server_could_know() -> None:
+    with pytest.raises(OSError):  # noqa: PT011  the message is the system's
+        await addresses_of(asyncio.get_running_loop(), "a" * 70 + ".example", 443)
+
+
+async def test_the_address_that_answers_wins() -> None:
+    async with tcp_server() as server:
+        dead = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port()))
+        alive = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
+        connected = await connect_to_any(asyncio.get_running_loop(), [dead, alive])
+        assert connected.getpeername() == ("127.0.0.1", server.port)
+        connected.close()
+        for found in ([dead], [dead, dead]):
+            with pytest.raises(OSError):  # noqa: PT011  the message is the system's
+                await connect_to_any(asyncio.get_running_loop(), found)
+
+
+@pytest.mark.parametrize("prefer", ["127.0.0.1", "::1", "192.0.2.1", ""])
+async def test_the_clients_own_choice_counts_where_the_name_has_it(prefer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    both = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 1, 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1)),
+    ]
+    tried: list[str] = []
+
+    async def resolve(*_: object, **__: object) -> list[Any]:
+        return both
+
+    async def connect(_: object, found: list[Any]) -> socket.socket:
+        tried.extend(info[4][0] for info in found)
+        return socket.socket()
+
+    monkeypatch.setattr(loop, "getaddrinfo", resolve)
+    monkeypatch.setattr("gatewayfilter.proxy.dialer.connect_to_any", connect)
+    way = await Dialer(loop).dial("both.example", 1, prefer)
+    way.socket.close()
+    assert tried == (["127.0.0.1", "::1"] if prefer == "127.0.0.1" else ["::1", "127.0.0.1"])
