@@ -44,6 +44,22 @@ def locked_source(folder: Path, name: str) -> Iterator[Path]:
         os.close(lock)
 
 
+def sweep(folder: Path) -> None:
+    """Removes the work folders of those who were killed: an addition that nobody tries again would lie there for good."""
+    for work in folder.glob(".*.part"):
+        try:
+            lock = os.open(folder / f"{work.name.removesuffix('.part')}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(work, ignore_errors=True)
+        except OSError:  # somebody is at work there
+            continue
+        finally:
+            os.close(lock)
+
+
 def sync_folder(folder: Path) -> None:
     """Sees that renames in a folder outlast a loss of power.
 

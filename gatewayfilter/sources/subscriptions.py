@@ -18,7 +18,7 @@ from gatewayfilter.sources.catalog import CatalogEntry, load_catalog
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.download import Received, Validators, is_web_address
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.source_lock import locked_source, sync_folder
+from gatewayfilter.sources.source_lock import locked_source, sweep, sync_folder
 from gatewayfilter.sources.source_naming import NAME, name_for, suggestion
 from gatewayfilter.sources.subscription import (
     Definition,
@@ -311,6 +311,7 @@ class Subscriptions:
         Raises:
             SourceError: there is no source of one of these names.
         """
+        sweep(self._folder)
         chosen = self.due(self._clock()) if names is None else [self.get(name).definition.name for name in names]
         results: list[UpdateResult] = []
         for number, name in enumerate(chosen):

@@ -157,3 +157,26 @@ def test_publish_reports(cli: Cli, hosts: Path) -> None:
     assert report["person_rules"] == 1
     assert {item["source"]["name"] for item in report["sources"]} >= {"gambling-hosts"}
     assert "1 of your own" in cli("publish").out
+
+
+def test_the_catalogue_is_shown_by_category(cli: Cli) -> None:
+    found = cli("source", "catalog", "--category", "bank", "--json").json
+    assert [entry["name"] for entry in found] == ["ut1-bank"]
+    assert all(entry["description"] and entry["description_zh"] for entry in cli("source", "catalog", "--json").json)
+    assert "no list of the catalogue" in cli("source", "catalog", "--category", "nonsense").complains()
+    table = cli("source", "catalog").out
+    assert "default" in table
+    assert "ut1-update" in table
+
+
+def test_something_to_add_must_be_named(cli: Cli) -> None:
+    answer = cli("source", "add")
+    assert (answer.code, "give --defaults" in answer.err) == (2, True)
+
+
+def test_a_list_of_hosts_that_pass_unread_is_added(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "our-bank.txt").write_text("bank.example\n")
+    assert cli("source", "add", tmp_path / "our-bank.txt", "--action", "splice").code == 0
+    (found,) = cli("list", "search", "www.bank.example", "--json").json["lists"]
+    assert (found["source"], found["means"], found["line"]) == ("our-bank", "splice", 1)
+    assert cli("check", "http://bank.example/").code == 0

@@ -15,6 +15,7 @@ from gatewayfilter.config import SourceSettings
 from gatewayfilter.errors import GatewayFilterError, ListError, SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, Subscriptions, UpdateStatus
+from gatewayfilter.sources.source_lock import locked_source, sweep
 from tests.sources.list_server import BUNDLED, Clock, ListServer, answer, gzip_bomb, ut1_archive
 
 LIST = "".join(f"host{number}.example.com\n" for number in range(100)).encode()
@@ -393,3 +394,12 @@ def test_two_processes_may_update_at_once(server: ListServer, subscriptions: Sub
     assert [child.exitcode for child in children] == [0, 0]
     assert copy_of(subscriptions, "a").endswith(b"more.example.com\n")
     assert json.loads((tmp_path / "state" / "sources" / "a" / "report.json").read_text())["accepted"] == 101
+
+
+def test_who_sweeps_leaves_those_alone_who_are_at_work(tmp_path: Path) -> None:
+    with locked_source(tmp_path, "busy") as work:
+        (work / "body").write_bytes(b"half a list")
+        (tmp_path / ".dead.part").mkdir()
+        sweep(tmp_path)
+        assert (work / "body").exists()
+        assert not (tmp_path / ".dead.part").exists()

@@ -82,6 +82,8 @@ def test_an_addition_killed_anywhere_is_whole_or_not_there(server: ListServer, t
     address = server.serve("/b.txt", NEW)
     if _run(folder, address, kill_at) < kill_at:
         pytest.skip(f"an addition has fewer than {kill_at} steps")
+    subscriptions.update()
+    assert list(folder.glob(".*.part")) == []
     if "b" not in subscriptions.names():
         subscriptions.add(address, name="b")
     assert subscriptions.get("b").list_path.read_bytes() == NEW
