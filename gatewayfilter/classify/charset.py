@@ -85,7 +85,7 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     labels = [_CODECS[label] for label in _labels(body, content_type) if label in _CODECS]
     if utf16 := _unmarked_utf16(body):
         return _decoded(body, utf16)
-    if b"\x1b$" in body and (body.isascii() or "iso2022_jp" in labels):
+    if b"\x1b" in body and b"\x1b$" in body and (body.isascii() or "iso2022_jp" in labels):
         return _decoded(body, "iso2022_jp")
     try:
         return Decoded(codecs.getincrementaldecoder("utf-8")().decode(body), "utf-8")
