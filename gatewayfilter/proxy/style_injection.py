@@ -7,6 +7,7 @@ what follows it. All that is put in is ASCII, which every encoding of the Encodi
 
 import re
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -26,12 +27,17 @@ _CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]{1,40})", re.IGNOR
 _WIDE_MARKS: Final = (b"\xfe\xff", b"\xff\xfe")
 
 
+@lru_cache(maxsize=8)
 def style_text(css: str) -> str:
-    """Returns CSS that can stand in a `<style>` element of any document: ASCII, and without anything that ends the element."""
+    """Returns CSS that can stand in a `<style>` element of any document: ASCII, and without anything that ends the element.
+
+    Remembered for the last few sheets: most pages get the same one, some 200 KB long.
+    """
     text = css.replace("</", "<\\/").replace("<!--", "<\\!--").replace("\x00", "\ufffd")
     return text if text.isascii() else _NOT_ASCII.sub(lambda found: f"\\{ord(found[0]):x} ", text)
 
 
+@lru_cache(maxsize=8)
 def style_hash(css: str) -> str:
     """Returns the CSP source that allows exactly this sheet; `css` as `style_text` gave it."""
     return f"'sha256-{b64encode(sha256(css.encode('ascii')).digest()).decode('ascii')}'"
