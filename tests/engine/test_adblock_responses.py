@@ -1,7 +1,5 @@
 """What rules make of responses: policies, conditions on headers and addresses, replacements, through the engine."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,12 +203,13 @@ def test_replace_rules_of_a_response() -> None:
     assert answer(rules, kind="image") is None
 
 
-def test_a_costly_expression_ends_in_time() -> None:
-    text = "a" * 300_000
-    begin = time.process_time()
-    for value in ("/(a+)+$x/b/", "/(a|a)*b/c/g", "/a(.*z)?/b/g", "/.*.*.*=/b/g"):
-        Substitution(*split_substitution(value)).apply(text)
-    assert time.process_time() - begin < 20  # minutes to ages with backtracking
+def test_costly_expressions_end() -> None:
+    """No stopwatch: with backtracking this would not end within the test's time limit."""
+    text = "a" * 100_000
+    assert Substitution(*split_substitution("/(a+)+$x/b/")).apply(text) == text
+    assert Substitution(*split_substitution("/(a|a)*b/c/g")).apply(text) == text
+    assert Substitution(*split_substitution("/.*.*.*=/b/g")).apply(text) == text
+    assert Substitution(*split_substitution("/a(.*z)?/b/g")).apply(text).startswith("b")
 
 
 @given(st.text(max_size=40), st.text(max_size=60))
