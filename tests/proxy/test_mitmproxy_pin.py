@@ -12,7 +12,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, connections.py, front_door.py, master.py, "
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, connections.py, front_door.py, master.py, "
         "origin_connections.py and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
@@ -28,6 +28,21 @@ def test_what_the_early_answer_replaces() -> None:
     source = inspect.getsource(HttpStream.state_wait_for_request_headers)
     assert "if self.flow.request.stream and not event.end_stream:\n            yield from self.start_request_stream()" in source
     assert "yield from self.client_state(event)" in inspect.getsource(HttpStream._handle_event)
+
+
+def test_what_held_and_replaced_responses_replace() -> None:
+    headers = inspect.getsource(HttpStream.state_wait_for_response_headers)
+    assert (
+        "elif self.flow.response.stream and not event.end_stream:\n            yield from self.start_response_stream()" in headers
+    )
+    assert "self.server_state = self.state_consume_response_body" in headers
+    whole = inspect.getsource(HttpStream.state_consume_response_body)
+    assert "self.flow.response.data.content = bytes(self.response_body_buf)" in whole
+    assert "yield from self.send_response()" in whole
+    streamed = inspect.getsource(HttpStream.state_stream_response_body)
+    assert "chunks = self.flow.response.stream(event.data)" in streamed
+    assert 'chunks = self.flow.response.stream(b"")' in streamed
+    assert "yield HttpResponseHook(self.flow)" in inspect.getsource(HttpStream.send_response)
 
 
 def test_what_the_connections_replace() -> None:
