@@ -174,7 +174,7 @@ def _candidates(body: bytes, content_type: str) -> list[str]:
         label = meta_charset(body).decode("ascii").lower()
     chosen = _AS_BROWSERS.get(label, label)
     try:
-        if chosen and codecs.lookup(chosen)._is_text_encoding:  # type: ignore[attr-defined]  # noqa: SLF001  no public name for it
+        if chosen and codecs.lookup(chosen)._is_text_encoding:  # noqa: SLF001  no public name for it
             return [chosen, "utf-8"]
     except LookupError:
         pass

@@ -12,8 +12,8 @@ from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, connections.py, front_door.py, master.py, "
-        "origin_connections.py and speedups.py "
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, connections.py, "
+        "front_door.py, master.py, origin_connections.py and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
