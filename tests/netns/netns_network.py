@@ -25,7 +25,7 @@ CLIENT = {4: "192.168.77.2", 6: "fd00:77::2"}
 SETUP = {4: "192.0.2.80", 6: "2001:db8::80"}
 NAMES = ("site.example", "other.example", "blocked.example", "bank.example", "app.example")
 PORT = 8080
-START_S = 60
+START_S = 120
 
 
 def run(*command: str) -> str:
@@ -34,7 +34,7 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def until(what: str, ask: Callable[[], bool], timeout_s: float = 20) -> None:
+def until(what: str, ask: Callable[[], bool], timeout_s: float = 60) -> None:
     deadline = time.monotonic() + timeout_s
     while not ask():
         assert time.monotonic() < deadline, f"no {what} within {timeout_s} s"
