@@ -4,6 +4,7 @@
 """
 
 from abc import ABC
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -166,6 +167,13 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
             self._frame(event.response)
         yield from super().send(event)
 
+    def send_hints(self, stream_id: int, links: Sequence[bytes]) -> layer.CommandGenerator[None]:
+        """Sends early hints for the request at hand, to a client that knows interim answers."""
+        waits = self.stream_id == stream_id and self.response is None and self.request is not None
+        if waits and self.request.data.http_version == b"HTTP/1.1":  # type: ignore[union-attr]
+            fields = b"".join(b"Link: %b\r\n" % link for link in links)
+            yield commands.SendData(self.conn, b"HTTP/1.1 103 Early Hints\r\n%b\r\n" % fields)
+
     def _frame(self, response: http.Response) -> None:
         headers = response.headers
         if self.request is not None and self.request.data.http_version == b"HTTP/1.0":
@@ -192,6 +200,12 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
 
 class GatewayHttp2Server(Http2Server):
     """The client's side of an HTTP/2 connection, with error pages of ours."""
+
+    def send_hints(self, stream_id: int, links: Sequence[bytes]) -> layer.CommandGenerator[None]:
+        """Sends early hints for a request that has no answer yet."""
+        if self.is_open_for_us(stream_id) and not self.h2_conn.streams[stream_id].state_machine.headers_sent:
+            self.h2_conn.send_headers(stream_id, [(b":status", b"103"), *((b"link", link) for link in links)])
+            yield commands.SendData(self.conn, self.h2_conn.data_to_send())
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if not isinstance(event, ResponseProtocolError):
@@ -222,18 +236,29 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a response head.
 
-        Deviation: interim answers (1xx) are not forwarded, as RFC 9110 §15.2 asks of a proxy: mitmproxy has one answer a
-        request and would take the first one for it. "100 Continue" was already sent to the client.
+        Deviation: of interim answers (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2 asks it
+        of all: mitmproxy has one answer a request and would take the first one for it. "100 Continue" was already sent to the
+        client.
         """
         while self.request is not None and self.buf._data.startswith(_PASSED_OVER):  # noqa: SLF001  it has no way to peek
-            if self.buf.maybe_extract_lines() is None:
+            lines = self.buf.maybe_extract_lines()
+            if lines is None:
                 break
+            if lines[0].split(b" ", 2)[1] == b"103":
+                yield from self._pass_hints(lines[1:])
             if not self.buf:
                 return
         if self.state == self.read_headers and len(self.buf) > MAX_HEADER_BYTES and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
             yield from self.give_up("the head of its answer is too large")
             return
         yield from super().read_headers(event)
+
+    def _pass_hints(self, lines: Sequence[bytes | bytearray]) -> layer.CommandGenerator[None]:
+        links = [bytes(line).partition(b":")[2].strip() for line in lines if line[:5].lower() == b"link:"]
+        top = next((found for found in reversed(self.context.layers) if isinstance(found, http_layers.HttpLayer)), None)
+        client = top.connections.get(top.context.client) if top is not None else None
+        if isinstance(client, GatewayHttp1Server | GatewayHttp2Server) and links and self.stream_id is not None:
+            yield from client.send_hints(self.stream_id, links)
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         """Sends a request. A body that came over HTTP/2 without a length goes on in chunks."""

@@ -10,6 +10,7 @@ import h2.config
 import h2.connection
 import h2.events
 import pytest
+import trustme
 
 from tests.proxy.proxy_fakes import Gateway, Origin
 
@@ -21,6 +22,7 @@ class Http2Client:
         self._reader = reader
         self._writer = writer
         self._authority = authority
+        self.hints: list[str] = []
         self._connection = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
         self._connection.initiate_connection()
 
@@ -58,6 +60,8 @@ class Http2Client:
                         continue
                     if isinstance(event, h2.events.ResponseReceived):
                         status = dict(event.headers)[":status"]  # type: ignore[assignment, index]
+                    elif isinstance(event, h2.events.InformationalResponseReceived):
+                        self.hints += [str(value) for name, value in event.headers or () if str(name) == "link"]
                     elif isinstance(event, h2.events.DataReceived):
                         body += event.data
                     elif isinstance(event, h2.events.StreamEnded):
@@ -119,3 +123,20 @@ async def test_a_blocked_upload_is_refused_at_once_and_other_streams_go_on(
         client.send(stream, b"b" * 10_000, end=True)
         assert (await client.answer(client.ask("GET", "/page")))[0] == "200"
     assert origin.uploaded == 0
+
+
+async def test_early_hints_go_ahead_of_the_answer(gateway: Gateway, authority: trustme.CA, http2_tls: ssl.SSLContext) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX: no\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(tls)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    port = server.sockets[0].getsockname()[1]
+    with closing(await Http2Client.connect(gateway, f"https://localhost:{port}", http2_tls)) as client:
+        for count in (1, 2):
+            assert await client.answer(client.ask("GET", "/")) == ("200", b"ok")
+            assert client.hints == ["</a.css>; rel=preload"] * count
+    server.close()
