@@ -96,7 +96,8 @@ class OwnWords:
         known = lexicon.category(category)
         phrase = normal_view(phrase)
         parts = tuple(phrase.split(" + "))
-        if phrase not in known.words | known.context and parts not in known.combinations and phrase not in lexicon.exceptions:
+        shared = lexicon.exceptions | lexicon.offers
+        if phrase not in known.words | known.context and parts not in known.combinations and phrase not in shared:
             return False
         file = self.read(category)
         tables: tuple[dict[str, float], ...] = (file.words, file.context)
