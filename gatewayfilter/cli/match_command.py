@@ -58,9 +58,9 @@ ALONE = 20_000
     "--jobs",
     type=click.IntRange(min=0),
     default=0,
-    show_default="all cores",
+    show_default=True,
     metavar="N",
-    help="Worker processes; they start when the input turns out to be long.",
+    help="Worker processes, 0 for one a core; they start when the input turns out to be long.",
 )
 @click.option("--stats", is_flag=True, help="Print counts and speed on standard error at the end.")
 @click.pass_obj

@@ -237,7 +237,7 @@ class _Planner:
             _list_under(plan.sources, pages, number)
         elif score < TELLING and targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
             _list_under(plan.hosts, targets.names, number)
-        elif literal and literal not in _EVERY_URL:
+        elif literal and (literal not in _EVERY_URL or not self._records[number].needs_test):
             _list_under(plan.literals, (literal,), number)
         else:
             plan.everywhere.append(number)
