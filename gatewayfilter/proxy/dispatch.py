@@ -20,6 +20,8 @@ from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 
 _log = logging.getLogger(__name__)
+_connections_log = logging.getLogger("mitmproxy.proxy.server")
+"""Where mitmproxy's connection handler writes what its layers say."""
 
 
 @cache
@@ -133,7 +135,7 @@ class HookRunner:
         """The context of the layer that it stands for."""
         return self._top.context
 
-    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:
+    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:  # noqa: C901  the hot loop: a call costs more
         """Yields the commands that follow from an event.
 
         What is sent to one connection in a row goes out in one piece: headers and body take one system call instead of two.
@@ -150,6 +152,9 @@ class HookRunner:
                     else:
                         yield unsent
                         unsent = command
+                elif isinstance(command, commands.Log):  # one a streamed answer, between its head and its body
+                    if _connections_log.isEnabledFor(command.level):
+                        yield command
                 elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
                     if unsent is not None:
                         yield unsent
