@@ -4,6 +4,7 @@ Each change replaces a slow form by a fast one with equal results (tests/proxy/t
 process only, for the version that pyproject.toml pins. Stock mitmdump with our addon runs unchanged.
 """
 
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,18 +31,20 @@ def _nothing(_self: http.MessageData) -> None:
     return None
 
 
-def _name(name: str | bytes) -> bytes:
-    return (name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name).lower()
+@lru_cache(maxsize=512)
+def _name(name: str | bytes) -> tuple[bytes, int]:
+    wanted = (name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name).lower()
+    return wanted, len(wanted)
 
 
 def _get_all(self: http.Headers, name: str | bytes) -> list[str]:
-    wanted = _name(name)
-    return [value.decode("utf-8", "surrogateescape") for key, value in self.fields if key.lower() == wanted]
+    wanted, size = _name(name)
+    return [value.decode("utf-8", "surrogateescape") for key, value in self.fields if len(key) == size and key.lower() == wanted]
 
 
 def _get(self: http.Headers, name: str | bytes, default: Any = None) -> Any:
-    wanted = _name(name)
-    found = [value.decode("utf-8", "surrogateescape") for key, value in self.fields if key.lower() == wanted]
+    wanted, size = _name(name)
+    found = [value.decode("utf-8", "surrogateescape") for key, value in self.fields if len(key) == size and key.lower() == wanted]
     if not found:
         return default
     return found[0] if len(found) == 1 else ", ".join(found)
@@ -50,5 +53,8 @@ def _get(self: http.Headers, name: str | bytes, default: Any = None) -> Any:
 def _contains(self: http.Headers, name: object) -> bool:
     if not isinstance(name, str | bytes):
         return False
-    wanted = _name(name)
-    return any(key.lower() == wanted for key, _ in self.fields)
+    wanted, size = _name(name)
+    for key, _ in self.fields:  # noqa: SIM110  a generator costs more than the search
+        if len(key) == size and key.lower() == wanted:
+            return True
+    return False
