@@ -17,7 +17,6 @@ from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.wire_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
