@@ -115,6 +115,7 @@ def test_what_has_expired_or_is_off_does_not_count() -> None:
     assert engine(person=[(BLOCK, HOST)], expires_at=NOW + 1).decide_host(HOST).action is DENY
     assert engine(person=[(SPLICE, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
     assert engine([HOST], [HOST], off=["phishing"]).decide_host(HOST).action is PASS
+    assert engine(splice=[HOST], off=["finance"]).decide_host(HOST).action is LOOK
     old = LearnedEntry(".bank.example", BLOCK, "gambling", "", "", 0.0, NOW)
     assert engine(learned=[old]).decide_host(HOST).action is LOOK
 
