@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
     CacheSettings,
+    ClassifySettings,
     CrawlSettings,
     DenyRule,
     DomainGrowth,
+    Extractor,
     FilterSettings,
     GatewaySettings,
     GrowthMode,
@@ -45,9 +47,11 @@ from gatewayfilter.settings import (
 __all__ = [
     "ENV_PREFIX",
     "CacheSettings",
+    "ClassifySettings",
     "CrawlSettings",
     "DenyRule",
     "DomainGrowth",
+    "Extractor",
     "FilterSettings",
     "GatewaySettings",
     "GrowthMode",

@@ -70,6 +70,13 @@ class RobotsRule(StrEnum):
     NEVER = "never"
 
 
+class Extractor(StrEnum):
+    """Who tells a page's main text from the rest."""
+
+    DENSITY = "density"
+    RESILIPARSE = "resiliparse"
+
+
 class LogPrivacy(StrEnum):
     """What the decision log keeps of a URL."""
 
@@ -189,6 +196,8 @@ class CrawlSettings(Section):
     """Most URLs that wait; beyond it new ones are dropped and counted."""
     follow_links: int = Field(default=20, ge=0, le=1000)
     """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    archive_mb: int = Field(default=200, ge=0, le=10_000_000)
+    """Most megabytes of fetched pages kept on disk, evidence of blocked ones aside; 0 keeps none, and pages wait in memory."""
     user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
     """What the crawler calls itself."""
     upstream_ca: Path | None = None
@@ -200,6 +209,13 @@ class CrawlSettings(Section):
         for item in value:
             ip_network(item)
         return value
+
+
+class ClassifySettings(Section):
+    """How pages are read."""
+
+    extractor: Extractor = Extractor.DENSITY
+    """Who tells a page's main text from the rest: text `density`, or `resiliparse`."""
 
 
 class LearnSettings(Section):
@@ -385,6 +401,7 @@ class Settings(Section):
     proxy: ProxySettings = ProxySettings()
     tls: TlsSettings = TlsSettings()
     crawl: CrawlSettings = CrawlSettings()
+    classify: ClassifySettings = ClassifySettings()
     learn: LearnSettings = LearnSettings()
     filter: FilterSettings = FilterSettings()
     sources: SourceSettings = SourceSettings()

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords, PageClassifier
     from gatewayfilter.config import Settings
-    from gatewayfilter.crawl import CrawlOutcome, CrawlWorker
+    from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, PageBuffer, WarcArchive
     from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-    from gatewayfilter.interfaces import Page
+    from gatewayfilter.interfaces import Page, PageSink
     from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
     from gatewayfilter.model import Classification
     from gatewayfilter.proxy.onboarding import SetupPages
@@ -127,18 +127,24 @@ def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
     from gatewayfilter.classify import load_classifier
 
-    return load_classifier(words_folders(settings))
+    return load_classifier(words_folders(settings), settings.classify.extractor)
 
 
-def publish_now(settings: Settings, store: Store, progress: Progress | None = None) -> PublishReport:
+def publish_now(settings: Settings, store: Store, progress: Progress | None = None, *, full: bool = False) -> PublishReport:
     """Builds the snapshot of everything that is enabled now and swaps it in.
+
+    Args:
+        settings: the settings.
+        store: people's rules and learned entries.
+        progress: told of the steps.
+        full: reads every list anew even where the snapshot could follow from the one in use.
 
     Raises:
         SnapshotError: it could not be written; the last one stays.
     """
     from gatewayfilter.sources import publish
 
-    return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress)
+    return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress, full=full)
 
 
 def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
@@ -229,12 +235,53 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     )
 
 
-def crawl_worker(settings: Settings, store: Store, counters: Counters) -> CrawlWorker:
-    """Returns the crawler with the classifier, which follows changes of the words, and the growth of the lists behind it."""
+def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlog: str = "") -> CrawlWorker:
+    """Returns the crawler with the classifier, which follows changes of the words, and the growth of the lists behind it.
+
+    Args:
+        settings: the settings.
+        store: the database.
+        counters: where pages are counted.
+        backlog: name of the journal of pages that wait to be judged, of one process alone; `""` lets none wait on the disk.
+    """
     from gatewayfilter.crawl import CrawlWorker, SeenFilter
 
     seen = SeenFilter(settings.data_dir / "seen.bloom")
-    return CrawlWorker(store.frontier, learning_sink(settings, store, counters), settings.crawl, counters, seen=seen)
+    sink = learning_sink(settings, store, counters)
+    buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
+    return CrawlWorker(store.frontier, buffer or sink, settings.crawl, counters, seen=seen, buffer=buffer)
+
+
+def page_buffer(
+    settings: Settings, store: Store, counters: Counters, sink: PageSink, *, backlog: str = "", evidence_only: bool = False
+) -> PageBuffer | None:
+    """Returns what archives the pages that a sink judges, `None` when no archive is kept.
+
+    Args:
+        settings: the settings.
+        store: where it is noted where evidence lies.
+        counters: where pages are counted.
+        sink: judges.
+        backlog: name of the journal of pages that wait; `""` for one that lets none wait.
+        evidence_only: archives harmful pages alone.
+    """
+    from gatewayfilter.crawl import Backlog, PageBuffer
+
+    archive = page_archive(settings)
+    if archive is None:
+        return None
+    journal = Backlog(archive.folder / f"{backlog}.log") if backlog else None
+    evidence_s = settings.learn.block_days * 86_400.0
+    return PageBuffer(sink, archive, store.verdicts, evidence_s, counters, journal, evidence_only=evidence_only)
+
+
+def page_archive(settings: Settings) -> WarcArchive | None:
+    """Returns the archive of fetched pages, `None` when none is kept."""
+    from gatewayfilter.crawl import WarcArchive
+
+    if not settings.crawl.archive_mb:
+        return None
+    return WarcArchive(settings.data_dir / "archive", settings.crawl.archive_mb * 1_000_000)
 
 
 def learning_sink(settings: Settings, store: Store, counters: Counters, judge: FollowingClassifier | None = None) -> LearningSink:
@@ -242,7 +289,7 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
     from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts
 
-    judge = judge or FollowingClassifier(words_folders(settings))
+    judge = judge or FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor)
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
     growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content)
     return LearningSink(

@@ -13,6 +13,7 @@ from gatewayfilter.classify.text import PageText, page_text, plain_text
 from gatewayfilter.classify.views import squashed_view
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
+from gatewayfilter.settings import Extractor
 
 MAX_BODY = 2_000_000
 """Bytes of a body that are read."""
@@ -40,9 +41,11 @@ class PageClassifier:
     Args:
         lexicon: the words.
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
+        extractor: who tells main text from the rest of a page.
     """
 
-    def __init__(self, lexicon: Lexicon, model: LinearModel | None = None) -> None:
+    def __init__(self, lexicon: Lexicon, model: LinearModel | None = None, extractor: Extractor = Extractor.DENSITY) -> None:
+        self._extractor = extractor
         self._lexicon = lexicon
         self._model = model
         self._scanner = Scanner(lexicon)
@@ -79,8 +82,9 @@ class PageClassifier:
         if kind not in _HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
             return plain_text("", page.final_url), ""
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-        read = page_text if kind in _HTML_TYPES else plain_text
-        return read(decoded.text, page.final_url), decoded.charset
+        if kind in _HTML_TYPES:
+            return page_text(decoded.text, page.final_url, self._extractor), decoded.charset
+        return plain_text(decoded.text, page.final_url), decoded.charset
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())

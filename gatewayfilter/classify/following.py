@@ -14,6 +14,7 @@ from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
+from gatewayfilter.settings import Extractor
 
 _log = logging.getLogger(__name__)
 
@@ -33,19 +34,26 @@ class FollowingClassifier:
     Args:
         folders: as for `Lexicon.load`.
         clock: seconds, monotonic.
+        extractor: as for `PageClassifier`.
 
     Raises:
         ClassifyError: the words cannot be used at the start, when there are no last good ones.
     """
 
-    def __init__(self, folders: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        clock: Callable[[], float] = time.monotonic,
+        extractor: Extractor = Extractor.DENSITY,
+    ) -> None:
+        self._extractor = extractor
         self._folders = tuple(folders)
         self._clock = clock
         self._one = threading.Lock()
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = load_classifier(self._folders)
+        self._current = load_classifier(self._folders, self._extractor)
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -79,7 +87,7 @@ class FollowingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = load_classifier(self._folders)
+            self._current = load_classifier(self._folders, self._extractor)
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
@@ -93,14 +101,14 @@ class FollowingClassifier:
         return tuple(_state(path) for folder in self._folders for path in _files(folder))
 
 
-def load_classifier(folders: Sequence[Path]) -> PageClassifier:
+def load_classifier(folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY) -> PageClassifier:
     """Returns the classifier by the words and the trained model that stand in these folders; the last model counts.
 
     Raises:
         ClassifyError: a file is damaged.
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
-    return PageClassifier(Lexicon.load(folders), models[-1] if models else None)
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor)
 
 
 def _files(folder: Path) -> list[Path]:

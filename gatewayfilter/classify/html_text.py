@@ -1,15 +1,17 @@
 """What a reader sees of an HTML page, in one linear pass over the markup.
 
-Source: [cloud-crawler §parser] for finding the main text by text density, Gaussian smoothing and the maximum-sum
-subsequence; here over block elements instead of raw lines, so that a minified page reads like any other.
+Which of the blocks are the main text is told by density.py, or by main_text.py with another extractor.
 Deviation: markup is cut by one possessive regular expression that follows the WHATWG tokenizer's attribute states,
 not by a DOM. lexbor is quadratic in the attributes of a tag and its main-text heuristics in the depth of nesting: a
 page of 2 MB held the process for minutes (docs/classification.md). This pass cannot backtrack and keeps no tree.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
+
+from gatewayfilter.classify.density import Block, split_by_density
 
 MAX_HTML = 2_000_000
 """Characters of a page that are read."""
@@ -63,20 +65,6 @@ _TITLES = frozenset({"og:title", "twitter:title"})
 _DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
 _KEYWORDS = frozenset({"keywords", "news_keywords"})
 
-_SMOOTHING = (0.1, 0.2, 0.4, 0.2, 0.1)
-_THRESHOLD = 25.0
-"""Text density that speaks neither for nor against main text: half a line of prose outside links."""
-_LINK_HEAVY = 0.5
-_CJK = re.compile(r"[\u3400-\u9fff\uac00-\ud7a3\u3040-\u30ff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The text of one block element, whitespace folded, and how many of its characters stand in links."""
-
-    text: str
-    link_chars: int
-
 
 @dataclass(slots=True)
 class HtmlText:
@@ -94,20 +82,12 @@ class HtmlText:
 
         A page without an article (captions, a landing page) has all its other blocks as main text.
         """
-        start, end = _densest_run([_density(block) for block in self.blocks])
-        if start == end:
-            start, end = 0, len(self.blocks)
-        main: list[str] = []
-        rest: list[str] = []
-        for index, block in enumerate(self.blocks):
-            chosen = start <= index < end and block.link_chars <= len(block.text) * _LINK_HEAVY
-            (main if chosen else rest).append(block.text)
-        return main, rest
+        return split_by_density(self.blocks)
 
 
 def read_html(html: str) -> HtmlText:
     """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`."""
-    return _Reader().read(_bounded(html))
+    return _Reader().read(bounded(html))
 
 
 def read_links(html: str, limit: int) -> tuple[str, list[str]]:
@@ -117,7 +97,7 @@ def read_links(html: str, limit: int) -> tuple[str, list[str]]:
     """
     base = ""
     links: list[str] = []
-    for token in _TOKEN.finditer(_bounded(html)):
+    for token in _TOKEN.finditer(bounded(html)):
         name = (token[2] or "").lower()
         if name != "a" and (name != "base" or base):
             continue
@@ -131,7 +111,16 @@ def read_links(html: str, limit: int) -> tuple[str, list[str]]:
     return base, links
 
 
-def _bounded(html: str) -> str:
+def iter_tags(html: str) -> Iterator[tuple[str, str]]:
+    """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `read_html`."""
+    for token in _TOKEN.finditer(bounded(html)):
+        name = (token[2] or "").lower()
+        if name and name not in _VOID:
+            yield name, token[3]
+
+
+def bounded(html: str) -> str:
+    """Returns as much of a page as is read: `MAX_HTML` characters and `MAX_TAGS` tags."""
     html = html[:MAX_HTML]
     return html if html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
 
@@ -260,25 +249,3 @@ def _unescaped(text: str) -> str:
 
 def _clean(text: str) -> str:
     return " ".join(_unescaped(text).split())
-
-
-def _density(block: Block) -> float:
-    """Characters outside links, held against the threshold; an ideograph says as much as two letters and a half."""
-    plain = len(block.text) - block.link_chars
-    weight = 2.5 if _CJK.search(block.text) else 1.0
-    return min(plain * weight, 400.0) - block.link_chars * weight * 0.5
-
-
-def _densest_run(densities: list[float]) -> tuple[int, int]:
-    """Returns the run of blocks (start, end) whose smoothed density, less the threshold, sums highest; (0, 0) for none."""
-    padded = [0.0, 0.0, *densities, 0.0, 0.0]
-    best, best_run = 150.0, (0, 0)  # less than two lines of prose is no article
-    total, start = 0.0, 0
-    for index in range(len(densities)):
-        a, b, c, d, e = padded[index : index + 5]
-        total += _SMOOTHING[0] * (a + e) + _SMOOTHING[1] * (b + d) + _SMOOTHING[2] * c - _THRESHOLD
-        if total <= 0.0:
-            total, start = 0.0, index + 1
-        elif total > best:
-            best, best_run = total, (start, index + 1)
-    return best_run

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from hashlib import md5
 
 from gatewayfilter.classify.html_text import MAX_HTML, read_html
+from gatewayfilter.classify.main_text import split_main
 from gatewayfilter.classify.views import normal_view
+from gatewayfilter.settings import Extractor
 from gatewayfilter.urls import unescaped
 
 MAX_ZONE = 150_000
@@ -47,14 +49,14 @@ class PageText:
         return md5(self.visible().encode(errors="replace"), usedforsecurity=False).digest()
 
 
-def page_text(html: str, url: str = "") -> PageText:
-    """Reads the zones of an HTML page.
+def page_text(html: str, url: str = "", extractor: Extractor = Extractor.DENSITY) -> PageText:
+    """Reads the zones of an HTML page; `extractor` tells main text from the rest.
 
     Comments, scripts and styles do not count. Hidden text does not count, since anybody who can put it on a page would get
     that page blocked; but when the markup hides more than it shows, a script shows it: then it counts as `rest`.
     """
     page = read_html(html)
-    main, rest = page.split_main()
+    main, rest = split_main(html, page, extractor)
     shown = sum(map(len, main)) + sum(map(len, rest))
     labels = list(dict.fromkeys(page.labels))
     if sum(map(len, page.hidden)) > shown:

@@ -58,7 +58,7 @@ class _Remembering(FollowingClassifier):
     """A classifier that knows the pages it judged last, so that learning them does not judge them again."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(words_folders(settings))
+        super().__init__(words_folders(settings), extractor=settings.classify.extractor)
         self._recent: OrderedDict[int, tuple[Page, Classification]] = OrderedDict()
 
     def judge(self, page: Page) -> Classification | None:
