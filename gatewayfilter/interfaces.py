@@ -228,6 +228,22 @@ class ChangeFeed(Protocol):
         ...
 
 
+class PublisherFeed(ChangeFeed, Protocol):
+    """The change feed as a publisher reads it: in bulk, and sure that it is the one that the last snapshot was made from."""
+
+    def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
+        """Returns what became of learned entries in steps `after < seq <= up_to`: key → as it is now, `None` when gone."""
+        ...
+
+    def mark(self, seq: int) -> str:
+        """Returns a text for the step with this number by which it is known again, `""` when there is no such step.
+
+        A database that was put back to an earlier state uses numbers again, for other steps. The mark of 0 is that of a feed
+        which has forgotten nothing yet.
+        """
+        ...
+
+
 class ListStore(Protocol):
     """People's rules and learned entries. Each change and its step in the feed are one transaction."""
 
@@ -312,6 +328,18 @@ class VerdictStore(Protocol):
 
     def host_pages(self, host: str) -> HostPages:
         """Returns what was judged of this host's pages; many addresses of one text count as one page."""
+        ...
+
+
+class EvidenceBook(Protocol):
+    """Where the pages behind verdicts lie in the archive."""
+
+    def note_archived(self, url: str, reference: str) -> bool:
+        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        ...
+
+    def archived(self, url: str) -> str:
+        """Returns the reference of the page behind a verdict, `""` for none."""
         ...
 
 

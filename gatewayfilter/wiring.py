@@ -179,6 +179,20 @@ def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] 
     return engine
 
 
+def unpublished_engine(settings: Settings) -> FilterEngine:
+    """Returns the decision over the enabled sources alone, built in memory; neither snapshot nor database is touched.
+
+    Raises:
+        SnapshotError: more entries than a snapshot can hold.
+    """
+    from gatewayfilter.engine.filter_engine import FilterEngine
+    from gatewayfilter.engine.snapshot import Snapshot
+    from gatewayfilter.sources import build_snapshot
+
+    data, _ = build_snapshot(subscriptions(settings).files())
+    return FilterEngine(Snapshot.from_bytes(data), off_categories=settings.filter.off_categories)
+
+
 def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = ()) -> FilterEngine:
     """Returns a decision over these list files alone; no state folder is touched.
 

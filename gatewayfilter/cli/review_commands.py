@@ -92,20 +92,28 @@ def show(invocation: Invocation, *, task: int) -> int:
         found = store.reviews.get(task)
         steps = store.reviews.steps(task)
         alike = store.reviews.tasks(group_id=found.group_id) if found else []
+        archived = store.verdicts.archived(found.url) if found else ""
     if found is None:
         say(f"There is no task {task}.", err=True)
         return 1
     others = [other.task_id for other in alike if other.task_id != task]
     if invocation.json:
         print_json(
-            {**_summary(found), "text": found.text, "alike": others, "steps": steps, "classification": found.classification}
+            {
+                **_summary(found),
+                "text": found.text,
+                "alike": others,
+                "steps": steps,
+                "archived": archived,
+                "classification": found.classification,
+            }
         )
     else:
-        _show_task(found, others, steps)
+        _show_task(found, others, steps, archived)
     return 0
 
 
-def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep]) -> None:
+def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], archived: str) -> None:
     judged = task.classification
     say(f"task {task.task_id}: {task.url}")
     say(
@@ -126,6 +134,8 @@ def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep]) -> 
         say(f"\n{task.text[:_EXCERPT]}{'…' if len(task.text) > _EXCERPT else ''}")
     if others:
         say(f"\nalike: {', '.join(map(str, others))}")
+    if archived:
+        say(f"archived: {archived}")
     for step in reversed(steps):
         undone = " (undone)" if step.undone else ""
         note = f": {step.detail['note']}" if step.detail.get("note") else ""

@@ -2,13 +2,17 @@
 
 The way of one URL: `worker` leases it from the frontier · `url_policy` says whether it may be fetched at all · `robots` and
 `politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded
-by `content_encoding` · `visit` hands it to the sink (classifier and lists) · `links` of a harmful page pass `seen` into the
+by `content_encoding` · `visit` hands it to the sink (classifier and lists), in memory or,
+when that lags, over the `page_buffer` and its `archive` on the disk · `links` of a harmful page pass `seen` into the
 frontier.
 """
 
+from gatewayfilter.crawl.archive import WarcArchive
+from gatewayfilter.crawl.backlog import Backlog
+from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.seen import SeenFilter
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.crawl.visit import CrawlOutcome
 from gatewayfilter.crawl.worker import CrawlWorker
 
-__all__ = ["CrawlOutcome", "CrawlWorker", "SeenFilter", "may_crawl"]
+__all__ = ["Backlog", "CrawlOutcome", "CrawlWorker", "PageBuffer", "SeenFilter", "WarcArchive", "may_crawl"]

@@ -4,6 +4,7 @@ Source: [url-filter] the file buffer that decouples a fast crawler from a slower
 unpack. The format is WARC 1.1 (ISO 28500) with one Zstandard frame a record, as common tools read it (`.warc.zst`).
 """
 
+import fcntl
 import logging
 import os
 import re
@@ -11,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -34,7 +36,7 @@ _HOP_BY_HOP = frozenset({"content-encoding", "transfer-encoding", "content-lengt
 
 
 class WarcArchive:
-    """Implements `interfaces.PageArchive`. Threads may share one; each process writes segments of its own.
+    """Implements `interfaces.PageArchive`. Threads may share one; each process writes segments of its own, beside the others.
 
     A segment that was being written when its process died is read as far as it is whole.
 
@@ -45,7 +47,7 @@ class WarcArchive:
     """
 
     def __init__(self, folder: Path, max_bytes: int, clock: Callable[[], float] = time.time) -> None:
-        self._folder = folder
+        self.folder = folder
         self._max_bytes = max_bytes
         self._clock = clock
         self._pins = PinBook(folder / "pins.jsonl")
@@ -65,12 +67,18 @@ class WarcArchive:
             offset = _append(segment, frame)
             if offset + len(frame) >= SEGMENT_BYTES:
                 self._current = None
-                self._prune()
+                with self._alone():
+                    self._pins.refresh()
+                    self._prune()
         return f"{segment.name}:{offset}:{len(frame)}"
 
     def read(self, reference: str) -> Page | None:
         """Returns a page, `None` when it has been removed to make room or its segment is damaged."""
-        frame = self._frame(self._pins.place_of(reference))
+        with self._lock:
+            frame = self._frame(self._pins.place_of(reference))
+            if frame is None:  # another process may have moved it since
+                self._pins.refresh()
+                frame = self._frame(self._pins.place_of(reference))
         if frame is None:
             return None
         try:
@@ -84,17 +92,29 @@ class WarcArchive:
         Raises:
             OSError: the note of it could not be written.
         """
-        with self._lock:
+        with self._lock, self._alone():
+            self._pins.refresh()
             self._pins.pin(reference, until)
 
     def size_bytes(self) -> int:
         """Returns what all segments take."""
         return sum(size for _, size in self._segments())
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other processes from changing pins and removing segments meanwhile."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
     def _segment(self) -> Path:
         if self._current is None:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._current = self._folder / self._name("pages")
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._current = self.folder / self._name("pages")
         return self._current
 
     def _name(self, kind: str) -> str:
@@ -102,7 +122,7 @@ class WarcArchive:
 
     def _segments(self) -> Iterator[tuple[Path, int]]:
         """Yields segments with their sizes, the oldest first; by the time in their names, evidence and pages alike."""
-        found = [path for path in self._folder.glob("*.warc.zst") if _NAME.fullmatch(path.name)]
+        found = [path for path in self.folder.glob("*.warc.zst") if _NAME.fullmatch(path.name)]
         for path in sorted(found, key=lambda path: path.name.partition("-")[2]):
             try:
                 yield path, path.stat().st_size
@@ -129,7 +149,7 @@ class WarcArchive:
 
     def _move_pinned(self, pinned: list[str]) -> int:
         """Copies pinned pages into a new segment. Returns its size."""
-        evidence = self._folder / self._name("evidence")
+        evidence = self.folder / self._name("evidence")
         size = 0
         for reference in pinned:
             frame = self._frame(self._pins.place_of(reference))
@@ -145,7 +165,7 @@ class WarcArchive:
             return None
         name, offset, length = match[1], int(match[2]), int(match[3])
         try:
-            with (self._folder / name).open("rb") as file:
+            with (self.folder / name).open("rb") as file:
                 file.seek(offset)
                 frame = file.read(length)
         except OSError:

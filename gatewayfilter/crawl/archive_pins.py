@@ -25,10 +25,23 @@ class PinBook:
         self._pins: dict[str, _Pin] = {}
         self._by_segment: dict[str, set[str]] = {}
         self._lines = 0
-        self._load()
+        self._read: tuple[int, int] = (0, 0)
+        self.refresh()
 
     def __len__(self) -> int:
         return len(self._pins)
+
+    def refresh(self) -> None:
+        """Takes in what other processes noted since. A look at the file when there is nothing new."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return
+        if (status.st_ino, status.st_size) != self._read:
+            self._pins.clear()
+            self._by_segment.clear()
+            self._load()
+            self._read = (status.st_ino, status.st_size)
 
     def pin(self, reference: str, until: float) -> None:
         """Notes a page; the later of two ends counts.
@@ -72,6 +85,7 @@ class PinBook:
             aside.chmod(0o600)
             aside.replace(self._path)
             self._lines = len(self._pins)
+            self._looked()
 
     def _note(self, reference: str, pin: _Pin) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -81,6 +95,11 @@ class PinBook:
             os.close(descriptor)
         self._set(reference, pin)
         self._lines += 1
+        self._looked()
+
+    def _looked(self) -> None:
+        status = self._path.stat()
+        self._read = (status.st_ino, status.st_size)
 
     def _set(self, reference: str, pin: _Pin) -> None:
         self._forget(reference)

@@ -55,6 +55,9 @@ class Fetcher:
 
     It uses no proxy, not even one from the environment, keeps no cookies and sends no Referer.
 
+    Attributes:
+        politeness: the turns of hosts.
+
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
@@ -62,7 +65,7 @@ class Fetcher:
     def __init__(self, settings: CrawlSettings, politeness: Politeness, counters: Counters | None = None) -> None:
         self._settings = settings
         self._counters = counters or Counters()
-        self._politeness = politeness
+        self.politeness = politeness
         self._guard = AddressGuard(settings)
         self._tls = _tls_context(settings.upstream_ca)
         self._session: aiohttp.ClientSession | None = None
@@ -131,7 +134,7 @@ class Fetcher:
                 raise RefusedError(reason)
             if permit is not None:
                 await permit(hop_url)
-            async with self._politeness.turn(hop_url.netloc, urgent=urgent, patience_s=patience_s):
+            async with self.politeness.turn(hop_url.netloc, urgent=urgent, patience_s=patience_s):
                 started = time.monotonic()
                 hop = await self._hop(hop_url, self._settings.timeout_s - spent_s, limit, any_type=any_type)
                 spent_s += time.monotonic() - started

@@ -1,6 +1,7 @@
 """One look at one URL: fetch, judge, find links. Knows nothing of the queue."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -10,12 +11,14 @@ from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetch_errors import UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.links import out_links
-from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.robots import Robots
 from gatewayfilter.interfaces import Page, PageSink, Priority
 from gatewayfilter.model import Classification
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
+
+_log = logging.getLogger(__name__)
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that say nothing of the page and may be another one later."""
@@ -46,11 +49,17 @@ class CrawlOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A page that was fetched and judged; `links` are those of a harmful one."""
+    """A page that was fetched and judged.
+
+    Attributes:
+        links: those of a harmful page.
+        buffered: it lies in the buffer and is judged later.
+    """
 
     page: Page
     classification: Classification | None
     links: tuple[Url, ...]
+    buffered: bool = False
 
 
 class Visitor:
@@ -58,22 +67,25 @@ class Visitor:
 
     Args:
         judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
+        buffer: where pages wait when the scanner lags; it is the sink too. `None`: all wait in memory.
     """
 
     def __init__(
         self,
         fetcher: Fetcher,
         robots: Robots,
-        politeness: Politeness,
         sink: PageSink,
         judge: Executor,
         settings: CrawlSettings,
         counters: Counters,
         clock: Callable[[], float] = time.time,
+        buffer: PageBuffer | None = None,
     ) -> None:
+        self._buffer = buffer
+        self._in_memory = 0
+        self._most_in_memory = max(settings.concurrency // 4, 1)
         self._fetcher = fetcher
         self._robots = robots
-        self._politeness = politeness
         self._sink = sink
         self._judge_thread = judge
         self._settings = settings
@@ -96,10 +108,48 @@ class Visitor:
         self._counters.add("pages_fetched")
         if page.status in _PASSING:
             raise self._passing(page)
-        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._judge, page)
+        if not urgent and await self._put_aside(page):
+            return Look(page, None, (), buffered=True)
+        self._in_memory += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._judge, page)
+        finally:
+            self._in_memory -= 1
+
+    async def scan_first(self) -> Look | bool:
+        """Judges the page that has waited longest in the buffer; `buffer.advance` takes it out.
+
+        Returns:
+            The page, True when one was lost, False when none waits.
+
+        Raises:
+            StoreError: the verdict could not be kept.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._scan)
+
+    async def _put_aside(self, page: Page) -> bool:
+        """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
+        buffer = self._buffer
+        if buffer is None or not page.body or self._in_memory < self._most_in_memory or not buffer.has_room:
+            return False
+        try:
+            await asyncio.wrap_future(buffer.put(page))
+        except OSError as error:
+            self._counters.add("archive_failures")
+            _log.warning("cannot put a page into the archive: %s; it waits in memory", error.strerror)
+            return False
+        return True
+
+    def _scan(self) -> Look | bool:
+        scanned = self._buffer.scan_first() if self._buffer is not None else None
+        if scanned is None or scanned.page is None:
+            return scanned is not None
+        return self._looked_at(scanned.page, scanned.classification)
 
     def _judge(self, page: Page) -> Look:
-        classification = self._sink.page(page)
+        return self._looked_at(page, self._sink.page(page))
+
+    def _looked_at(self, page: Page, classification: Classification | None) -> Look:
         if classification is None or not classification.harmful:
             return Look(page, classification, ())
         return Look(page, classification, tuple(out_links(page, classification.charset, self._settings)))
@@ -107,5 +157,5 @@ class Visitor:
     def _passing(self, page: Page) -> UnreachableError:
         wait_s = 0.0
         if page.status == 429 or (page.status == 503 and "retry-after" in page.headers):
-            wait_s = self._politeness.asked_to_wait(parse_url(page.final_url).netloc, page.headers, self._clock())
+            wait_s = self._fetcher.politeness.asked_to_wait(parse_url(page.final_url).netloc, page.headers, self._clock())
         return UnreachableError(f"answered with status {page.status}", wait_s)

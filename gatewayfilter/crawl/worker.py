@@ -5,6 +5,7 @@ end of a page                what becomes of its URL
 ===========================  ========================================================================
 judged                       on a list now: done, with a short rest against offers still on their way
 of a kind not judged         rests a day
+in the buffer                rests an hour; the scanner comes to it from the disk
 refused                      rests a week
 broken answer                rests a day
 unreachable                  tried again, later each time; after `max_attempts` a dead letter
@@ -19,9 +20,10 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from random import SystemRandom
 from typing import Any, Literal
 
@@ -29,6 +31,7 @@ from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError, is_refusal, is_retryable
 from gatewayfilter.crawl.fetcher import PATIENCE_S, Fetcher
 from gatewayfilter.crawl.links import LinkBudget
+from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.crawl.robots import Robots
 from gatewayfilter.crawl.seen import SeenFilter
@@ -48,6 +51,7 @@ GATHER_S = 0.05
 """How long a full crawler lets places become free before it looks at the queue: one look for several, others go on meanwhile."""
 JUDGED_REST_S = 60.0
 UNJUDGED_REST_S = 86_400.0
+BUFFERED_REST_S = 3600.0
 REFUSED_REST_S = 7 * 86_400.0
 BACK_OFF_S = 5.0
 BACK_OFF_GROWTH = 6.0
@@ -66,11 +70,13 @@ class _Bench:
     Attributes:
         queue: the one thread in which the frontier and the seen-filter are used.
         closing: set when that thread should wait for nothing any more.
+        buffered: set while pages may wait in the buffer.
     """
 
     visitor: Visitor
     queue: ThreadPoolExecutor
     closing: threading.Event
+    buffered: asyncio.Event
 
 
 class CrawlWorker:
@@ -83,6 +89,7 @@ class CrawlWorker:
         counters: `pages_fetched`, `pages_refused` and `pages_failed` are counted here.
         clock: Unix seconds.
         seen: which links were queued already; by default remembered in memory only.
+        buffer: where pages wait when the scanner lags; it is the sink then. `None`: all wait in memory.
 
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read (by `run` and `crawl_once`).
@@ -96,7 +103,9 @@ class CrawlWorker:
         counters: Counters,
         clock: Callable[[], float] = time.time,
         seen: SeenFilter | None = None,
+        buffer: PageBuffer | None = None,
     ) -> None:
+        self._buffer = buffer
         self._frontier = frontier
         self._sink = sink
         self._settings = settings
@@ -144,6 +153,7 @@ class CrawlWorker:
         async with self._open() as bench:
             stopping = asyncio.create_task(stop.wait())
             stopping.add_done_callback(lambda _: bench.closing.set())
+            scanning = asyncio.create_task(self._scan(bench, stopping))
             try:
                 await self._work(bench, tasks, stopping)
                 if tasks:
@@ -151,6 +161,8 @@ class CrawlWorker:
             finally:
                 stopping.cancel()
                 bench.closing.set()
+                bench.buffered.set()
+                await asyncio.gather(scanning, return_exceptions=True)
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
@@ -178,6 +190,29 @@ class CrawlWorker:
             elif tasks:
                 poll_s = POLL_MIN_S if leases else min(poll_s * POLL_GROWTH, POLL_MAX_S)
                 await asyncio.wait({stopping}, timeout=poll_s)
+
+    async def _scan(self, bench: _Bench, stopping: asyncio.Task[Literal[True]]) -> None:
+        """Works off the buffer, a page at a time: pages that are waited for go between."""
+        if self._buffer is None:
+            return
+        while not bench.closing.is_set():
+            try:
+                look = await bench.visitor.scan_first()
+                if isinstance(look, Look):
+                    await self._in_queue_thread(bench, partial(self._follow, look.links))
+            except StoreError as error:
+                _log.warning("%s; the page is looked at again", error)
+                await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
+                continue
+            except Exception:  # noqa: BLE001  the outermost boundary of one page: none may end the scanner
+                self._counters.add("pages_failed")
+                _log.exception("judging a page out of the archive failed")
+                look = True
+            if look is not False:
+                self._buffer.advance()
+            elif not len(self._buffer):
+                bench.buffered.clear()
+                await bench.buffered.wait()
 
     def _patience_s(self, busy: int) -> float:
         """Returns how long a page may wait for its host: not at all once half the places are taken, others may be urgent."""
@@ -216,20 +251,27 @@ class CrawlWorker:
             reason = f"failed with {type(error).__name__}"
             return lambda: self._frontier.bury(lease, reason)
         self._postponed.pop(lease.url, None)
+        if look.buffered:
+            bench.buffered.set()
         return lambda: self._judged(lease, url, look)
 
     def _judged(self, lease: Lease, url: Url, look: Look) -> None:
         """Settles a page that was fetched, and queues its links. Runs in the queue's thread."""
-        now = self._clock()
         self._seen.add(url.digest)
-        links = [link for link in look.links if link.digest not in self._seen and self._budget.take(link.host)]
+        self._follow(look.links)
+        judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
+        rest_s = BUFFERED_REST_S if look.buffered else judged_rest_s
+        self._frontier.done(lease, self._clock() + rest_s)
+
+    def _follow(self, found: Sequence[Url]) -> None:
+        """Queues links that were not seen yet. Runs in the queue's thread."""
+        now = self._clock()
+        links = [link for link in found if link.digest not in self._seen and self._budget.take(link.host)]
         if links:
             step_s = self._settings.per_host_delay_s  # one after the other, as the host may be asked
             self._frontier.add([Offer(link.text, Priority.LINK, now + at * step_s) for at, link in enumerate(links)], now)
             for link in links:
                 self._seen.add(link.digest)
-        rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
-        self._frontier.done(lease, now + rest_s)
 
     def _postponement(self, lease: Lease, error: HostBusyError) -> Callable[[], object]:
         self._postponed[lease.url] = self._postponed.get(lease.url, 0) + 1
@@ -304,9 +346,20 @@ class CrawlWorker:
         with judge, queue:
             async with fetcher:
                 visitor = Visitor(
-                    fetcher, self._robots, self._politeness, self._sink, judge, self._settings, self._counters, self._clock
+                    fetcher,
+                    self._robots,
+                    self._sink,
+                    judge,
+                    self._settings,
+                    self._counters,
+                    self._clock,
+                    self._buffer,
                 )
-                yield _Bench(visitor, queue, threading.Event())
+                try:
+                    yield _Bench(visitor, queue, threading.Event(), asyncio.Event())
+                finally:
+                    if self._buffer is not None:
+                        await asyncio.get_running_loop().run_in_executor(judge, self._buffer.flush)
 
 
 def _ms_since(started: float) -> int:

@@ -21,6 +21,7 @@ from gatewayfilter.wiring import (
     crawl_worker,
     learning_sink,
     open_store,
+    page_buffer,
     publish_now,
     snapshot_folder,
     subscriptions,
@@ -79,7 +80,7 @@ class _Learner:
                 if self._settings.learn.enabled and self._settings.learn.passive:
                     tasks.append(group.create_task(self._read_passed()))
                 if self._settings.learn.enabled:
-                    await crawl_worker(self._settings, self._store, self._counters).run(self._stop)
+                    await crawl_worker(self._settings, self._store, self._counters, backlog="backlog").run(self._stop)
                 else:
                     await self._stop.wait()
                 for task in tasks:  # a publish under way is given up: the next start makes it good
@@ -89,7 +90,8 @@ class _Learner:
             self._status.remove()
 
     async def _read_passed(self) -> None:
-        sink = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
+        judging = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
+        sink = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True) or judging
         spool = self._settings.data_dir / "spool"
         await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters).run(self._stop)
 
@@ -116,7 +118,8 @@ class _Learner:
         waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published_seq
         age_s = time.monotonic() - self._tried_at
         learn = self._settings.learn
-        if self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
+        put_back = waiting < 0  # the database was restored: the snapshot holds what it does not know
+        if self._outdated or put_back or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
             self._outdated = False
             await self._work_off(_publish_job)
 

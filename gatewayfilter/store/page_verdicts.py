@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -21,6 +21,8 @@ _COLUMNS = PAGE_VERDICTS.c
 _FIND = select(_COLUMNS.judged_at, _COLUMNS.classification).where(_COLUMNS.digest == bindparam("of"))
 _FORGET = delete(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of"), _COLUMNS.judged_at <= bindparam("at"))
 _IS_THERE = select(_COLUMNS.digest).where(_COLUMNS.digest == bindparam("of"))
+_NOTE_ARCHIVED = update(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of")).values(archived=bindparam("reference"))
+_ARCHIVED = select(_COLUMNS.archived).where(_COLUMNS.digest == bindparam("of"))
 _TOO_OLD = (
     select(_COLUMNS.digest).where(_COLUMNS.judged_at < bindparam("before")).order_by(_COLUMNS.judged_at).limit(bindparam("most"))
 )
@@ -33,7 +35,10 @@ _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 
 
 class SqlVerdictStore:
-    """Implements `interfaces.VerdictStore`. Judgements older than `KEEP_S` are forgotten, now and then."""
+    """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
+
+    Judgements older than `KEEP_S` are forgotten, now and then.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -65,6 +70,16 @@ class SqlVerdictStore:
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"of": digest_of(url)}).one_or_none()
         return None if row is None else (from_document(row.classification), row.judged_at)
+
+    def note_archived(self, url: str, reference: str) -> bool:
+        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        with self._database.write(Area.VERDICTS) as connection:
+            return bool(connection.execute(_NOTE_ARCHIVED, {"of": digest_of(url), "reference": reference}).rowcount)
+
+    def archived(self, url: str) -> str:
+        """Returns the reference of the page behind a verdict, `""` for none."""
+        with self._database.read() as connection:
+            return connection.scalar(_ARCHIVED, {"of": digest_of(url)}) or ""
 
     def host_pages(self, host: str) -> HostPages:
         """Returns what was judged of this host's pages; many addresses of one text count as one page."""

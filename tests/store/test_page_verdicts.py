@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from gatewayfilter.interfaces import HostPages, VerdictStore
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
-from gatewayfilter.store.page_verdicts import KEEP_S
+from gatewayfilter.store.page_verdicts import KEEP_S, SqlVerdictStore
 
 URL = "http://a.example/x?y=1"
 HARMFUL = Classification(
@@ -88,3 +88,16 @@ def test_pages_of_a_host_count_by_their_texts(verdicts: VerdictStore) -> None:
     assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 2})
     verdicts.record("http://a.example:8080/2", judged("two"), 101.0)
     assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 1})
+
+
+def test_where_a_page_lies_is_noted_until_it_is_judged_anew(verdicts: VerdictStore) -> None:
+    assert isinstance(verdicts, SqlVerdictStore)
+    assert not verdicts.note_archived(URL, "place")
+    assert not verdicts.archived(URL)
+    verdicts.record(URL, HARMFUL, 100.0)
+    assert not verdicts.archived(URL)
+    assert verdicts.note_archived(URL, "place")
+    assert verdicts.archived(URL) == "place"
+    assert verdicts.find(URL) == (HARMFUL, 100.0)
+    verdicts.record(URL, HARMLESS, 101.0)
+    assert not verdicts.archived(URL)

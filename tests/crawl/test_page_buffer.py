@@ -1,0 +1,169 @@
+import threading
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.crawl import Backlog, PageBuffer, WarcArchive
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.telemetry import Counters
+from tests.crawl.crawl_fakes import FakeSink
+
+NOW = 1_700_000_000.0
+
+
+def page(body: bytes = b"<p>knitting", url: str = "http://a.example/") -> Page:
+    return Page(url, url, 200, {"content-type": "text/html"}, body)
+
+
+class Book:
+    """Satisfies `interfaces.EvidenceBook`."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, str] = {}
+        self.error: Exception | None = None
+
+    def note_archived(self, url: str, reference: str) -> bool:
+        if self.error is not None:
+            raise self.error
+        self.notes[url] = reference
+        return True
+
+    def archived(self, url: str) -> str:
+        return self.notes.get(url, "")
+
+
+class Buffered:
+    """A buffer with fakes around it, over a real archive."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = 10_000_000, evidence_only: bool = False) -> None:
+        self.sink = FakeSink()
+        self.book = Book()
+        self.counters = Counters()
+        self.archive = WarcArchive(folder, max_bytes, lambda: NOW)
+        backlog = Backlog(folder / "backlog.log")
+        self.buffer = PageBuffer(
+            self.sink, self.archive, self.book, 100.0, self.counters, backlog, evidence_only=evidence_only, clock=lambda: NOW
+        )
+
+
+def test_a_page_is_judged_and_archived(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    assert made.buffer.page(page()) is not None
+    made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 1}
+    assert made.book.notes == {}
+    assert made.archive.size_bytes()
+
+
+def test_the_evidence_of_a_harmful_page_is_found_and_outlives_the_size_cap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.archive.SEGMENT_BYTES", 1)
+    made = Buffered(tmp_path, max_bytes=600)
+    bad = Page("http://a.example/asked", "http://a.example/bad", 200, {"content-type": "text/html"}, b"<p>casino")
+    made.buffer.page(bad)
+    made.buffer.flush()
+    reference = made.book.archived(bad.url)
+    assert made.book.archived(bad.final_url) == reference
+    for number in range(8):
+        made.buffer.page(page(url=f"http://b.example/{number}"))
+        made.buffer.flush()
+    assert WarcArchive(tmp_path, 600).read(reference) == bad
+
+
+def test_evidence_only(tmp_path: Path) -> None:
+    made = Buffered(tmp_path, evidence_only=True)
+    made.buffer.page(page())
+    made.buffer.page(page(b"casino", "http://b.example/"))
+    made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 1}
+    assert list(made.book.notes) == ["http://b.example/"]
+
+
+def test_pages_wait_over_a_restart_and_none_is_lost(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    pages = [page(b"casino", f"http://a.example/{number}") for number in range(3)]
+    for each in pages:
+        made.buffer.put(each).result()
+    assert made.sink.pages == []
+    again = Buffered(tmp_path)  # the first one was killed
+    assert len(again.buffer) == 3
+    for each in pages:
+        scanned = again.buffer.scan_first()
+        assert scanned is not None
+        assert scanned.page == each
+        again.buffer.advance()
+    assert again.buffer.scan_first() is None
+    again.buffer.flush()
+    assert len(again.book.notes) == 3
+    assert made.counters.as_dict() == {"pages_archived": 3, "pages_buffered": 3}
+
+
+def test_a_verdict_that_was_not_kept_leaves_the_page_where_it_is(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    made.buffer.put(page()).result()
+    made.sink.error = StoreError("away")
+    with pytest.raises(StoreError):
+        made.buffer.scan_first()
+    made.sink.error = None
+    assert made.buffer.scan_first() is not None
+    assert len(made.buffer) == 1
+
+
+def test_what_was_removed_before_it_was_scanned_is_counted(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    made.buffer.put(page()).result()
+    for segment in tmp_path.glob("*.zst"):
+        segment.unlink()
+    scanned = made.buffer.scan_first()
+    assert scanned is not None
+    assert scanned.page is None
+    assert made.counters["pages_lost"] == 1
+
+
+class BrokenArchive(WarcArchive):
+    """A disk that refuses, or that hangs until it is let go."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, 1_000_000)
+        self.go = threading.Event()
+
+    def keep(self, page: Page, fetched_at: float) -> str:
+        self.go.wait()
+        raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_hangs_or_refuses_holds_up_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.page_buffer.MOST_BESIDE", 3)
+    archive, sink, counters = BrokenArchive(tmp_path), FakeSink(), Counters()
+    buffer = PageBuffer(sink, archive, Book(), 100.0, counters)
+    for number in range(5):
+        assert buffer.page(page(b"casino", f"http://a.example/{number}")) is not None
+    assert len(sink.pages) == 5
+    assert counters.as_dict() == {"archive_failures": 2 * 2}  # no room beside: neither before the verdict nor after it
+    archive.go.set()
+    buffer.flush()
+    assert counters["archive_failures"] == 7
+
+
+def test_a_note_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    made.book.error = StoreError("away")
+    made.buffer.page(page(b"casino"))
+    made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 1, "archive_failures": 1}
+
+
+def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.archive.SEGMENT_BYTES", 1)
+    now = [NOW]
+    one, other = (WarcArchive(tmp_path, 600, lambda: now[0]) for _ in range(2))
+    reference = one.keep(page(b"casino"), NOW)
+    one.pin(reference, NOW + 1000)
+    for number in range(8):
+        now[0] += 1
+        other.keep(page(url=f"http://b.example/{number}"), NOW)
+    found = one.read(reference)
+    assert found is not None
+    assert found.body == b"casino"
