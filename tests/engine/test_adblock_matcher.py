@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher, facts_cache
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names
-from gatewayfilter.engine.adblock.matcher import request_bits
+from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names, is_in
+from gatewayfilter.engine.adblock.matcher import sources_of
 from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
 from gatewayfilter.engine.adblock.parser import parse_line
-from gatewayfilter.engine.adblock.rule_index import RuleIndex
+from gatewayfilter.engine.adblock.rule import TYPE_BITS
+from gatewayfilter.engine.adblock.rule_index import RuleIndex, party_of
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
@@ -282,13 +283,17 @@ REQUESTS = st.builds(
 
 def naive(lines: list[str], asked: Request) -> tuple[str, set[str]]:
     """Tries every rule, one by one; returns the verdict and all that match."""
-    bits, source = request_bits(asked)
     lowered = asked.url.text.lower()
+    host = asked.url.host
+    kind = TYPE_BITS[asked.resource_type]
     found = [
         (line, rule)
         for line in lines
         for rule in parse_line(line).rules
-        if rule.mask & bits and CompiledRule(rule).matches(asked, lowered, source)
+        for place, source in enumerate(sources_of(asked))
+        if rule.mask & kind * party_of(host, source)
+        and CompiledRule(rule).matches(asked, lowered, source)
+        and not (place and is_in(rule.conditions.not_sources, host))
     ]
     blocks = [rule for _, rule in found if not rule.exception]
     exceptions = [rule for _, rule in found if rule.exception]

@@ -247,7 +247,7 @@ def test_removeheader_of_the_request() -> None:
         ("||e.com^$csp=x\x01y", LineKind.REJECTED),
         ("||e.com^$csp", LineKind.REJECTED),
         ("||e.com^$csp=a,removeparam=b", LineKind.REJECTED),
-        ("||e.com^$redirect=", LineKind.NETWORK),
+        ("||e.com^$redirect=", LineKind.REJECTED),
         ("||e.com^$redirect-rule=unheard-of", LineKind.UNSUPPORTED),
         ("||e.com^$redirect-rule=unheard-of:5", LineKind.UNSUPPORTED),
         ("||e.com^$generichide", LineKind.UNSUPPORTED),

@@ -1,15 +1,17 @@
 """Decides requests by compiled Adblock rules."""
 
 from collections.abc import Iterator
+from itertools import chain
 from mmap import mmap
 from typing import Protocol
 
+from gatewayfilter.engine.adblock.compiled_rule import is_in
 from gatewayfilter.engine.adblock.rule import DOCUMENT, TYPE_BITS, AdblockMatch
 from gatewayfilter.engine.adblock.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.rule_table import IMPORTANT, RuleTable
 from gatewayfilter.engine.adblock.sections import SectionReader
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import Request
+from gatewayfilter.model import Request, ResourceType
 
 _ALL_ON: frozenset[int] = frozenset()
 _TYPE_BITS = dict(TYPE_BITS)
@@ -65,6 +67,8 @@ class AdblockMatcher:
         kind = _TYPE_BITS[request.resource_type]
         page = request.source
         source = page.host if page is not None else request.url.host if kind == DOCUMENT else ""
+        if kind == DOCUMENT and source != request.url.host:
+            return self._match_page(request, source, off_sources)
         if not off_sources:
             block = self._blocks.first(request, kind, source)
             if block < 0:
@@ -73,15 +77,16 @@ class AdblockMatcher:
                 return self._table.describe(block)
         elif not self._table.has_cancelled and self._blocks.first(request, kind, source) < 0:
             return None
-        return self._match_partly(request, source, off_sources)
+        return self._match_partly(request, (source,), off_sources)
 
     def match_all(self, request: Request) -> list[AdblockMatch]:
         """Returns every network rule that matches, the one that decides first."""
-        bits, source = request_bits(request)
-        lowered = request.url.text.lower()
-        found = [
-            number for index in (self._exceptions, self._blocks) for number in index.all(request, lowered, bits, source, _ALL_ON)
-        ]
+        sources = sources_of(request)
+        found = list(
+            dict.fromkeys(
+                chain(self._all(self._exceptions, request, sources, _ALL_ON), self._all(self._blocks, request, sources, _ALL_ON))
+            )
+        )
         masks = self._table.masks
         found.sort(key=lambda number: not masks[number] & IMPORTANT)
         matches = [self._table.describe(number) for number in found]
@@ -91,28 +96,58 @@ class AdblockMatcher:
             matches.insert(0, winner)
         return matches
 
-    def _match_partly(self, request: Request, source: str, off_sources: frozenset[int]) -> AdblockMatch | None:
+    def _match_page(self, request: Request, source: str, off_sources: frozenset[int]) -> AdblockMatch | None:
+        """Decides a page that another led to: a rule speaks of it by either of its sources (`sources_of`)."""
+        if not off_sources and not self._table.has_cancelled:
+            own = request.url.host
+            if self._blocks.first(request, DOCUMENT, own) < 0 and self._blocks.first(request, DOCUMENT, source) < 0:
+                return None
+        return self._match_partly(request, sources_of(request), off_sources)
+
+    def _match_partly(self, request: Request, sources: tuple[str, ...], off_sources: frozenset[int]) -> AdblockMatch | None:
         """Decides with some lists off, or between a block and an exception: rare, so that clearness comes first."""
-        bits = _TYPE_BITS[request.resource_type] * party_of(request.url.host, source)
-        lowered = request.url.text.lower()
-        block = next(self._blocks.all(request, lowered, bits, source, off_sources), None)
+        block = next(self._all(self._blocks, request, sources, off_sources), None)
         if block is None:
             return None
         masks = self._table.masks
         exceptions = sorted(
-            self._exceptions.all(request, lowered, bits, source, off_sources), key=lambda number: not masks[number] & IMPORTANT
+            self._all(self._exceptions, request, sources, off_sources), key=lambda number: not masks[number] & IMPORTANT
         )
         if not exceptions:
             return self._table.describe(block)
         if not masks[exceptions[0]] & IMPORTANT:
-            important = next(self._important.all(request, lowered, bits, source, off_sources), None)
+            important = next(self._all(self._important, request, sources, off_sources), None)
             if important is not None:
                 return self._table.describe(important)
         return self._table.describe(exceptions[0])
 
+    def _all(self, index: FindsRules, request: Request, sources: tuple[str, ...], off: frozenset[int]) -> Iterator[int]:
+        """Yields the number of every rule that matches by any of these sources, some twice."""
+        kind = _TYPE_BITS[request.resource_type]
+        host = request.url.host
+        lowered = request.url.text.lower()
+        for source in sources:
+            for number in index.all(request, lowered, kind * party_of(host, source), source, off):
+                if source == sources[0] or not is_in(self._table.rule(number).conditions.not_sources, host):
+                    yield number
+
+
+def sources_of(request: Request) -> tuple[str, ...]:
+    """Returns the hosts that count as a request's source: for a page itself and then who led there (docs/adblock.md, "Policies").
+
+    Who led there does not count for a rule that names the page among those that it leaves alone (`domain=~`).
+    """
+    page = request.source
+    if request.resource_type is not ResourceType.DOCUMENT:
+        return ("" if page is None else page.host,)
+    host = request.url.host
+    return (host,) if page is None or page.host == host else (host, page.host)
+
 
 def request_bits(request: Request) -> tuple[int, str]:
     """Returns a request's type and party as the bits of a rule's mask, and the host of its source, "" when there is none.
+
+    Of a page that another led to it is that other: one of the two that count (`sources_of`).
 
     A page without a source is its own; anything else without one counts as first and as third party, as in the
     reference engines (docs/adblock.md, "Policies").

@@ -119,13 +119,14 @@ def _table() -> dict[str, _Option]:
     rows["reason"] = _Option("reason", Meaning.IGNORED, value=True)
     rows["collapse"] = _Option("collapse", Meaning.IGNORED)
     rows |= {name: _Option(name, Meaning.MODIFIER) for name in ("empty", "mp4")}
+    rows["stealth"] = _Option("stealth", Meaning.ABSENT_TYPE, value=True)
     return rows
 
 
 OPTIONS: Mapping[str, _Option] = MappingProxyType(_table())
 """Every option that is known, by each of its spellings. A name of underscores alone is a place holder (AdGuard, uBO)."""
 
-_NAME = re.compile(r"~?([a-z0-9][a-z0-9_-]*|_+)(?=\s*(?:[=,]|$))", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"~?([a-z0-9_][a-z0-9_-]*)(?=\s*(?:[=,]|$))", re.ASCII | re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 
@@ -369,8 +370,9 @@ def read_hosts(value: str) -> tuple[HostSet, HostSet]:
         negated = item.startswith("~")
         name = item[negated:]
         if len(name) > 2 and name[0] == "/" and name[-1] == "/":
-            guard_regex(name[1:-1])
-            patterns[negated].append(name[1:-1])
+            expression = name[1:-1].replace("\\|", "|")  # AdGuard's spelling; no host has a bar in it
+            guard_regex(expression)
+            patterns[negated].append(expression)
         else:
             names[negated].add(read_host(name))
     included, excluded = (

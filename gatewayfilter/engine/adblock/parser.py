@@ -170,7 +170,10 @@ def _parse_network(text: str) -> ParsedLine:
     limited = options.names_types or options.party or options.conditions or options.switches
     if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
         raise RuleError("the rule would match every request")
-    return ParsedLine(LineKind.NETWORK, tuple(_rules_of(rule, options)) if option_text else (rule,))
+    rules = tuple(_rules_of(rule, options)) if option_text else (rule,)
+    if pattern.startswith("|ws://"):  # by either scheme, as the authors of such rules expect (docs/adblock.md, "Policies")
+        rules += tuple(replace(each, pattern=f"|wss{pattern[3:]}") for each in rules)
+    return ParsedLine(LineKind.NETWORK, rules)
 
 
 def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
@@ -214,7 +217,8 @@ def asks_response(rule: NetworkRule) -> bool:
 def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
     name, value = options.modifier, options.value
     late = asks_response(rule)
-    if late and name not in RESPONSE_MODIFIERS:
+    of_request = name == "removeheader" and value.lower().startswith("request:")
+    if late and (of_request or name not in RESPONSE_MODIFIERS):
         if name not in REDIRECTS or rule.exception:
             raise RuleError(f"{name!r} is decided before the response is there")
         yield replace(rule, modifier="response", value=value if prepare(name, value) else "")
@@ -225,7 +229,7 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
         except UnsupportedError:
             raise
         except RuleError:
-            if name != "redirect" or rule.exception:
+            if name != "redirect" or rule.exception or not value:
                 raise
             name = ""  # a stub that we do not have: what is left is a block
     if not rule.exception and options.modifier == "redirect":
