@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=FilterCommand,
-    examples=("gatewayfilter publish",),
+    examples=("gatewayfilter publish", "gatewayfilter publish --full"),
     prints_data=True,
     short_help="Build the snapshot of all lists now and swap it in.",
 )
+@click.option("--full", is_flag=True, help="Read every list anew, also where only entries changed.")
 @click.pass_obj
-def publish(invocation: Invocation) -> None:
-    """Build the snapshot of all lists, entries and learned pages now; running workers swap to it without a pause."""
-    report = publish_lists(invocation.settings(), quiet=invocation.json)
+def publish(invocation: Invocation, *, full: bool) -> None:
+    """Build the snapshot of all lists, entries and learned pages now; running workers swap to it without a pause.
+
+    Where no list has changed, only the entries that came or went are put into what is in use; the rest is taken over.
+    """
+    report = publish_lists(invocation.settings(), quiet=invocation.json, full=full)
     if invocation.json:
         print_json(report)
     else:
@@ -38,11 +42,12 @@ def published_sentence(report: PublishReport) -> str:
     sources = counted(len(report.sources) - len(report.skipped), "source")
     return (
         f"Published {counted(entries, 'entry', 'entries')} of {sources}, {report.person_rules:,} of your own and "
-        f"{report.learned:,} learned: {report.size_bytes / 1e6:.1f} MB in {report.elapsed_s:.1f} s."
+        f"{report.learned:,} learned: {report.size_bytes / 1e6:.1f} MB in {report.elapsed_s:.1f} s"
+        f"{f', built anew ({report.rebuilt})' if report.rebuilt else ''}."
     )
 
 
-def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
+def publish_lists(settings: Settings, *, quiet: bool, full: bool = False) -> PublishReport:
     """Publishes, with progress on standard error.
 
     Raises:
@@ -55,7 +60,7 @@ def publish_lists(settings: Settings, *, quiet: bool) -> PublishReport:
     store = open_store(settings)
     try:
         with giving_way(), showing(quiet=quiet) as progress:
-            report = publish_now(settings, store, progress)
+            report = publish_now(settings, store, progress, full=full)
     finally:
         store.close()
     for item in report.skipped:

@@ -10,6 +10,7 @@ a wrong verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from gatewayfilter.engine.snapshot_format import SECTION_NAMES, TABLE_NAMES
 from gatewayfilter.engine.snapshot_image import SnapshotImage, as_json, rule_rows, source_rows
 from gatewayfilter.engine.table_patch import patch_table
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import Change, ChangeKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import LearnedEntry, ListAction, PersonRule
 from gatewayfilter.urls import digest_of
 
 MOST_PATCHES = 500
@@ -41,14 +42,9 @@ class RebuildDueError(SnapshotError):
     """The snapshot in use cannot be patched; the sentence says why."""
 
 
-def learned_news(changes: Iterable[Change], now: float) -> dict[bytes, LearnedEntry | None]:
-    """Returns what became of learned entries, by digest: as they are now, `None` for those that are gone or have expired."""
-    news: dict[bytes, LearnedEntry | None] = {}
-    for change in changes:
-        if (entry := change.learned) is not None:
-            stays = change.kind is ChangeKind.LEARNED_ADDED and entry.expires_at > now
-            news[digest_of(entry.key)] = entry if stays else None
-    return news
+def learned_news(entries: Mapping[str, LearnedEntry | None], now: float) -> dict[bytes, LearnedEntry | None]:
+    """Returns what became of learned entries by digest, from the same by key; those that have expired are gone, too."""
+    return {digest_of(key): entry if entry is not None and entry.expires_at > now else None for key, entry in entries.items()}
 
 
 def patch_snapshot(
@@ -59,6 +55,7 @@ def patch_snapshot(
     *,
     feed_seq: int,
     created_at: float,
+    notes: Mapping[str, Any] | None = None,
 ) -> SnapshotImage:
     """Returns the snapshot that follows from another.
 
@@ -69,6 +66,7 @@ def patch_snapshot(
         rules: people's rules as they are now.
         feed_seq: the newest step of the change feed that news and rules include.
         created_at: Unix seconds.
+        notes: what the publisher notes beside or in place of what the old snapshot says.
 
     Raises:
         RebuildDueError: everything has to be built anew.
@@ -81,6 +79,7 @@ def patch_snapshot(
     kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
     sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
+    meta["notes"] = {**old.meta["notes"], **(notes or {})}
     markers = dict(meta["markers"])
     for action, name in TABLE_NAMES.items():
         section, gone, come = patch.table(action)

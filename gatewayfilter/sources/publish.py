@@ -7,7 +7,7 @@ public suffix list is another; when the snapshot in use or its counters are miss
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -24,8 +24,8 @@ from gatewayfilter.engine.snapshot_folder import PutIntoUse, SnapshotFolder
 from gatewayfilter.engine.snapshot_format import VERSION
 from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
-from gatewayfilter.interfaces import ChangeFeed, ListStore
-from gatewayfilter.model import Change, LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.interfaces import ListStore, PublisherFeed
+from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.parse import parse_list
@@ -35,9 +35,6 @@ from gatewayfilter.sources.subscriptions import Progress, Subscriptions
 from gatewayfilter.sources.unpack import unpack
 
 _log = logging.getLogger(__name__)
-
-_PAGE = 10_000
-"""Steps of the change feed that are read at once."""
 
 _LARGEST_LIST = 4_000_000_000
 """Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
@@ -135,7 +132,7 @@ def publish(
     folder: SnapshotFolder,
     subscriptions: Subscriptions,
     lists: ListStore,
-    feed: ChangeFeed,
+    feed: PublisherFeed,
     *,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.time,
@@ -206,7 +203,7 @@ class _Desk:
 
     folder: SnapshotFolder
     lists: ListStore
-    feed: ChangeFeed
+    feed: PublisherFeed
     files: Sequence[SourceFile]
     feed_seq: int
     now: float
@@ -237,14 +234,16 @@ class _Desk:
             raise RebuildDueError("the lists are others")
         if self.feed_seq < old.info.feed_seq:
             raise RebuildDueError("the database is older than the snapshot")
+        if not notes.get("feed_mark") or notes["feed_mark"] != self.feed.mark(old.info.feed_seq):
+            raise RebuildDueError("the database is not the one that the snapshot was made from, or of another time")
         try:
             counters = self.folder.counters_of(path, old.mark)
         except SnapshotError as error:
             raise RebuildDueError(str(error)) from error
-        news = learned_news(self._changes_after(old.info.feed_seq), self.now)
+        news = learned_news(self.feed.learned_between(old.info.feed_seq, self.feed_seq), self.now)
         rules = self._rules()
         self._say("changing the tables", len(self.files))
-        image = patch_snapshot(old, counters, news, rules, feed_seq=self.feed_seq, created_at=self.now)
+        image = patch_snapshot(old, counters, news, rules, feed_seq=self.feed_seq, created_at=self.now, notes=self._feed_note())
         reports = tuple(
             SourceReport(item.source, _report_of(row)) for item, row in zip(self.files, notes["reports"], strict=True)
         )
@@ -259,7 +258,8 @@ class _Desk:
         builder.add_learned(entry for entry in self.lists.learned() if entry.expires_at > self.now)
         reports = _read_sources(builder, self.files, self.progress)
         if not any(item.error for item in reports):  # what could not be read is tried again next time
-            builder.notes = {"inputs": inputs, "reports": [_report_row(item.report) for item in reports if item.report]}
+            rows = [_report_row(item.report) for item in reports if item.report]
+            builder.notes = {"inputs": inputs, "reports": rows, **self._feed_note()}
         image = builder.image(counting=True)
         del builder
         return _Done(put_into_use(image), len(rules), image.learned, reports)
@@ -267,13 +267,8 @@ class _Desk:
     def _rules(self) -> list[PersonRule]:
         return [rule for rule in self.lists.rules() if rule.expires_at is None or rule.expires_at > self.now]
 
-    def _changes_after(self, seq: int) -> Iterator[Change]:
-        while page := self.feed.read(seq, _PAGE):
-            for change in page:
-                if change.seq > self.feed_seq:
-                    return
-                yield change
-            seq = page[-1].seq
+    def _feed_note(self) -> dict[str, str]:
+        return {"feed_mark": self.feed.mark(self.feed_seq)}
 
     def _say(self, step: str, done: int) -> None:
         if self.progress:

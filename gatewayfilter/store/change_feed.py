@@ -1,10 +1,12 @@
 """The change feed: what changed in people's rules and learned entries, in order, for the workers' overlays."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, case, func, insert, select
 
 from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
 from gatewayfilter.store.database import Database
@@ -22,11 +24,29 @@ _READ = (
     .limit(bindparam("most"))
 )
 _LAST = select(func.max(_COLUMNS.seq))
+_FIRST = select(func.min(_COLUMNS.seq))
+_STEP = select(_COLUMNS.kind, _COLUMNS.payload).where(_COLUMNS.seq == bindparam("seq"))
+_LEARNED_BETWEEN = (
+    # Of an entry that left only its key is of interest: reading the rest of it would take most of the time.
+    select(
+        _COLUMNS.payload["key"].as_string(),
+        case((_COLUMNS.kind == ChangeKind.LEARNED_ADDED.value, _COLUMNS.payload)),
+    )
+    .where(
+        _COLUMNS.seq > bindparam("after"),
+        _COLUMNS.seq <= bindparam("up_to"),
+        _COLUMNS.kind.in_([ChangeKind.LEARNED_ADDED.value, ChangeKind.LEARNED_REMOVED.value]),
+    )
+    .order_by(_COLUMNS.seq)
+)
+_PAGE = 10_000
+"""Rows that the driver hands over at once."""
+
 _INSERT = insert(LIST_CHANGES)
 
 
 class SqlChangeFeed:
-    """Implements `interfaces.ChangeFeed`.
+    """Implements `interfaces.ChangeFeed` and `interfaces.PublisherFeed`.
 
     Steps are numbered in the order of their commits (`Area.LISTS` lets one writer in at a time), numbers may be left out but
     are never used twice. The newest step is never compacted away, so `last_seq` does not go back.
@@ -45,6 +65,25 @@ class SqlChangeFeed:
         with self._database.read() as connection:
             rows = connection.execute(_READ, {"after": after, "most": limit}).all()
         return [_change(seq, ChangeKind(kind), payload) for seq, kind, payload in rows]
+
+    def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
+        """Returns what became of learned entries: key → as it is now, `None` when gone. About 2 µs for one that left."""
+        news: dict[str, LearnedEntry | None] = {}
+        with self._database.read() as connection:
+            rows = connection.execute(_LEARNED_BETWEEN, {"after": after, "up_to": up_to}, execution_options={"yield_per": _PAGE})
+            for key, payload in rows:
+                news[key] = None if payload is None else _learned_entry(payload)
+        return news
+
+    def mark(self, seq: int) -> str:
+        """Returns a text by which a step is known again, `""` when there is none; of 0 that of a feed that forgot nothing."""
+        with self._database.read() as connection:
+            if seq == 0:
+                return "0" if (connection.scalar(_FIRST) or 1) == 1 else ""
+            row = connection.execute(_STEP, {"seq": seq}).one_or_none()
+        if row is None:
+            return ""
+        return blake2b(json.dumps([seq, *row], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, PersonRule | LearnedEntry]]) -> None:
@@ -66,4 +105,8 @@ def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
         enabled = payload.get("enabled", not payload["group"])
         rule = PersonRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"]), "enabled": enabled})
         return Change(seq, kind, person=rule)
-    return Change(seq, kind, learned=LearnedEntry(**{**payload, "action": action}))
+    return Change(seq, kind, learned=_learned_entry(payload))
+
+
+def _learned_entry(payload: Mapping[str, Any]) -> LearnedEntry:
+    return LearnedEntry(**{**payload, "action": ListAction(payload["action"])})

@@ -13,7 +13,7 @@ from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_image import SnapshotImage
 from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
 from gatewayfilter.engine.table_patch import entries_of
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
@@ -89,10 +89,7 @@ def test_a_patched_snapshot_says_what_a_new_one_says(
     model = {entry.key: entry for entry in learned}
     current = image(list(model.values()), before)
     for batch in batches:
-        feed = [
-            Change(seq, ChangeKind.LEARNED_ADDED if added else ChangeKind.LEARNED_REMOVED, learned=entry)
-            for seq, (added, entry) in enumerate(batch)
-        ]
+        feed = {entry.key: entry if added else None for added, entry in batch}
         for added, entry in batch:
             model.pop(entry.key, None)
             if added and entry.expires_at > NOW:
@@ -119,10 +116,7 @@ def test_what_the_snapshot_has_already_is_no_harm(learned: list[LearnedEntry], b
         model.pop(entry.key, None)
         if added and entry.expires_at > NOW:
             model[entry.key] = entry
-    feed = [
-        Change(seq, ChangeKind.LEARNED_ADDED if added else ChangeKind.LEARNED_REMOVED, learned=entry)
-        for seq, (added, entry) in enumerate(batch)
-    ]
+    feed = {entry.key: entry if added else None for added, entry in batch}
     anew = image(list(model.values()), [])
     again = patched(anew, learned_news(feed, NOW), [])
     assert said(Snapshot.from_bytes(again.to_bytes())) == said(Snapshot.from_bytes(anew.to_bytes()))

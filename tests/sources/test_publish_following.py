@@ -1,5 +1,6 @@
 """Publishing where only entries changed: no list is read again; whatever is wrong with what it follows from costs only time."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -161,6 +162,36 @@ def test_a_database_that_lags_behind_is_no_basis(place: Place) -> None:
         report = publish(place.folder, place.subscriptions, other.lists, other.feed, clock=place.clock)
     assert report.rebuilt == "the database is older than the snapshot"
     assert place.reason("http://a.example/1") is Reason.UNKNOWN
+
+
+@pytest.mark.parametrize("later", [0, 1, 2, 5])
+def test_a_database_that_was_put_back_is_no_basis(place: Place, tmp_path: Path, later: int) -> None:
+    """Its steps have numbers that the snapshot knows already, for other entries."""
+    place.learn("a.example/1")
+    with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as now, closing(sqlite3.connect(tmp_path / "old.sqlite3")) as kept:
+        now.backup(kept)
+    place.learn("a.example/2", "a.example/3")
+    assert place.publish().learned == 3
+    place.store.close()
+    for name in ("store.sqlite3-wal", "store.sqlite3-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / "old.sqlite3").replace(tmp_path / "store.sqlite3")
+    place.store = Store.open(f"sqlite:///{tmp_path}/store.sqlite3")
+    place.learn(*(f"b.example/{number}" for number in range(later)))
+    report = place.publish()
+    assert report.rebuilt.startswith("the database is ")
+    assert report.learned == 1 + later
+    assert place.reason("http://a.example/2") is Reason.UNKNOWN
+    place.learn("c.example/")
+    assert place.publish().rebuilt == ""
+
+
+def test_a_snapshot_older_than_the_feed_remembers_is_no_basis(place: Place) -> None:
+    """As after a snapshot folder was put back: what the feed has forgotten would be missing."""
+    place.learn("a.example/1", "a.example/2")
+    place.store.lists.compact_feed(1)
+    assert place.publish().rebuilt.startswith("the database is not the one")
+    assert place.reason("http://a.example/1") is Reason.LEARNED
 
 
 def test_a_list_that_could_not_be_read_is_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

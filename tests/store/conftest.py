@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, ListStore, VerdictStore
+from gatewayfilter.interfaces import DecisionLog, Frontier, ListStore, PublisherFeed, VerdictStore
 from gatewayfilter.store import Store, upgrade
 
 POSTGRES = os.environ.get("GATEWAYFILTER_TEST_POSTGRES", "")
@@ -82,7 +82,7 @@ def lists(store: Store) -> ListStore:
 
 
 @pytest.fixture
-def feed(store: Store) -> ChangeFeed:
+def feed(store: Store) -> PublisherFeed:
     return store.feed
 
 

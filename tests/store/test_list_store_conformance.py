@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayfilter.interfaces import ChangeFeed, ListStore
+from gatewayfilter.interfaces import ChangeFeed, ListStore, PublisherFeed
 from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
 from gatewayfilter.store import Store
 
@@ -177,6 +177,34 @@ def test_compaction_forgets_old_steps_but_never_the_number(lists: ListStore, fee
     assert feed.last_seq() > seqs[-1]
     assert len(feed.read(seqs[-1])) == 1
     assert len(lists.rules()) == 6
+
+
+def test_a_publisher_reads_what_became_of_learned_entries(lists: ListStore, feed: PublisherFeed) -> None:
+    lists.put_learned([entry("a.example/1"), entry("a.example/2"), entry('ä.example/"3')])
+    first = feed.last_seq()
+    lists.add_rule(BLOCK, EntryKind.HOST, "h.example")
+    assert feed.learned_between(0, first) == {key: entry(key) for key in ("a.example/1", "a.example/2", 'ä.example/"3')}
+    lists.remove_learned(["a.example/1", 'ä.example/"3'])
+    lists.put_learned([entry("a.example/2", expires_at=7.0)])
+    last = feed.last_seq()
+    gone = {"a.example/1": None, 'ä.example/"3': None}
+    assert feed.learned_between(first, last) == {"a.example/2": entry("a.example/2", expires_at=7.0), **gone}
+    assert feed.learned_between(first, first + 1) == {}
+    assert feed.learned_between(last, last + 10) == {}
+
+
+def test_a_step_is_known_again_by_its_mark(lists: ListStore, feed: PublisherFeed) -> None:
+    assert feed.mark(0)
+    assert feed.mark(1) == ""
+    for number in range(3):
+        lists.add_rule(BLOCK, EntryKind.HOST, f"h{number}.example")
+    seqs = [change.seq for change in feed.read(0)]
+    marks = [feed.mark(seq) for seq in (0, *seqs)]
+    assert all(marks)
+    assert len(set(marks)) == 4
+    assert [feed.mark(seq) for seq in (0, *seqs)] == marks
+    lists.compact_feed(seqs[1])
+    assert [feed.mark(seq) for seq in (0, *seqs)] == ["", "", "", marks[3]]
 
 
 def test_what_one_user_changes_another_reads(open_store: Callable[[], Store]) -> None:
