@@ -5,7 +5,7 @@ from copy import copy
 from gatewayfilter.engine.host_facts import HostFacts
 from gatewayfilter.engine.overlay import Overlay
 from gatewayfilter.engine.recent_cache import RecentCache
-from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot import Snapshot, giving_turns
 from gatewayfilter.model import ListAction, Verdict
 
 
@@ -55,7 +55,8 @@ class EngineState:
             for index, source in enumerate(snapshot.sources)
             if source.action is not ListAction.ALLOW and source.category in off_categories
         )
-        self.effects.prepare(self.off_sources)
+        with giving_turns():
+            self.effects.prepare(self.off_sources)
         self.on_sets = tuple(
             tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
         )

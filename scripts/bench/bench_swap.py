@@ -3,13 +3,15 @@
     python scripts/bench/bench_swap.py [--domains 1000000] [--rate 300] [--seconds 20] [--lists FILE ...]
 
 `gatewayfilter run` with two workers on loopback; requests go out by the clock, whether or not earlier ones have been answered,
-and their latency counts from the moment they were due. First a quiet time, then as long with publications one after the other: a
-person's rule changes and `gatewayfilter publish` follows from the snapshot in use; every third time the counters are taken
-away, so that everything is built anew. What a publication takes from the two cores is part of what is measured.
+and their latency counts from the moment they were due. First a quiet time, then as long with publications one after the other, of
+three kinds in turn: a person's rule changes, and the next snapshot follows from the one in use; an Adblock list changes, so
+that everything is built anew and each worker opens all Adblock rules anew; and `publish --full`. What a publication takes
+from the two cores is part of what is measured.
 """
 
 import argparse
 import asyncio
+import itertools
 import multiprocessing
 import os
 import statistics
@@ -106,18 +108,22 @@ class Watch:
         self._thread.join()
 
 
-def publish_until(stop: threading.Event, filter_: Filter, state: Path, phase: Phase, pause_s: float) -> None:
-    """Publishes one after the other, every third time in full."""
-    number = 0
-    while not stop.is_set():
-        number += 1
-        if number % 3 == 0:
-            for path in (state / "snapshots").glob("counters-*"):
-                path.unlink()
-        filter_.command("list", "add", f"site{number}.example")
+def publish_until(stop: threading.Event, filter_: Filter, rules: Path, phase: Phase, pause_s: float) -> None:
+    """Publishes one after the other, of three kinds in turn."""
+    for number in itertools.count():
+        if stop.is_set():
+            return
+        kind = ("rules", "following", "full")[number % 3]
+        if kind == "following":
+            filter_.command("list", "add", f"site{number}.example")
+        elif kind == "rules":
+            rules.write_text(f"[Adblock Plus 2.0]\n||changed{number}.example^$third-party\n")
         begin = time.monotonic()
-        filter_.command("publish")
-        phase.publications.append(f"{'full' if number % 3 == 0 else 'following'} {time.monotonic() - begin:.1f} s")
+        if kind == "rules":
+            filter_.command("source", "update", "changing")
+        else:
+            filter_.command("publish", *(["--full"] if kind == "full" else []))
+        phase.publications.append(f"{kind} {time.monotonic() - begin:.1f} s")
         stop.wait(pause_s)
 
 
@@ -132,15 +138,18 @@ def measure(folder: Path, options: argparse.Namespace) -> list[Phase]:
     filter_ = Filter(state, "--workers", "2", settings=settings)
     write_domains(folder / "domains.txt", options.domains)
     filter_.command("source", "add", str(folder / "domains.txt"), "--name", "domains", "--category", "gambling")
-    for name in options.lists:
-        filter_.command("source", "add", name)
+    rules = folder / "changing.txt"
+    rules.write_text("[Adblock Plus 2.0]\n||changed.example^$third-party\n")
+    for name in (*options.lists, str(rules)):
+        filter_.command("source", "add", name, "--no-publish")
+    filter_.command("publish")
     filter_.start()
     phases = [Phase("quiet"), Phase("publishing and swapping")]
     try:
         asyncio.run(drive(Phase("warm-up"), filter_.port, port, options.rate, 3))
         for phase in phases:
             stop = threading.Event()
-            publisher = threading.Thread(target=publish_until, args=(stop, filter_, state, phase, options.pause))
+            publisher = threading.Thread(target=publish_until, args=(stop, filter_, rules, phase, options.pause))
             with Watch(filter_, phase):
                 if phase is phases[1]:
                     publisher.start()

@@ -1,5 +1,7 @@
 """A snapshot says what its builder was told: save and open are identity. Damage is refused with one sentence."""
 
+import gc
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -215,3 +217,21 @@ def test_what_is_no_file_is_refused(tmp_path: Path, make: object) -> None:
     make(path)
     with pytest.raises(SnapshotError, match=r"^the snapshot snapshot cannot be used: "):
         Snapshot.open(path)
+
+
+def test_opening_rules_leaves_the_interpreter_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns are short and the collector rests while rules are opened, and only then; also where they are damaged."""
+    seen: list[tuple[float, bool]] = []
+
+    def note(blob: memoryview) -> None:
+        seen.append((sys.getswitchinterval(), gc.isenabled()))
+        raise SnapshotError(f"{len(blob)} bytes are damaged")
+
+    before = sys.getswitchinterval()
+    monkeypatch.setattr("gatewayfilter.engine.snapshot.AdblockMatcher", note)
+    with pytest.raises(SnapshotError, match="damaged"):
+        _ = Snapshot.from_bytes(small()).adblock
+    ((turn_s, collects),) = seen
+    assert turn_s < before
+    assert not collects
+    assert (sys.getswitchinterval(), gc.isenabled()) == (before, True)
