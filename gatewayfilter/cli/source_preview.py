@@ -24,15 +24,21 @@ _SHOWN_ENTRIES = 5
 def look(invocation: Invocation, item: SourceFile, progress: Progress) -> Preview:
     """Holds a list against the lists in use and against what was visited lately.
 
+    Where nothing was published yet, the lists that would be are read, and nothing is left behind: no database, no snapshot.
+
     Raises:
-        SnapshotError, StoreError: there is no snapshot in use and none can be made, or the log cannot be read.
+        SnapshotError, StoreError: the snapshot in use or the log cannot be read.
     """
     from gatewayfilter.sources.preview import preview_list
-    from gatewayfilter.wiring import open_engine
+    from gatewayfilter.wiring import open_engine, snapshot_folder, unpublished_engine
 
+    progress(f"comparing {item.source.name} with what is in use", 0, 0)
+    settings = invocation.settings()
+    if snapshot_folder(settings).current() is None:
+        engine = unpublished_engine(settings)
+        return preview_list(item, engine.snapshot, engine, ())
     with invocation.store() as store:
-        progress(f"comparing {item.source.name} with what is in use", 0, 0)
-        engine = open_engine(invocation.settings(), store)
+        engine = open_engine(settings, store)
         visits = [(record.url, record.resource_type) for _, record in store.log.tail(_LOOKED_AT) if record.action == "allow"]
     return preview_list(item, engine.snapshot, engine, visits)
 

@@ -116,12 +116,15 @@ def _put_parts_in(path: Path, wanted: Wanted, work: Path, sleep: Callable[[float
             return
 
     def get(address: str, part: Path) -> None:
-        if not is_web_address(address):
-            part.write_bytes(Path(address).read_bytes()[: wanted.max_bytes])
-            return
-        body = part.with_suffix(".body")
-        download(address, body, Validators(), max_bytes=wanted.max_bytes, timeout_s=wanted.timeout_s, sleep=sleep)
+        body = Path(address)
+        if is_web_address(address):
+            body = part.with_suffix(".body")
+            download(address, body, Validators(), max_bytes=wanted.max_bytes, timeout_s=wanted.timeout_s, sleep=sleep)
+        elif not body.is_file():
+            raise SourceError("there is no such file")
         unpack(body, part, (), wanted.max_bytes)
+        with part.open("rb") as file:
+            refuse_non_lists(file.read(HEAD_SIZE))
 
     expand_includes(path, wanted.address, work, get, wanted.max_bytes)
 

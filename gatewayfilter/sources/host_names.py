@@ -29,7 +29,8 @@ OWN_NAMES = frozenset(
 SINKS = frozenset({"0.0.0.0", "0", "127.0.0.1", "::", "::0", "::1", "255.255.255.255", "fe80::1%lo0"})  # noqa: S104  nothing is bound
 """Addresses that lead nowhere: a name that a list sends there is meant to be blocked."""
 
-HOST_PATTERN = r"((?:(?!xn--)[a-z0-9_][a-z0-9_-]{0,62}+(?<!-)\.)++[a-z]{2,24})"
+HOST_NAME = r"(?:(?!xn--)[a-z0-9_][a-z0-9_-]{0,62}+(?<!-)\.)++[a-z]{2,24}"
+HOST_PATTERN = rf"({HOST_NAME})"
 """A host name that is canonical as it stands, unless it is longer than 253 characters: no IDN, no address, no single label."""
 
 MAX_HOST_LENGTH = 253

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 from urllib.parse import urljoin, urlsplit
 
 from gatewayfilter.engine.adblock.directives import Preprocessor
-from gatewayfilter.errors import RuleError, SourceError
+from gatewayfilter.errors import ListError, RuleError, SourceError
 from gatewayfilter.sources.text_blocks import MAX_LINE_LENGTH
 
 MAX_DEPTH: Final = 5
@@ -18,7 +18,7 @@ MAX_PARTS: Final = 50
 _MARK: Final = b"!#include"
 
 type Get = Callable[[str, Path], None]
-"""(address, where to write) → gets one part; raises `SourceError`."""
+"""(address, where to write) → gets one part; raises `SourceError` or `ListError`."""
 
 
 def has_includes(file: BinaryIO) -> bool:
@@ -93,7 +93,7 @@ class _Expansion:
             wanted = self._allowed(name, address, depth)
             part = self._work / f"part-{self._tried}"
             self._get(wanted, part)
-        except (SourceError, OSError) as error:
+        except (SourceError, ListError, OSError) as error:
             yield line
             yield f"! not included: {error}\n".encode()
             return

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.host_names import HOST_PATTERN, OWN_NAMES, SINKS, exact_host_key, whole_domain_key
+from gatewayfilter.sources.host_names import HOST_NAME, HOST_PATTERN, OWN_NAMES, SINKS, exact_host_key, whole_domain_key
 from gatewayfilter.sources.list_format import ListFormat
 from gatewayfilter.sources.rpz import RpzReader
 from gatewayfilter.sources.text_blocks import MAX_LINE_LENGTH
@@ -28,7 +28,8 @@ class LineFormat:
 
     Attributes:
         read: returns the keys of a line without comment; raises RuleError when it is no entry at all.
-        ordinary: lines that need no closer look than `host_names.all_ordinary`: group 1 is the host. `None`: there are none.
+        ordinary: lines that need no closer look than `host_names.all_ordinary`: group 1 is the host; a group 2, if there is one,
+            what follows it in the key. `None`: there are none.
         prefix: what makes that host a key.
     """
 
@@ -120,6 +121,13 @@ def _read_ut1(text: str, reject: Reject) -> list[str]:
 
 
 _HOST_LINE = re.compile(rf"^{HOST_PATTERN}$", re.ASCII | re.MULTILINE)
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_PORT = r"(?::(?!(?:80|443)/)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
+_ESCAPE = r"%(?!2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])[0-9A-F]{2}"
+_PATH = rf"(?:[A-Za-z0-9_~=&;,+!$*|()\[\]@:?/-]++|(?<!/)\.|{_ESCAPE})*+"
+"""What the parser of URLs and their keys leave as it is; a segment that begins with a dot is looked at closely."""
+
+_URL_LINE = re.compile(rf"^https?://({HOST_NAME}|{_OCTET}(?:\.{_OCTET}){{3}})({_PORT}/{_PATH})(?<!\?)$", re.ASCII | re.MULTILINE)
 
 LINE_FORMATS: Mapping[ListFormat, LineFormat] = {
     ListFormat.HOSTS: LineFormat(_read_hosts, re.compile(rf"^{_SINK_PATTERN}{HOST_PATTERN}$", re.ASCII | re.MULTILINE)),
@@ -129,7 +137,7 @@ LINE_FORMATS: Mapping[ListFormat, LineFormat] = {
         re.compile(rf"^address=/{HOST_PATTERN}/(?:0\.0\.0\.0|::|127\.0\.0\.1|#)?$", re.ASCII | re.MULTILINE),
         ".",
     ),
-    ListFormat.URLS: LineFormat(_read_url),
+    ListFormat.URLS: LineFormat(_read_url, _URL_LINE),
     ListFormat.UT1: LineFormat(_read_ut1, _HOST_LINE, "."),
 }
 """Formats in which a line says all. Adblock rules are the engine's to read, digests have no keys, exports no lines (parse.py)."""

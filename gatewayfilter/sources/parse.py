@@ -141,9 +141,14 @@ def _all_at_once(text: str, reader: LineFormat) -> list[str] | None:
     """Returns the keys of a block in which every line is ordinary, `None` for any other block."""
     if reader.ordinary is None:
         return None
-    hosts: list[str] = reader.ordinary.findall(text)
-    if len(hosts) != text.count("\n") + 1 or not all_ordinary(hosts):
+    found = reader.ordinary.findall(text)
+    if len(found) != text.count("\n") + 1:
         return None
+    hosts: list[str] = [host for host, _ in found] if reader.ordinary.groups > 1 else found
+    if not all_ordinary(hosts):
+        return None
+    if reader.ordinary.groups > 1:
+        return list(map("".join, found))
     return [reader.prefix + host for host in hosts] if reader.prefix else hosts
 
 
@@ -153,7 +158,7 @@ def _one_by_one(text: str, reader: LineFormat, tally: _Tally) -> list[str]:
     for line in text.split("\n"):
         tally.line += 1
         if ordinary and (match := ordinary(line)) and all_ordinary([match[1]]):
-            keys.append(reader.prefix + match[1])
+            keys.append(reader.prefix + "".join(match.groups()))
             continue
         rejected_before = tally.rejected
         try:

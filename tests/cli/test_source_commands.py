@@ -75,10 +75,12 @@ def test_options_of_add(cli: Cli, hosts: Path) -> None:
     assert cli("check", "casino.example", "--json").json["verdict"]["reason"] == "whitelist"
 
 
-def test_a_preview_keeps_nothing(cli: Cli, hosts: Path) -> None:
+def test_a_preview_keeps_nothing(cli: Cli, state: Path, hosts: Path) -> None:
     answer = cli("source", "add", hosts, "--preview")
     assert "2 entries (hosts)" in answer.out
+    assert "2 of them new" in answer.out
     assert "Published" not in answer.out
+    assert [path.name for path in state.rglob("*") if path.is_file()] == [".gambling-hosts.lock"]
     cli("source", "status", "gambling-hosts").complains()
 
 
@@ -157,6 +159,8 @@ def test_publish_reports(cli: Cli, hosts: Path) -> None:
     assert report["person_rules"] == 1
     assert {item["source"]["name"] for item in report["sources"]} >= {"gambling-hosts"}
     assert "1 of your own" in cli("publish").out
+    assert cli("publish", "--json").json["rebuilt"] == ""
+    assert "built anew (that was asked for)" in cli("publish", "--full").out
 
 
 def test_the_catalogue_is_shown_by_category(cli: Cli) -> None:

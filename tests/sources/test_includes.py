@@ -1,10 +1,12 @@
 """`!#include`: what is put in, and what is not."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.errors import SourceError
+from gatewayfilter.sources import Subscriptions
 from gatewayfilter.sources.includes import MAX_DEPTH, MAX_PARTS, expand_includes, has_includes, part_address
 
 ADDRESS = "https://lists.example/folder/main.txt"
@@ -119,6 +121,34 @@ def test_parts_of_a_local_list_lie_in_its_folder(tmp_path: Path) -> None:
     assert part_address(main, "part.txt") == str(tmp_path / "lists" / "part.txt")
     with pytest.raises(SourceError):
         part_address(main, "link.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"<!DOCTYPE html><html><body>404</body></html>", "it is a web page, not a list"),
+        (gzip.compress(b"||b.example^\n" * 100)[:-9], "its compressed data is damaged or cut off"),
+        (gzip.compress(bytes(200_000)), "it is larger than 100,000 bytes"),
+        (b"||b.example^\n" * 10_000, "it is larger than 100,000 bytes"),
+        (None, "there is no such file"),
+    ],
+)
+def test_a_bad_part_leaves_the_list_usable(tmp_path: Path, subscriptions: Subscriptions, content: bytes | None, why: str) -> None:
+    (tmp_path / "main.txt").write_text("||a.example^\n!#include part.txt\n||c.example^\n", encoding="utf-8")
+    if content is not None:
+        (tmp_path / "part.txt").write_bytes(content)
+    subscriptions._settings = subscriptions._settings.model_copy(update={"max_bytes": 100_000})
+    result = subscriptions.add(str(tmp_path / "main.txt"), name="main")
+    assert result.report is not None
+    assert result.report.accepted == 2
+    assert f"! not included: {why}" in subscriptions.get("main").list_path.read_text(encoding="utf-8")
+
+
+def test_a_compressed_part_is_unpacked(tmp_path: Path, subscriptions: Subscriptions) -> None:
+    (tmp_path / "main.txt").write_text("||a.example^\n!#include part.txt.gz\n", encoding="utf-8")
+    (tmp_path / "part.txt.gz").write_bytes(gzip.compress(b"||b.example^\n"))
+    subscriptions.add(str(tmp_path / "main.txt"), name="main")
+    assert "||b.example^\n" in subscriptions.get("main").list_path.read_text(encoding="utf-8")
 
 
 def test_lists_without_parts_are_left_alone(tmp_path: Path) -> None:

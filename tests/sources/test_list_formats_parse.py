@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from gatewayfilter.engine.adblock import AdblockReport
 from gatewayfilter.sources import ListFormat, ParseReport, parse_list
+from gatewayfilter.sources.host_names import all_ordinary
+from gatewayfilter.sources.line_formats import LINE_FORMATS, read_line
 from gatewayfilter.sources.parse import CountingSink
 from gatewayfilter.sources.text_blocks import BLOCK_SIZE, MAX_LINE_LENGTH, text_blocks, text_lines
 from gatewayfilter.urls import digest_of
@@ -245,6 +247,55 @@ def test_nothing_raises_and_every_line_counts(data: bytes, list_format: ListForm
     if list_format in {DOMAINS, URLS, UT1}:
         lines = data.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n").split("\n") if data else []
         assert report.accepted + report.duplicates + report.comments + report.rejected == len(lines)
+
+
+_URL_PARTS = st.lists(
+    st.sampled_from([*"aZ09_~=&;,+!$*|()[]@:?/-.'{}^#", "%41", "%C3%a9", "%2E", "%2F", "%7C", "%", "..", "./", "/..", "b.html"]),
+    max_size=8,
+)
+
+
+def taken_in_bulk(line: str) -> list[str] | None:
+    ordinary = LINE_FORMATS[URLS].ordinary
+    match = ordinary.fullmatch(line) if ordinary else None
+    return ["".join(match.groups())] if match and all_ordinary([match[1]]) else None
+
+
+@given(
+    st.sampled_from(["http", "https"]),
+    st.sampled_from(
+        ["a.example.com", "1.2.3.4", "256.1.1.1", "01.2.3.4", "com", "a.co.uk", "xn--p1ai.com", "A.example.com", "x-.com"]
+    ),
+    st.sampled_from(["", "", "", ":80", ":443", ":8080", ":65535", ":65536", ":08", ":0", ":"]),
+    _URL_PARTS,
+)
+def test_urls_taken_in_bulk_are_those_that_the_parser_makes(scheme: str, host: str, port: str, parts: list[str]) -> None:
+    line = f"{scheme}://{host}{port}/{''.join(parts)}"
+    if (keys := taken_in_bulk(line)) is not None:
+        assert read_line(LINE_FORMATS[URLS], line, pytest.fail) == keys
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["http://a.example.com/x.php?y=1&z=%2F", "https://1.2.3.4:8080/bin.sh", "http://a.example.com/", "http://1.2.3.4/a//b|c"],
+)
+def test_what_lists_of_urls_mostly_hold_is_taken_in_bulk(line: str) -> None:
+    assert taken_in_bulk(line) == [line.partition("://")[2]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "http://a.example.com",
+        "http://a.example.com/x?",
+        "http://a.example.com/../x",
+        "http://a.example.com/%41",
+        "http://a.example.com:80/x",
+    ],
+)
+def test_what_is_not_canonical_is_looked_at_closely(line: str) -> None:
+    assert taken_in_bulk(line) is None
+    assert read(line, URLS)[1].accepted == 1
 
 
 _LABEL = st.from_regex(re.compile(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", re.ASCII), fullmatch=True)
