@@ -171,9 +171,10 @@ def test_stats_count_what_stands_where(cli: Cli) -> None:
     assert "Snapshot of" in out
 
 
-def test_match_decides_as_check_does(cli: Cli) -> None:
-    lines = '{"url": "http://bad.example/", "id": 1}\n{"url": "http://nobody.example/"}\nnonsense\n'
-    answer = cli("match", "--stats", stdin=lines)
+def test_match_decides_as_check_does(cli: Cli, tmp_path: Path) -> None:
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text('{"url": "http://bad.example/", "id": 1}\n{"url": "http://nobody.example/"}\nnonsense\n')
+    answer = cli("match", "--stats", "--requests", requests)
     assert answer.code == 0
     blocked, allowed, bad = answer.lines
     assert blocked == {
@@ -188,5 +189,5 @@ def test_match_decides_as_check_does(cli: Cli) -> None:
     assert (allowed["action"], allowed["reason"]) == ("allow", "unknown")
     assert bad == {"input": "nonsense", "error": "not JSON"}
     assert "block blacklist" in answer.err
-    assert "µs CPU a request" in answer.err
+    assert "requests/CPU-s" in answer.err
     assert "1 line held no request" in answer.err
