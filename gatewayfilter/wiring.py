@@ -17,7 +17,16 @@ from gatewayfilter.errors import SnapshotError, StartupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords, PageClassifier
+    from gatewayfilter.classify import (
+        ExtractionRule,
+        FollowingClassifier,
+        Lexicon,
+        OwnWords,
+        PageClassifier,
+        RuleBook,
+        RuleFolder,
+        RuleResult,
+    )
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, PageBuffer, WarcArchive
     from gatewayfilter.engine.engine_image import EngineImage
@@ -123,11 +132,25 @@ def words_in_use(settings: Settings) -> str:
     return words_version(words_folders(settings))
 
 
+def rules_folder(settings: Settings) -> RuleFolder:
+    """Returns the operator's extraction rules, to change them."""
+    from gatewayfilter.classify import RuleFolder
+
+    return RuleFolder(settings.data_dir / "rules")
+
+
+def rule_book(settings: Settings) -> RuleBook:
+    """Returns the extraction rules in use, to be asked for pages; they follow their folder."""
+    from gatewayfilter.classify import RuleBook
+
+    return RuleBook(settings.data_dir / "rules")
+
+
 def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
     from gatewayfilter.classify import load_classifier
 
-    return load_classifier(words_folders(settings), settings.classify.extractor)
+    return load_classifier(words_folders(settings), settings.classify.extractor, rule_book(settings))
 
 
 def publish_now(settings: Settings, store: Store, progress: Progress | None = None, *, full: bool = False) -> PublishReport:
@@ -258,12 +281,29 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlo
         counters: where pages are counted.
         backlog: name of the journal of pages that wait to be judged, of one process alone; `""` lets none wait on the disk.
     """
-    from gatewayfilter.crawl import CrawlWorker, SeenFilter
+    from gatewayfilter.classify import FollowingClassifier
+    from gatewayfilter.crawl import CrawlWorker, SeenFilter, rule_links
 
     seen = SeenFilter(settings.data_dir / "seen.bloom")
-    sink = learning_sink(settings, store, counters)
+    rules = rule_book(settings)
+    judge = FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor, rules=rules)
+    sink = learning_sink(settings, store, counters, judge)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
-    return CrawlWorker(store.frontier, buffer or sink, settings.crawl, counters, seen=seen, buffer=buffer)
+
+    def more_links(page: Page, _: Classification | None) -> list[Url]:
+        result = rules.read(page)
+        return rule_links(result, page.final_url, settings.crawl) if result is not None else []
+
+    return CrawlWorker(
+        store.frontier,
+        buffer or sink,
+        settings.crawl,
+        counters,
+        seen=seen,
+        buffer=buffer,
+        more_links=more_links,
+        together=store.settling,
+    )
 
 
 def page_buffer(
@@ -303,9 +343,11 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
     from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts
 
-    judge = judge or FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor)
+    judge = judge or FollowingClassifier(
+        words_folders(settings), extractor=settings.classify.extractor, rules=rule_book(settings)
+    )
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
-    growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content)
+    growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
     return LearningSink(
         judge,
         growth,
@@ -367,13 +409,42 @@ def judge_now(settings: Settings, url: Url) -> tuple[Page, Classification | None
     Raises:
         FetchError: it was refused or could not be fetched.
     """
+    from gatewayfilter.learn import is_readable
+
+    page = fetch_now(settings, url)
+    return page, classifier(settings).classify_page(page) if is_readable(page) else None
+
+
+def extract_now(settings: Settings, rule: ExtractionRule, url: Url) -> tuple[RuleResult, list[Url]]:
+    """Fetches a page and reads it by a rule, whether it is for that URL or not; nothing is judged, learned, kept or queued.
+
+    Returns:
+        What the rule found, and the links that a worker would queue.
+
+    Raises:
+        FetchError: it was refused or could not be fetched.
+        ClassifyError: it took too long or too much memory to read.
+    """
+    from gatewayfilter.classify import extract
+    from gatewayfilter.crawl import rule_links
+
+    page = fetch_now(settings, url)
+    result = extract(rule, page)
+    return result, rule_links(result, page.final_url, settings.crawl)
+
+
+def fetch_now(settings: Settings, url: Url) -> Page:
+    """Fetches a page by the crawler's rules of safety.
+
+    Raises:
+        FetchError: it was refused or could not be fetched.
+    """
     import asyncio
 
     from gatewayfilter.crawl.fetcher import Fetcher
     from gatewayfilter.crawl.politeness import Politeness
     from gatewayfilter.crawl.robots import Robots
     from gatewayfilter.interfaces import Priority
-    from gatewayfilter.learn import is_readable
 
     robots = Robots(settings.crawl)
 
@@ -385,5 +456,4 @@ def judge_now(settings: Settings, url: Url) -> tuple[Page, Classification | None
 
             return await fetcher.fetch(url, urgent=True, permit=permit)
 
-    page = asyncio.run(fetch())
-    return page, classifier(settings).classify_page(page) if is_readable(page) else None
+    return asyncio.run(fetch())

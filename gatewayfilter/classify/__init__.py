@@ -1,6 +1,9 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
 from gatewayfilter.classify.classifier import Explained, PageClassifier
+from gatewayfilter.classify.extraction_book import RuleBook, RuleResult, extract
+from gatewayfilter.classify.extraction_folder import RuleFolder, RuleVersion, read_rule_file
+from gatewayfilter.classify.extraction_rules import ExtractionRule
 from gatewayfilter.classify.following import FollowingClassifier, load_classifier, words_version
 from gatewayfilter.classify.highlight import Segment, highlight, highlight_zone
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
@@ -14,19 +17,26 @@ __all__ = [
     "Category",
     "Combination",
     "Explained",
+    "ExtractionRule",
     "FollowingClassifier",
     "Lexicon",
     "LinearModel",
     "OwnWords",
     "PageClassifier",
     "PhraseList",
+    "RuleBook",
+    "RuleFolder",
+    "RuleResult",
+    "RuleVersion",
     "Segment",
     "WordFile",
     "export_category",
+    "extract",
     "format_word_file",
     "highlight",
     "highlight_zone",
     "load_classifier",
     "parse_phrase_list",
+    "read_rule_file",
     "words_version",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gatewayfilter.classify.charset import decode
+from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
 from gatewayfilter.classify.opinion import is_grey, with_opinion
@@ -42,9 +43,17 @@ class PageClassifier:
         lexicon: the words.
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
         extractor: who tells main text from the rest of a page.
+        rules: extraction rules, whose fields take the place of zones; `None` for none.
     """
 
-    def __init__(self, lexicon: Lexicon, model: LinearModel | None = None, extractor: Extractor = Extractor.DENSITY) -> None:
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        model: LinearModel | None = None,
+        extractor: Extractor = Extractor.DENSITY,
+        rules: RuleBook | None = None,
+    ) -> None:
+        self._rules = rules
         self._extractor = extractor
         self._lexicon = lexicon
         self._model = model
@@ -83,7 +92,9 @@ class PageClassifier:
             return plain_text("", page.final_url), ""
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
         if kind in _HTML_TYPES:
-            return page_text(decoded.text, page.final_url, self._extractor), decoded.charset
+            ruled = self._rules.read(page) if self._rules is not None else None
+            named = ruled.zones() if ruled is not None else None
+            return page_text(decoded.text, page.final_url, self._extractor, named), decoded.charset
         return plain_text(decoded.text, page.final_url), decoded.charset
 
     def _classify(self, page: PageText, charset: str) -> Classification:

@@ -9,6 +9,7 @@ from hashlib import md5
 from pathlib import Path
 
 from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.errors import ClassifyError
@@ -34,7 +35,7 @@ class FollowingClassifier:
     Args:
         folders: as for `Lexicon.load`.
         clock: seconds, monotonic.
-        extractor: as for `PageClassifier`.
+        extractor: as for `PageClassifier`; so is `rules`, which follow their folder themselves.
 
     Raises:
         ClassifyError: the words cannot be used at the start, when there are no last good ones.
@@ -45,7 +46,9 @@ class FollowingClassifier:
         folders: Sequence[Path],
         clock: Callable[[], float] = time.monotonic,
         extractor: Extractor = Extractor.DENSITY,
+        rules: RuleBook | None = None,
     ) -> None:
+        self._rules = rules
         self._extractor = extractor
         self._folders = tuple(folders)
         self._clock = clock
@@ -53,7 +56,7 @@ class FollowingClassifier:
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = load_classifier(self._folders, self._extractor)
+        self._current = load_classifier(self._folders, self._extractor, self._rules)
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -87,7 +90,7 @@ class FollowingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = load_classifier(self._folders, self._extractor)
+            self._current = load_classifier(self._folders, self._extractor, self._rules)
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
@@ -101,14 +104,16 @@ class FollowingClassifier:
         return tuple(_state(path) for folder in self._folders for path in _files(folder))
 
 
-def load_classifier(folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY) -> PageClassifier:
+def load_classifier(
+    folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY, rules: RuleBook | None = None
+) -> PageClassifier:
     """Returns the classifier by the words and the trained model that stand in these folders; the last model counts.
 
     Raises:
         ClassifyError: a file is damaged.
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
-    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor)
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules)
 
 
 def _files(folder: Path) -> list[Path]:

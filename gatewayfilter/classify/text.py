@@ -1,6 +1,7 @@
 """A page's text by zones, and the zones' weights."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
@@ -49,8 +50,17 @@ class PageText:
         return md5(self.visible().encode(errors="replace"), usedforsecurity=False).digest()
 
 
-def page_text(html: str, url: str = "", extractor: Extractor = Extractor.DENSITY) -> PageText:
-    """Reads the zones of an HTML page; `extractor` tells main text from the rest.
+def page_text(
+    html: str, url: str = "", extractor: Extractor = Extractor.DENSITY, named: Mapping[str, str] | None = None
+) -> PageText:
+    """Reads the zones of an HTML page.
+
+    Args:
+        html: the markup.
+        url: its address, `""` for none.
+        extractor: tells main text from the rest.
+        named: zone → text that an extraction rule found, which takes the zone's place. What a rule leaves out of the main text
+            is `rest`: no rule hides anything.
 
     Comments, scripts and styles do not count. Hidden text does not count, since anybody who can put it on a page would get
     that page blocked; but when the markup hides more than it shows, a script shows it: then it counts as `rest`.
@@ -65,6 +75,10 @@ def page_text(html: str, url: str = "", extractor: Extractor = Extractor.DENSITY
         main, rest = main + rest, []
         if shown < LITTLE_TEXT:
             main, labels = main + labels, []
+    if named and named.get("main"):
+        chosen = frozenset(named["main"].split("\n"))
+        rest = [text for text in (block.text for block in page.blocks) if text not in chosen]
+        main = [named["main"]]
     zones = {
         "title": page.title,
         "description": "\n".join(dict.fromkeys(page.descriptions)),
@@ -73,7 +87,8 @@ def page_text(html: str, url: str = "", extractor: Extractor = Extractor.DENSITY
         "main": "\n".join(main),
         "rest": "\n".join((*rest, *labels)),
     }
-    return _page_text(page.title, zones)
+    zones |= {zone: text for zone, text in (named or {}).items() if text and zone != "main"}
+    return _page_text(zones["title"], zones)
 
 
 def plain_text(text: str, url: str = "") -> PageText:

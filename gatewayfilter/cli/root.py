@@ -49,6 +49,7 @@ COMMANDS = {
     "queue": LateCommand("queue_commands:queue_group", "The queue of pages to look at.", _LEARN),
     "classify": LateCommand("classify_command:classify", "Judge a page or text without learning it.", _LEARN),
     "words": LateCommand("words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),
+    "rules": LateCommand("rules_commands:rules_group", "Where fields and links stand on the pages of a site.", _LEARN),
     "learn": LateCommand("learn_commands:learn_group", "A second opinion, trained on the pages that you decided.", _LEARN),
     "review": LateCommand("review_commands:review_group", "Confirm or undo what the classifier judged harmful.", _LEARN),
     "fingerprints": LateCommand("fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN),

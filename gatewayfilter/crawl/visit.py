@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -19,6 +19,9 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
 
 _log = logging.getLogger(__name__)
+
+type MoreLinks = Callable[[Page, Classification | None], Sequence[Url]]
+"""Finds links on a page that was judged."""
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that say nothing of the page and may be another one later."""
@@ -52,7 +55,7 @@ class Look:
     """A page that was fetched and judged.
 
     Attributes:
-        links: those of a harmful page.
+        links: those of a harmful page, and those that an extraction rule names.
         buffered: it lies in the buffer and is judged later.
     """
 
@@ -68,9 +71,10 @@ class Visitor:
     Args:
         judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
         buffer: where pages wait when the scanner lags; it is the sink too. `None`: all wait in memory.
+        more_links: finds links that are followed whatever the judgement; `None` for none. Called in the judge's thread.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  it brings together what the worker has opened
         self,
         fetcher: Fetcher,
         robots: Robots,
@@ -80,7 +84,9 @@ class Visitor:
         counters: Counters,
         clock: Callable[[], float] = time.time,
         buffer: PageBuffer | None = None,
+        more_links: MoreLinks | None = None,
     ) -> None:
+        self._more_links = more_links
         self._buffer = buffer
         self._in_memory = 0
         self._most_in_memory = max(settings.concurrency // 4, 1)
@@ -150,9 +156,10 @@ class Visitor:
         return self._looked_at(page, self._sink.page(page))
 
     def _looked_at(self, page: Page, classification: Classification | None) -> Look:
+        more = self._more_links(page, classification) if self._more_links is not None else ()
         if classification is None or not classification.harmful:
-            return Look(page, classification, ())
-        return Look(page, classification, tuple(out_links(page, classification.charset, self._settings)))
+            return Look(page, classification, tuple(more))
+        return Look(page, classification, (*out_links(page, classification.charset, self._settings), *more))
 
     def _passing(self, page: Page) -> UnreachableError:
         wait_s = 0.0

@@ -22,6 +22,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from random import SystemRandom
@@ -35,7 +36,7 @@ from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.crawl.robots import Robots
 from gatewayfilter.crawl.seen import SeenFilter
-from gatewayfilter.crawl.visit import CrawlOutcome, Look, Visitor
+from gatewayfilter.crawl.visit import CrawlOutcome, Look, MoreLinks, Visitor
 from gatewayfilter.errors import FetchError, GatewayFilterError, StoreError, UrlError
 from gatewayfilter.interfaces import Frontier, Lease, Offer, PageSink, Priority
 from gatewayfilter.telemetry import Counters
@@ -57,6 +58,8 @@ BACK_OFF_S = 5.0
 BACK_OFF_GROWTH = 6.0
 BACK_OFF_MAX_S = 3600.0
 STORE_PAUSE_S = 1.0
+SETTLE_S = 0.03
+"""For which settlements are gathered; each page holds its place for so much longer."""
 GRACE_S = 5.0
 SAVE_SEEN_S = 60.0
 MAX_POSTPONED = 10_000
@@ -79,6 +82,14 @@ class _Bench:
     buffered: asyncio.Event
 
 
+@dataclass(frozen=True, slots=True)
+class _Settlement:
+    """What to tell the frontier of a page (it returns the URLs that are seen then, or anything else), and that it was told."""
+
+    settle: Callable[[], object]
+    done: asyncio.Future[None]
+
+
 class CrawlWorker:
     """Crawls: `run` works off the frontier, `crawl_once` looks at one URL.
 
@@ -90,6 +101,8 @@ class CrawlWorker:
         clock: Unix seconds.
         seen: which links were queued already; by default remembered in memory only.
         buffer: where pages wait when the scanner lags; it is the sink then. `None`: all wait in memory.
+        more_links: as for `Visitor`.
+        together: makes one transaction of what the frontier is told meanwhile.
 
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read (by `run` and `crawl_once`).
@@ -104,7 +117,13 @@ class CrawlWorker:
         clock: Callable[[], float] = time.time,
         seen: SeenFilter | None = None,
         buffer: PageBuffer | None = None,
+        more_links: MoreLinks | None = None,
+        together: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        self._together = together
+        self._settlements: list[_Settlement] = []
+        self._settling: asyncio.Task[None] | None = None
+        self._more_links = more_links
         self._buffer = buffer
         self._frontier = frontier
         self._sink = sink
@@ -166,6 +185,8 @@ class CrawlWorker:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+                if self._settling is not None:
+                    await self._settling
                 await self._in_queue_thread(bench, self._seen.save)
 
     async def _work(self, bench: _Bench, tasks: set[asyncio.Task[None]], stopping: asyncio.Task[Literal[True]]) -> None:
@@ -199,7 +220,7 @@ class CrawlWorker:
             try:
                 look = await bench.visitor.scan_first()
                 if isinstance(look, Look):
-                    await self._in_queue_thread(bench, partial(self._follow, look.links))
+                    await self._in_queue_thread(bench, partial(self._follow_now, look.links))
             except StoreError as error:
                 _log.warning("%s; the page is looked at again", error)
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
@@ -255,23 +276,26 @@ class CrawlWorker:
             bench.buffered.set()
         return lambda: self._judged(lease, url, look)
 
-    def _judged(self, lease: Lease, url: Url, look: Look) -> None:
-        """Settles a page that was fetched, and queues its links. Runs in the queue's thread."""
-        self._seen.add(url.digest)
-        self._follow(look.links)
+    def _judged(self, lease: Lease, url: Url, look: Look) -> list[Url]:
+        """Settles a page that was fetched, and queues its links. Runs in the queue's thread. Returns what is seen then."""
+        links = self._follow(look.links)
         judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
         rest_s = BUFFERED_REST_S if look.buffered else judged_rest_s
         self._frontier.done(lease, self._clock() + rest_s)
+        return [url, *links]
 
-    def _follow(self, found: Sequence[Url]) -> None:
-        """Queues links that were not seen yet. Runs in the queue's thread."""
+    def _follow_now(self, found: Sequence[Url]) -> None:
+        for link in self._follow(found):
+            self._seen.add(link.digest)
+
+    def _follow(self, found: Sequence[Url]) -> list[Url]:
+        """Queues links that were not seen yet. Runs in the queue's thread. Returns them."""
         now = self._clock()
         links = [link for link in found if link.digest not in self._seen and self._budget.take(link.host)]
         if links:
             step_s = self._settings.per_host_delay_s  # one after the other, as the host may be asked
             self._frontier.add([Offer(link.text, Priority.LINK, now + at * step_s) for at, link in enumerate(links)], now)
-            for link in links:
-                self._seen.add(link.digest)
+        return links
 
     def _postponement(self, lease: Lease, error: HostBusyError) -> Callable[[], object]:
         self._postponed[lease.url] = self._postponed.get(lease.url, 0) + 1
@@ -329,10 +353,37 @@ class CrawlWorker:
         return leases
 
     async def _settled(self, bench: _Bench, settle: Callable[[], object]) -> None:
-        try:
-            await self._in_queue_thread(bench, settle)
-        except GatewayFilterError as error:  # the lease runs out, and the URL is handed out again
-            _log.warning("cannot settle a page: %s", error)
+        """Settles a page together with those that end within `SETTLE_S`: a transaction for several costs hardly more than one."""
+        settlement = _Settlement(settle, asyncio.get_running_loop().create_future())
+        self._settlements.append(settlement)
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.create_task(self._settle_all(bench))
+        await settlement.done
+
+    async def _settle_all(self, bench: _Bench) -> None:
+        while self._settlements:
+            if not bench.closing.is_set():
+                await asyncio.sleep(SETTLE_S)
+            settlements, self._settlements = self._settlements, []
+            try:
+                await self._in_queue_thread(bench, partial(self._settle, settlements))
+            except GatewayFilterError as error:  # the leases run out, and the URLs are handed out again
+                _log.warning("cannot settle pages: %s", error)
+            finally:
+                for settlement in settlements:
+                    if not settlement.done.done():
+                        settlement.done.set_result(None)
+
+    def _settle(self, settlements: Sequence["_Settlement"]) -> None:
+        """Runs in the queue's thread. What is written is taken for seen only when it stands."""
+        seen: list[Url] = []
+        with self._together():
+            for settlement in settlements:
+                urls = settlement.settle()
+                if isinstance(urls, list):
+                    seen += urls
+        for url in seen:
+            self._seen.add(url.digest)
 
     @staticmethod
     async def _in_queue_thread(bench: _Bench, work: Callable[[], object]) -> None:
@@ -354,6 +405,7 @@ class CrawlWorker:
                     self._counters,
                     self._clock,
                     self._buffer,
+                    self._more_links,
                 )
                 try:
                     yield _Bench(visitor, queue, threading.Event(), asyncio.Event())

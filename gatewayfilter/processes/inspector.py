@@ -24,7 +24,7 @@ from gatewayfilter.proxy.page_spool import page_of
 from gatewayfilter.settings import Settings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
-from gatewayfilter.wiring import learning_sink, open_store, recognition, words_folders
+from gatewayfilter.wiring import learning_sink, open_store, recognition, rule_book, words_folders
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class _Remembering(FollowingClassifier):
     """A classifier that knows the pages it judged last, so that learning them does not judge them again."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(words_folders(settings), extractor=settings.classify.extractor)
+        super().__init__(words_folders(settings), extractor=settings.classify.extractor, rules=rule_book(settings))
         self._recent: OrderedDict[int, tuple[Page, Classification]] = OrderedDict()
 
     def judge(self, page: Page) -> Classification | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gatewayfilter.classify import Lexicon
+from gatewayfilter.classify import Lexicon, read_rule_file
 from gatewayfilter.cli.root import main
 from gatewayfilter.config import ENV_PREFIX, known_keys, load
 from gatewayfilter.errors import ConfigError
@@ -93,6 +93,8 @@ def check_toml(content: str, folder: Path) -> None:
     file.write_text(content, encoding="utf-8")
     if content.lstrip().startswith("category ="):
         Lexicon.load([folder])
+    elif content.lstrip().startswith("urls ="):
+        read_rule_file(file)
     else:
         load(file=file, environ={})
 
