@@ -108,7 +108,7 @@ class CrawlWorker:
         ConfigError: `crawl.upstream_ca` cannot be read (by `run` and `crawl_once`).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  it stands between all that the wiring joins
         self,
         frontier: Frontier,
         sink: PageSink,

@@ -6,6 +6,7 @@ Deviation: entries expire and are judged anew, because pages change; and each ca
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from gatewayfilter.interfaces import ListStore, Page, VerdictStore
 from gatewayfilter.learn.user_content import UserContentHosts
@@ -23,6 +24,14 @@ class Growth:
     of a site could otherwise get all of it blocked. A host is listed whole only when most of what is known of it is harmful
     (`learn_host`). People's rules are not looked at here: a person's allow stands before every list in the engine's order, so
     a learned block of the same URL has no effect until that rule is removed.
+
+    Args:
+        lists: where entries go.
+        verdicts: where judgements go.
+        settings: how long entries count, and when a host is listed whole.
+        clock: Unix seconds.
+        user_content: hosts where anybody may publish.
+        together: makes one transaction of what is written meanwhile.
     """
 
     def __init__(
@@ -32,7 +41,9 @@ class Growth:
         settings: LearnSettings,
         clock: Callable[[], float] = time.time,
         user_content: UserContentHosts | None = None,
+        together: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        self._together = together
         self._lists = lists
         self._verdicts = verdicts
         self._settings = settings
@@ -58,10 +69,11 @@ class Growth:
         """
         now = self._clock()
         urls = {url.text: url for url in (parse_url(page.url), parse_url(page.final_url))}
-        for text in urls:
-            self._verdicts.record(text, classification, now)
         entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
-        self._lists.put_learned(tuple(entries.values()))
+        with self._together():
+            for text in urls:
+                self._verdicts.record(text, classification, now)
+            self._lists.put_learned(tuple(entries.values()))
         return entries[parse_url(page.url).key]
 
     def learn_host(self, page: Page, refused: Callable[[str], bool] = lambda _: False) -> LearnedEntry | None:

@@ -60,6 +60,7 @@ class Database:
         self.name = str(self.path) if self.path else url.render_as_string(hide_password=True)
         # Threads queue here, in order, and not in SQLite's busy handler, which sleeps up to 100 ms at a time.
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
+        self._thread = threading.local()
         self._engine = _file_engine(url, busy_timeout_s) if self.path else _server_engine(url)
 
     @classmethod
@@ -88,6 +89,9 @@ class Database:
         Raises:
             StoreError: the database refuses.
         """
+        if (joined := self._joined()) is not None:
+            yield joined
+            return
         with self._faults_told(), self._engine.connect() as connection:
             yield connection
 
@@ -98,14 +102,41 @@ class Database:
         Raises:
             StoreError: the database refuses, or the lock was not to be had in time. Nothing was written.
         """
+        if (joined := self._joined()) is not None:
+            self._lock(joined, area)
+            yield joined
+            return
         with self._faults_told(), self._turn, self._engine.connect() as connection:
             if self.path:
                 # Begun as a writer: a read that turns into a write could not wait for its turn and would fail at once.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            elif area is not Area.LOG:  # its rows depend on no others
-                connection.execute(select(func.pg_advisory_xact_lock(int(area))))
+            self._lock(connection, area)
             yield connection
             connection.commit()
+
+    @contextmanager
+    def together(self, area: Area) -> Iterator[None]:
+        """Makes one transaction of all that this thread writes and reads meanwhile: it stands at the end, or none of it does.
+
+        Args:
+            area: of the first write. Whoever joins several areas takes them in the same order everywhere.
+
+        Raises:
+            StoreError: the database refuses. Nothing was written.
+        """
+        with self.write(area) as connection:
+            before, self._thread.joined = self._joined(), connection
+            try:
+                yield
+            finally:
+                self._thread.joined = before
+
+    def _joined(self) -> Connection | None:
+        return getattr(self._thread, "joined", None)
+
+    def _lock(self, connection: Connection, area: Area) -> None:
+        if not self.path and area is not Area.LOG:  # its rows depend on no others
+            connection.execute(select(func.pg_advisory_xact_lock(int(area))))
 
     def make_file(self) -> None:
         """Makes an empty SQLite file with mode 0600, when there is none; SQLite gives its side files the same mode.

@@ -1,9 +1,10 @@
 """The store: one database and its repositories."""
 
+from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.store.change_feed import SqlChangeFeed
-from gatewayfilter.store.database import BUSY_TIMEOUT_S, Database
+from gatewayfilter.store.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.decision_log import SqlDecisionLog
 from gatewayfilter.store.fingerprints import SqlFingerprintStore
 from gatewayfilter.store.frontier import SqlFrontier
@@ -57,6 +58,14 @@ class Store:
             database.close()
             raise
         return cls(database)
+
+    def learning(self) -> AbstractContextManager[None]:
+        """Makes one transaction of a verdict and its entries: all that the thread writes meanwhile."""
+        return self._database.together(Area.VERDICTS)
+
+    def settling(self) -> AbstractContextManager[None]:
+        """Makes one transaction of what becomes of several URLs of the frontier: all that the thread writes meanwhile."""
+        return self._database.together(Area.FRONTIER)
 
     def close(self) -> None:
         """Closes all connections."""

@@ -1,7 +1,9 @@
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,7 +27,7 @@ class Crawl:
         self.sink = FakeSink()
         self.counters = Counters()
         self.seen = SeenFilter()
-        chosen = settings or loopback_settings()
+        self.settings = chosen = settings or loopback_settings()
         self.worker = CrawlWorker(self.frontier, self.sink, chosen, self.counters, clock=lambda: NOW, seen=self.seen)
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -268,3 +270,42 @@ async def test_crawl_once_of_a_page_that_is_not_judged(origin: Origin) -> None:
     outcome = await Crawl().worker.crawl_once(origin.url("/none"))
     assert (outcome.status, outcome.refused) == (404, False)
     assert "404" in outcome.error
+
+
+async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Origin) -> None:
+    paths = [f"/{number}" for number in range(20)]
+    origin.answers.update({path: reply(b'casino <a href="/x">') for path in paths})
+    crawl = Crawl(*map(origin.url, paths), settings=loopback_settings(concurrency=20, per_host_concurrency=20, robots="never"))
+    transactions: list[int] = []
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        before = crawl.frontier.settled
+        yield
+        transactions.append(crawl.frontier.settled - before)
+
+    crawl.worker = CrawlWorker(
+        crawl.frontier, crawl.sink, crawl.settings, crawl.counters, clock=lambda: NOW, seen=crawl.seen, together=together
+    )
+    await crawl.settle(20)
+    assert sum(transactions) == 20
+    assert len(transactions) < 20
+
+
+async def test_a_transaction_that_fails_leaves_no_link_for_seen(origin: Origin) -> None:
+    origin.answers["/a"] = reply(b'casino <a href="/x">')
+    crawl = Crawl(origin.url("/a"))
+    failed = threading.Event()
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        yield
+        failed.set()
+        raise StoreError("the disk is full")
+
+    crawl.worker = CrawlWorker(
+        crawl.frontier, crawl.sink, crawl.settings, crawl.counters, clock=lambda: NOW, seen=crawl.seen, together=together
+    )
+    await crawl.until(failed.is_set)
+    assert parse_url(origin.url("/x")).digest not in crawl.seen
+    assert parse_url(origin.url("/a")).digest not in crawl.seen
