@@ -84,7 +84,9 @@ class CachedAddonManager(addonmanager.AddonManager):
         return None
 
     def run_or_defer(self, event: hooks.Hook) -> bool:
-        """Runs a hook. Returns False when it has to wait: `handle_lifecycle` then finishes it."""
+        """Runs a hook, once. Returns False when it has to wait: `handle_lifecycle` then finishes it."""
+        if id(event) in self._unfinished:
+            return False
         waits = self.run(event)
         if waits is None:
             return True

@@ -21,10 +21,15 @@ def install() -> None:
     http.Headers.__contains__ = _contains  # type: ignore[method-assign, assignment]
 
 
-def frozen_options(current: options.Options) -> SimpleNamespace:
-    """Returns the options as plain attributes. mitmproxy copies a value deeply for each reading, ten times a request."""
+def frozen_options(current: options.Options, **further: object) -> SimpleNamespace:
+    """Returns the options as plain attributes. mitmproxy copies a value deeply for each reading, ten times a request.
+
+    Args:
+        current: what is read.
+        further: what layers of ours find there.
+    """
     names: list[str] = current.keys()  # type: ignore[no-untyped-call]
-    return SimpleNamespace(**{name: getattr(current, name) for name in names})
+    return SimpleNamespace(**{name: getattr(current, name) for name in names}, **further)
 
 
 def _nothing(_self: http.MessageData) -> None:

@@ -1,19 +1,24 @@
 """What proxy/ relies on inside mitmproxy. When this fails, read the named modules again before the pin is moved."""
 
+import hashlib
 import inspect
 
 import mitmproxy.version
 from mitmproxy import addonmanager, certs, http
-from mitmproxy.proxy import mode_servers, server
+from mitmproxy.proxy import layer, mode_servers, server
 from mitmproxy.proxy.layers import http as layers_http
 from mitmproxy.proxy.layers.http import HttpLayer, HttpStream, _http1
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
+EVENT_TO_CHILD = "b552ce0a547bbf0bf2c96cd6b004e1e0b8e59d3837c995f4fa4bc5e3310b2738"
+PASSTHROUGH = "a6df32aba1ae251a3857c0ea097d8315c6c5871a7704cb4cbb8314f4ea700f36"
+"""Of the code that http_layer.py does the work of."""
+
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, connections.py, "
-        "front_door.py, master.py, origin_connections.py and speedups.py "
+        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, http_layer.py, "
+        "connections.py, front_door.py, master.py, origin_connections.py and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
@@ -61,8 +66,17 @@ def test_what_the_origin_connections_replace() -> None:
     assert "collections.defaultdict(lambda: asyncio.Semaphore(5))" in source
     assert "async with self.max_conns[command.connection.address]:" in source
     assert "except (OSError, asyncio.CancelledError) as e:" in source
-    assert "yield from self.get_connection(command)" in inspect.getsource(HttpLayer.event_to_child)
+    assert "yield from self.get_connection(command)" in inspect.getsource(layers_http)
     assert "conn = conn.context.layers[-1]" in inspect.getsource(HttpLayer._handle_event)
+
+
+def test_what_the_http_layer_replaces() -> None:
+    source = inspect.getsource(layers_http)  # the class itself has our method once a worker began in this process
+    start = source.index("    def event_to_child(")
+    original = source[start : source.index("    def make_stream(", start)]
+    assert hashlib.sha256(original.encode()).hexdigest() == EVENT_TO_CHILD
+    assert hashlib.sha256(inspect.getsource(HttpStream.passthrough).encode()).hexdigest() == PASSTHROUGH
+    assert "command.blocking = self" in inspect.getsource(layer.Layer.handle_event)
 
 
 def test_what_the_listener_replaces() -> None:
