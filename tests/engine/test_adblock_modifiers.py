@@ -1,9 +1,15 @@
 """Every modifier of a request or of its stub, with requests that it changes and requests that it does not."""
 
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockEffects
 from gatewayfilter.engine.adblock.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.query_params import may_name, param_names, spellings
 from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
 from gatewayfilter.model import Request, RequestChange, ResourceType
 from gatewayfilter.urls import parse_url
@@ -304,3 +310,19 @@ def test_a_page_gets_no_stub() -> None:
 def test_every_stub_is_found_by_its_own_name() -> None:
     assert {STUB_NAMES[name] for name in STUB_NAMES.values()} == set(STUB_NAMES.values())
     assert all(name == name.strip() and " " not in name for name in STUB_NAMES)
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6),
+    st.sampled_from([quote, quote_plus, lambda text: "".join(f"%{byte:02x}" for byte in text.encode())]),
+    st.sampled_from(["?{}=1", "?{}", "?x=1&{}=", "?a+b=%41&{}&c"]),
+)
+def test_the_quick_look_misses_no_parameter(name: str, write: Callable[[str], str], query: str) -> None:
+    written = query.format(write(name))
+    if name in param_names(written):
+        assert may_name(written, spellings(name))
+
+
+@pytest.mark.parametrize("query", ["?a=1", "?ab=1&c", "?x=%2F%3A", "?", "?A", "?a%20=1"])
+def test_the_quick_look_passes_over_other_parameters(query: str) -> None:
+    assert not may_name(query, spellings("b"))

@@ -12,7 +12,7 @@ from gatewayfilter.engine.adblock.cosmetic_rule import Effect
 from gatewayfilter.engine.adblock.linear_regex import Substitution
 from gatewayfilter.engine.adblock.modifier_index import FoundRule, Group, ModifierIndex
 from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
-from gatewayfilter.engine.adblock.query_params import ParamFilter, param_names, without
+from gatewayfilter.engine.adblock.query_params import ParamFilter, may_name, param_names, without
 from gatewayfilter.engine.adblock.rule import AdblockMatch
 from gatewayfilter.engine.adblock.sections import SectionReader
 from gatewayfilter.engine.adblock.stub_names import read_stub
@@ -109,12 +109,11 @@ class AdblockEffects:
         """
         url = request.url
         index = self._index
+        concerned, wanted = index.concern(request)
         by_name: list[str] = []
-        if url.query and index.has_params:
-            wanted = index.params_near(request)
-            if wanted:
-                by_name = [name for name in param_names(url.query) if name in wanted]
-        if not by_name and not self._may_find(Group.REQUEST, request, off):
+        if wanted and url.query and may_name(url.query, wanted):
+            by_name = [name for name in param_names(url.query) if name in wanted]
+        if not by_name and not (concerned and index.finds_any(Group.REQUEST, request)) and not (off and index.has_cancelled):
             return None
         found = _sort_out(index.find(Group.REQUEST, request, off))
         if by_name:

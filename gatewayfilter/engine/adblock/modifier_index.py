@@ -15,7 +15,7 @@ from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names
 from gatewayfilter.engine.adblock.facts_cache import FactsCache
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS, Prepared, prepare
 from gatewayfilter.engine.adblock.pattern import shape_of
-from gatewayfilter.engine.adblock.query_params import ParamFilter
+from gatewayfilter.engine.adblock.query_params import ParamFilter, spellings
 from gatewayfilter.engine.adblock.response_test import (
     AddressTest,
     HeaderTest,
@@ -134,7 +134,14 @@ class ParamPlan:
         self.names.setdefault(name, []).append(number)
         host = shape_of(rule).host
         pages = rule.conditions.sources
-        keys = [f"|{host}"] if host else [f"@{page}" for page in sorted(pages.names)] if pages and not pages.patterns else [""]
+        targets = rule.conditions.targets
+        keys = [""]
+        if targets and not targets.patterns and not any(name.endswith(".*") for name in targets.names):
+            keys = [f"|{target}" for target in sorted(targets.names)]
+        elif host:
+            keys = [f"|{host}"]
+        elif pages and not pages.patterns:
+            keys = [f"@{page}" for page in sorted(pages.names)]
         for key in keys:
             self.reach.setdefault(key, []).append(self._places.setdefault(name, len(self._places)))
 
@@ -187,7 +194,6 @@ class ModifierIndex:
         table: of all modifier rules.
         has_cancelled: there are rules that the `$badfilter` of another list cancels.
         asks_responses: there are rules about responses.
-        has_params: there are rules that take out one parameter each.
 
     Raises:
         SnapshotError: it is damaged.
@@ -200,16 +206,16 @@ class ModifierIndex:
         self._params = _read_postings(sections)
         names = tuple(self._params)
         reach = _read_postings(sections)
-        self._reach = {key: frozenset(names[place] for place in places) for key, places in reach.items()}
+        written = [spellings(name) for name in names]
+        self._reach = {key: frozenset(chain.from_iterable(written[place] for place in places)) for key, places in reach.items()}
         self._anywhere = self._reach.pop("", frozenset())
-        self.has_params = bool(names)
         self._addresses = _read_postings(sections)
         indexes = [RuleIndex(sections, self.table) for _ in Group]
         self._kinds = tuple(sections.numbers())
         self._indexes = tuple(index if kinds else None for index, kinds in zip(indexes, self._kinds, strict=True))
         self.asks_responses = bool(self._addresses) or self._indexes[Group.RESPONSE] is not None
         self._ready: dict[int, FoundRule] = {}
-        self._params_near = FactsCache(self._find_params_near)
+        self._concerns = FactsCache(self._find_concern)
 
     def find(self, group: Group, request: Request, off: frozenset[int]) -> list[FoundRule]:
         """Returns every rule of a group that matches and whose source is on.
@@ -236,10 +242,24 @@ class ModifierIndex:
             return False
         return any(index.first(request, kind, source) >= 0 for kind, source in _views(request))
 
-    def params_near(self, request: Request) -> frozenset[str]:
-        """Returns the names of the parameters that may go from a request to its host on its page."""
-        near = [self._params_near[request.url.host, source] for _, source in _views(request)]
-        return near[0] if len(near) == 1 else near[0] | near[1]
+    def concern(self, request: Request) -> tuple[bool, frozenset[str]]:
+        """Returns whether rules that change requests may match, all sources being on, and how parameters are written that may go.
+
+        One look-up for most requests, which nothing concerns; the first answer leaves out rules that are found by a parameter.
+        """
+        kind = _TYPE_BITS[request.resource_type]
+        page = request.source
+        if kind != _DOCUMENT:
+            kinds, names = self._concerns[request.url.host, "" if page is None else page.host]
+            return kinds & kind != 0, names
+        near = [self._concerns[request.url.host, source] for _, source in _views(request)]
+        if len(near) == 1:
+            return near[0][0] & kind != 0, near[0][1]
+        return (near[0][0] | near[1][0]) & kind != 0, near[0][1] | near[1][1]
+
+    def _find_concern(self, hosts: tuple[str, str]) -> tuple[int, frozenset[str]]:
+        index = self._indexes[Group.REQUEST]
+        return 0 if index is None else index.kinds_near(*hosts), self._find_params_near(hosts)
 
     def _find_params_near(self, hosts: tuple[str, str]) -> frozenset[str]:
         host, source = hosts

@@ -126,6 +126,12 @@ class RuleIndex:
                 return self._first_of(hits, request, lowered, bits, source)
         return -1
 
+    def kinds_near(self, host: str, source: str) -> int:
+        """Returns the bits of the types of which a request from one host to another may match a rule, all sources being on."""
+        party, in_url, union, _ = self._near[host, source]
+        reach = (in_url | union) & ALL_TYPES * party
+        return (reach | reach >> PARTY_SHIFT) & ALL_TYPES
+
     def _first_of(self, hits: Sequence[tuple[int, ...]], request: Request, lowered: str, bits: int, source: str) -> int:
         """Returns the number of the first rule that matches among those whose literals were found, -1 without one."""
         at = self._at
