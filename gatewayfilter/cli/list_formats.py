@@ -22,7 +22,8 @@ _JSON_ARRAY = re.compile(r"\s*\[\s*[{\]\"]")
 _HOSTS_LINE = re.compile(r"(?:0\.0\.0\.0|127\.0\.0\.1|::1?)\s+(\S.*)", re.ASCII)
 _DNSMASQ_LINE = re.compile(r"(address|local|server)=/([^/\s]+)/(\S*)", re.ASCII)
 _ANCHORED_LINE = re.compile(r"\|https?://([^|^]+)([|^]?)")
-_SUBDOMAIN_LINE = re.compile(r"\|\|([^|^]*[/*][^|^]*)(\|?)")
+_SUBDOMAIN_LINE = re.compile(r"\|\|([^|^]*[/*][^|^]*|[^|^]*\.)(\|?)")
+_ENDING_LINE = re.compile(r"(\*[^|^]*/[^|^]*)\|")
 _ZONE_LINE = re.compile(r"(\S+)\s+(?:\d+\s+)?(?:IN\s+)?CNAME\s+(\.|\*\.|rpz-drop\.|rpz-passthru\.)\s*(?:;.*)?", re.IGNORECASE)
 _A_ZONE = re.compile(r"^[^\s\[{\",]+\s+(?:\d+\s+)?(?:IN\s+)?CNAME\s", re.IGNORECASE | re.MULTILINE)
 _OF_THE_ZONE = re.compile(r"\$TTL\s.*|@\s.*\b(?:SOA|NS)\s.*|;.*", re.IGNORECASE)
@@ -151,9 +152,11 @@ def _adblock_pattern(line: str, *, force: bool) -> Pattern:
         if end == "|" and "*" not in body:
             return read_url(body)
         return read_pattern(body if end else f"{body}*", force=force)
+    if ending := _ENDING_LINE.fullmatch(line):
+        return read_pattern(ending[1], force=force)
     if below := _SUBDOMAIN_LINE.fullmatch(line):
         body, end = below.groups()
-        return read_pattern(f"*.{body}" if end else f"*.{body}*", force=force)
+        return read_pattern(f"*.{body}" if end or body.endswith("*") else f"*.{body}*", force=force)
     return read_pattern(line, force=force)
 
 

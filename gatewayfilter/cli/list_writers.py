@@ -81,7 +81,8 @@ def _adblock_wildcard(text: str) -> list[str]:
         return []
     body, end = (text[:-1], "") if text.endswith("*") else (text, "|")
     if body.startswith("*."):
-        return [f"||{body[2:]}{end}"]
+        name_alone = not end and "/" not in body and "*" not in body[2:]  # would be taken for a domain without the asterisk
+        return [f"||{body[2:]}{'*' if name_alone else end}"]
     if body.startswith("*"):
         return [f"{body}{end or '*'}"]
     return _by_scheme(f"{body}{end}")

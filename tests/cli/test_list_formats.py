@@ -1,12 +1,13 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.cli.list_formats import read_entries
 from gatewayfilter.cli.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
-from gatewayfilter.errors import GatewayFilterError, ListError
+from gatewayfilter.cli.patterns import read_pattern
+from gatewayfilter.errors import GatewayFilterError, ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
@@ -161,6 +162,22 @@ def test_other_formats_never_say_more_than_was_meant(file_format: str, said: set
 )
 def test_adblock_leaves_out_what_it_would_read_differently(kind: EntryKind, pattern: str) -> None:
     assert write_entries([PersonRule(0, BLOCK, kind, pattern)], "adblock") == ([], 1)
+
+
+@settings(max_examples=300)
+@given(st.text("abc*./:?|^$@!#-", min_size=3, max_size=14).filter(lambda text: "*" in text and "**" not in text))
+@example("*.tracker.*")
+@example("*/x.js")
+def test_a_wildcard_is_read_back_from_adblock_or_left_out(text: str) -> None:
+    try:
+        pattern = read_pattern(text, force=True)
+    except (RuleError, UrlError):
+        return
+    if pattern.kind is EntryKind.WILDCARD:
+        lines, left_out = write_entries([PersonRule(0, BLOCK, pattern.kind, pattern.text)], "adblock")
+        found = read_entries("\n".join(lines), BLOCK, force=True)
+        assert found.rejected == []
+        assert {(rule.kind, rule.pattern) for rule in found.rules} == (set() if left_out else {(pattern.kind, pattern.text)})
 
 
 def test_hosts_knows_no_allow() -> None:
