@@ -6,13 +6,13 @@ from gatewayfilter.engine.host_facts import HostFacts
 from gatewayfilter.engine.overlay import Overlay
 from gatewayfilter.engine.recent_cache import RecentCache
 from gatewayfilter.engine.snapshot import Snapshot, giving_turns
-from gatewayfilter.model import ListAction, Verdict
+from gatewayfilter.model import HostVerdict, ListAction, Verdict
 
 
 class EngineState:
     """A snapshot, the changes since, and what was worked out for the hosts seen lately.
 
-    Only the two caches change, and they only ever gain what any reader of this state would work out anew.
+    Only the caches change, and they only ever gain what any reader of this state would work out anew.
 
     Attributes:
         off_categories: categories whose lists do not block.
@@ -21,6 +21,7 @@ class EngineState:
         on_sets: number of a source set → its sources that are on, ascending.
         hosts: facts by host and port.
         adblock_verdicts: verdicts by source and line of the rule, and stub.
+        host_verdicts: what becomes of connections, by host, each with the Unix seconds until which it holds.
     """
 
     __slots__ = (
@@ -28,6 +29,7 @@ class EngineState:
         "adblock_verdicts",
         "bloom",
         "effects",
+        "host_verdicts",
         "hosts",
         "off_categories",
         "off_sources",
@@ -62,6 +64,7 @@ class EngineState:
         )
         self.hosts: RecentCache[str, HostFacts] = RecentCache()
         self.adblock_verdicts: RecentCache[tuple[int, int, str], Verdict] = RecentCache()
+        self.host_verdicts: RecentCache[str, tuple[float, HostVerdict]] = RecentCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
         """Returns the state with another overlay.
@@ -72,6 +75,7 @@ class EngineState:
         """
         state = copy(self)
         state.overlay = overlay
+        state.host_verdicts = RecentCache()
         if not hosts_hold:
             state.hosts = RecentCache()
         return state

@@ -4,6 +4,7 @@ What is passed through is never seen again, so that `splice` is said only of hos
 any part of it; and `deny` only where no URL of the host could be allowed. Everything between is looked at, request by request.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
@@ -32,18 +33,30 @@ def decide_host(state: "EngineState", host: str, client: str, now: float) -> Hos
     nobody says anything                                            intercept
     ==============================================================  =========
 
+    The answer is kept with the state for as long as no rule that it rests on expires: browsers open several connections to a
+    host, and look-ups for four kinds of request cost more than all else at the door.
+
     Args:
         state: what is read.
         host: canonical or as a client writes it; not a host at all is looked at.
         client: the client's address.
         now: Unix seconds.
     """
+    known = state.host_verdicts.get(host)
+    if known is not None and now < known[0]:
+        return known[1]
     try:
         url = parse_url(f"https://{host}/")
         question = Question(state, Request(url, client=client), now)
     except (UrlError, UnicodeError):
         return _NOBODY
     person = _Person(state, question)
+    verdict = _decide(question, person)
+    state.host_verdicts.put(host, (min(person.until, question.facts.until), verdict))
+    return verdict
+
+
+def _decide(question: Question, person: "_Person") -> HostVerdict:
     blocked = person.verdict(ListAction.BLOCK) or question.facts.black
     if blocked is not None:
         if (allowed := person.verdict(ListAction.ALLOW)) is not None:
@@ -65,13 +78,18 @@ _REASONS = {
 
 
 class _Person:
-    """What people's rules say of a host, by what they mean."""
+    """What people's rules say of a host, by what they mean.
+
+    Attributes:
+        until: Unix seconds at which the first of the rules that were found in force expires.
+    """
 
     def __init__(self, state: "EngineState", question: Question) -> None:
         self._rules = state.overlay.rules
         self._url = question.url
         self._now = question.now
         self._of_host = question.facts.person
+        self.until = math.inf
 
     def verdict(self, action: ListAction) -> Verdict | None:
         """Returns the verdict of a rule for the whole host, `None` without one in force."""
@@ -85,7 +103,12 @@ class _Person:
         return bool(self._rules) and any(self._in_force(rule) for rule in self._rules.of_parts(self._url, action))
 
     def _in_force(self, rule: PersonRule) -> bool:
-        return rule.expires_at is None or self._now < rule.expires_at
+        if rule.expires_at is None:
+            return True
+        if self._now >= rule.expires_at:
+            return False
+        self.until = min(self.until, rule.expires_at)
+        return True
 
 
 def _adblock_names(question: Question) -> bool:

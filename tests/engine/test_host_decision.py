@@ -171,3 +171,21 @@ def test_it_agrees_with_the_decision_on_urls(
         assert blocked
     if found.action is PASS and path != "/abc/d":  # `*/abc/*` names no host: the only rule here that a splice may outrun
         assert not blocked
+
+
+def test_what_is_remembered_of_a_host_ends_with_the_rule_and_with_the_state() -> None:
+    now = [NOW]
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_keys(builder.add_source(Source("banks", SPLICE, "finance")), [HOST])
+    kind, pattern = classify_pattern(HOST)
+    builder.set_rules([PersonRule(1, BLOCK, kind, pattern, expires_at=NOW + 10)])
+    running = FilterEngine(Snapshot.from_bytes(builder.build()), clock=lambda: now[0])
+    assert [running.decide_host(HOST).action for _ in range(3)] == [DENY] * 3
+    now[0] += 9.9
+    assert running.decide_host(HOST).action is DENY
+    now[0] += 0.1
+    assert [running.decide_host(HOST).action for _ in range(2)] == [PASS] * 2
+    kind, pattern = classify_pattern(f"{HOST}/part")
+    running.apply([Change(1, ChangeKind.PERSON_ADDED, person=PersonRule(2, BLOCK, kind, pattern))])  # touches no host's facts
+    assert running.decide_host(HOST).action is LOOK
+    assert running.decide_host("other.example").action is LOOK
