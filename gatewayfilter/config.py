@@ -17,6 +17,7 @@ from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
     CacheSettings,
     ClassifySettings,
+    CosmeticScope,
     CrawlSettings,
     DenyRule,
     DomainGrowth,
@@ -48,6 +49,7 @@ __all__ = [
     "ENV_PREFIX",
     "CacheSettings",
     "ClassifySettings",
+    "CosmeticScope",
     "CrawlSettings",
     "DenyRule",
     "DomainGrowth",

@@ -169,7 +169,9 @@ class ResponseChange:
         csp: policies to add as `content-security-policy` headers; `permissions` likewise as `permissions-policy`.
         remove_headers: lower-case names of response headers to leave out.
         edits: of a text body, in order.
-        style: CSS that hides elements, `""` without; only ever for HTML documents.
+        style: CSS that hides elements, `""` without; only ever for HTML documents. It holds the rules that name the host, and
+            those for every site of lists that have few.
+        generic_style: CSS of the many rules that big lists have for every site, `""` without; it may be left out.
         remove_elements: CSS selectors of elements to take out of the HTML (`##^`).
         rules: what did it.
     """
@@ -180,6 +182,7 @@ class ResponseChange:
     remove_headers: tuple[str, ...] = ()
     edits: tuple[BodyEdit, ...] = ()
     style: str = ""
+    generic_style: str = ""
     remove_elements: tuple[str, ...] = ()
     rules: tuple[AppliedRule, ...] = ()
 

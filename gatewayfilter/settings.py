@@ -32,6 +32,14 @@ class UnknownRule(StrEnum):
     BLOCK = "block"
 
 
+class CosmeticScope(StrEnum):
+    """What is hidden on pages."""
+
+    OFF = "off"
+    SPECIFIC = "specific"
+    ALL = "all"
+
+
 class OnError(StrEnum):
     """What happens to a request when the filter itself fails."""
 
@@ -75,6 +83,13 @@ class Extractor(StrEnum):
 
     DENSITY = "density"
     RESILIPARSE = "resiliparse"
+
+
+class Dedup(StrEnum):
+    """How the crawler remembers which URLs it has seen."""
+
+    BLOOM = "bloom"
+    TREE = "tree"
 
 
 class LogPrivacy(StrEnum):
@@ -196,6 +211,8 @@ class CrawlSettings(Section):
     """Most URLs that wait; beyond it new ones are dropped and counted."""
     follow_links: int = Field(default=20, ge=0, le=1000)
     """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    dedup: Dedup = Dedup.BLOOM
+    """How seen links are remembered: `bloom` (2 bytes each, errs once in a thousand) or the exact `tree` (17 bytes each)."""
     archive_mb: int = Field(default=200, ge=0, le=10_000_000)
     """Most megabytes of fetched pages kept on disk, evidence of blocked ones aside; 0 keeps none, and pages wait in memory."""
     user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
@@ -346,10 +363,17 @@ class FilterSettings(Section):
 
     off_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
-    cosmetic: bool = True
-    """Whether Adblock rules may hide elements of pages, by a style sheet put into the HTML."""
+    cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
+    """Which Adblock rules may hide elements of pages, by a style sheet put into the HTML: those that name the site and those of
+    short lists, or also the thousands that big lists have for every site (EasyList's make each page 212 kB larger)."""
     replace: bool = True
     """Whether Adblock rules may change the text of responses (`$replace`) and take elements out of the HTML (`##^`)."""
+
+    @field_validator("cosmetic", mode="before")
+    @classmethod
+    def _was_a_switch(cls, value: object) -> object:
+        """Takes the words of earlier releases: on for all rules, off for none."""
+        return {"true": CosmeticScope.ALL, "false": CosmeticScope.OFF}.get(str(value).lower(), value)
 
 
 class SourceSettings(Section):

@@ -10,7 +10,7 @@ from typing import Final
 
 from mitmproxy import http
 
-from gatewayfilter.config import FilterSettings
+from gatewayfilter.config import CosmeticScope, FilterSettings
 from gatewayfilter.content_encoding import KNOWN, EncodingError
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic
@@ -157,7 +157,7 @@ class TrafficChanges:
     def _edit_body(self, flow: http.HTTPFlow, request: Request, change: ResponseChange) -> bool:
         response = flow.response
         assert response is not None
-        css = style_text(change.style) if change.style and self._settings.cosmetic else ""
+        css = self._css_of(change)
         edits = change.edits if self._settings.replace else ()
         selectors = change.remove_elements if self._settings.replace else ()
         if not (css or edits or selectors) or not _has_body(flow):
@@ -181,6 +181,13 @@ class TrafficChanges:
         response.stream = body
         _unbind_from_bytes(flow)
         return True
+
+    def _css_of(self, change: ResponseChange) -> str:
+        wanted = self._settings.cosmetic
+        if wanted is CosmeticScope.OFF:
+            return ""
+        css = style_text(change.style) if change.style else ""
+        return css + style_text(change.generic_style) if wanted is CosmeticScope.ALL and change.generic_style else css
 
     def _stages(self, content_type: str, css: str, change: ResponseChange, whole: tuple[bool, bool]) -> list[Stage]:
         stages: list[Stage] = []

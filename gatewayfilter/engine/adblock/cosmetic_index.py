@@ -6,6 +6,7 @@ rules that they touch are made anew for it.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,6 +25,8 @@ CHUNK: Final = 64
 """Selectors of one CSS rule. If a browser does not know one of them after all, so many are lost."""
 
 HIDING: Final = "{display:none!important}"
+FEW_BYTES: Final = 16_384
+"""CSS for every site of a list that has no more than this goes with every page; EasyList's has 212 kB."""
 MAX_NAMED: Final = 64
 """Rules that are named of those that work on one page."""
 
@@ -151,6 +154,10 @@ class _Texts:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
+    def size(self, place: int) -> int:
+        """Returns how many bytes a text has."""
+        return self._starts[place + 1] - self._starts[place]
+
     def __getitem__(self, place: int) -> str:
         return str(self._text[self._starts[place] : self._starts[place + 1]], "utf-8", "replace")
 
@@ -181,7 +188,7 @@ class _Base:
     """What holds on every site with some lists off: CSS rules by their number, and joined; what exceptions lift everywhere."""
 
     chunks: dict[int, str]
-    css: str
+    css: tuple[str, str]
     gone: frozenset[int]
     lifted: frozenset[tuple[Effect, str, str]]
 
@@ -211,6 +218,7 @@ class CosmeticIndex:
             raise SnapshotError("the compiled Adblock rules are damaged")
         if len(self._chunks) != len(self._chunk_sources) or len(self._subjects) != len(self._subject_rules):
             raise SnapshotError("the compiled Adblock rules are damaged")
+        self._of_few = self._find_few()
         self._looks: FactsCache[tuple[str, frozenset[int]], HostLooks] = FactsCache(self._look_at)
         self._bases: dict[frozenset[int], _Base] = {}
 
@@ -231,8 +239,8 @@ class CosmeticIndex:
         """Makes ready what every page needs, so that the first does not wait for it."""
         self._base(off)
 
-    def generic_css(self, own: Iterable[tuple[int, str]], off: frozenset[int]) -> str:
-        """Returns the CSS of the rules for every site.
+    def generic_css(self, own: Iterable[tuple[int, str]], off: frozenset[int]) -> tuple[str, str]:
+        """Returns the CSS of the rules for every site: of lists that have few of them, and of those that have many (`FEW_BYTES`).
 
         Args:
             own: what is different on a host (`HostLooks.own_chunks`).
@@ -240,7 +248,14 @@ class CosmeticIndex:
         """
         base = self._base(off)
         changed = dict(own)
-        return "".join({**base.chunks, **changed}.values()) if changed else base.css
+        return self._parted({**base.chunks, **changed}) if changed else base.css
+
+    def _parted(self, chunks: dict[int, str]) -> tuple[str, str]:
+        few = self._of_few
+        return (
+            "".join(css for place, css in chunks.items() if place in few),
+            "".join(css for place, css in chunks.items() if place not in few),
+        )
 
     def _base(self, off: frozenset[int]) -> _Base:
         """Returns what holds on every site; worked out once."""
@@ -251,8 +266,15 @@ class CosmeticIndex:
             chunks = {place: self._chunks[place] for place, source in enumerate(self._chunk_sources) if source not in off}
             chunks |= self._without(gone, off)
             lifted = frozenset(rule.subject for rule in rules)
-            base = self._bases[off] = _Base(chunks, "".join(chunks.values()), frozenset(gone), lifted)
+            base = self._bases[off] = _Base(chunks, self._parted(chunks), frozenset(gone), lifted)
         return base
+
+    def _find_few(self) -> frozenset[int]:
+        """Returns the numbers of the generic CSS rules of lists that have few of them."""
+        sizes: Counter[int] = Counter()
+        for place, source in enumerate(self._chunk_sources):
+            sizes[source] += self._chunks.size(place)
+        return frozenset(place for place, source in enumerate(self._chunk_sources) if sizes[source] <= FEW_BYTES)
 
     def _rule(self, number: int) -> CosmeticRule:
         try:

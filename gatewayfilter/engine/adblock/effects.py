@@ -176,9 +176,7 @@ class AdblockEffects:
         bare = "elemhide" in switched_off
         specific = html and not bare and "specifichide" not in switched_off
         generic = html and not bare and "generichide" not in switched_off and request.resource_type is ResourceType.DOCUMENT
-        css = looks.css if specific else ""
-        if generic:
-            css += self._cosmetics.generic_css(looks.own_chunks, off)
+        few, many = self._cosmetics.generic_css(looks.own_chunks, off) if generic else ("", "")
         rules = tuple(
             AppliedRule(names[source], text, line, _COSMETIC_NAMES[effect])
             for source, line, text, effect in looks.rules
@@ -188,7 +186,8 @@ class AdblockEffects:
             change,
             remove_headers=tuple(dict.fromkeys((*change.remove_headers, *looks.headers))),
             edits=change.edits + (looks.edits if html else ()),
-            style=css,
+            style=(looks.css if specific else "") + few,
+            generic_style=many,
             remove_elements=looks.remove if specific else (),
             rules=change.rules + rules,
         )
