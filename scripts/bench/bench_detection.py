@@ -20,6 +20,7 @@ from gatewayfilter.model import Classification  # noqa: E402
 from tests.classify.synthetic_pages import pages_of, sites  # noqa: E402
 
 LANGUAGES = ("en", "zh")
+FILES = {"first": ("pages", "fine"), "second": ("second", "second-fine")}
 
 
 def judged(classifier: PageClassifier, html: str) -> Classification:
@@ -45,14 +46,15 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("tune", "report"), default="report")
+    parser.add_argument("--writer", choices=tuple(FILES), default="first", help="whose sites: the words' own author's or another's")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
     if options.misses and options.half == "report":
         parser.error("--misses shows pages of the tuning half alone")
     classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
     found: Counter[tuple[str, str, str]] = Counter()
-    for kind in ("pages", "fine"):
-        for site in (site for language in LANGUAGES for site in sites(f"{kind}-{language}", options.half)):
+    for kind, name in zip(("pages", "fine"), FILES[options.writer], strict=True):
+        for site in (site for language in LANGUAGES for site in sites(f"{name}-{language}", options.half)):
             for made, html in pages_of(site):
                 result = judged(classifier, html)
                 right = result.category == site.category if kind == "pages" else not result.harmful
