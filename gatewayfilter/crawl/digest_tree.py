@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 MAGIC = b"GFTREE1\n"
 DIGEST = 16
+MAX_ENTRIES = 10_000_000
+"""About 170 MB; the tree begins anew then, and pages may be looked at once more."""
 _LEAF_ENTRIES = 256
 """Digests of a leaf before it branches: their rests (14 bytes each in a tree of a million) are searched in 0.1 µs."""
 
@@ -64,6 +66,8 @@ class DigestTree:
 
     def add(self, digest: bytes) -> bool:
         """Adds a digest. Returns whether it was new."""
+        if self._count >= MAX_ENTRIES:
+            self._root, self._count = _branch(), 0
         branch = self._root
         depth = 1
         node = branch[digest[0]]

@@ -11,6 +11,7 @@ import tempfile
 import zlib
 from io import BytesIO
 from pathlib import Path
+from typing import Protocol
 
 from pybloom_live import ScalableBloomFilter
 
@@ -22,6 +23,26 @@ ERROR_RATE = 0.0002
 """Of its first part; each later part adds its own, so that a filter of a million links errs about once in a thousand times."""
 MAX_ENTRIES = 20_000_000
 """About 60 MB; the filter begins anew then, and pages may be looked at once more."""
+
+
+class SeenUrls(Protocol):
+    """A set of URL digests that outlives its process. Not for several threads at a time."""
+
+    def __contains__(self, digest: bytes) -> bool:
+        """Tells whether a digest was added."""
+        ...
+
+    def add(self, digest: bytes) -> bool:
+        """Adds a digest. Returns whether it was new."""
+        ...
+
+    def remove(self, digest: bytes) -> bool:
+        """Takes a digest out where this set can; returns whether it did."""
+        ...
+
+    def save(self) -> None:
+        """Writes the set to its file, whole or not at all; raises nothing."""
+        ...
 
 
 class SeenFilter:
@@ -61,6 +82,10 @@ class SeenFilter:
         new = not self._filter.add(digest)
         self._unsaved += new
         return new
+
+    def remove(self, digest: bytes) -> bool:  # noqa: ARG002  the protocol's
+        """Does nothing, and says so: the bits of a digest are others' too."""
+        return False
 
     def save(self) -> None:
         """Writes the filter to its file, whole or not at all. A full disk is logged, not raised: the next time may go better."""

@@ -35,12 +35,12 @@ from gatewayfilter.crawl.links import LinkBudget
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.crawl.robots import Robots
-from gatewayfilter.crawl.seen import SeenFilter
+from gatewayfilter.crawl.seen import SeenFilter, SeenUrls
 from gatewayfilter.crawl.visit import CrawlOutcome, Look, MoreLinks, Visitor
 from gatewayfilter.errors import FetchError, GatewayFilterError, StoreError, UrlError
 from gatewayfilter.interfaces import Frontier, Lease, Offer, PageSink, Priority
 from gatewayfilter.telemetry import Counters
-from gatewayfilter.urls import Url, parse_loose_url, parse_url, redacted
+from gatewayfilter.urls import Url, digest_of, parse_loose_url, parse_url, redacted
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class CrawlWorker:
         settings: CrawlSettings,
         counters: Counters,
         clock: Callable[[], float] = time.time,
-        seen: SeenFilter | None = None,
+        seen: SeenUrls | None = None,
         buffer: PageBuffer | None = None,
         more_links: MoreLinks | None = None,
         together: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -130,7 +130,7 @@ class CrawlWorker:
         self._settings = settings
         self._counters = counters
         self._clock = clock
-        self._seen = SeenFilter() if seen is None else seen
+        self._seen: SeenUrls = SeenFilter() if seen is None else seen
         self._budget = LinkBudget(clock)
         self._politeness = Politeness(settings)
         self._robots = Robots(settings, clock)
@@ -315,10 +315,15 @@ class CrawlWorker:
             return lambda: self._frontier.done(lease, now + (REFUSED_REST_S if refused else UNJUDGED_REST_S))
         if attempts >= self._settings.max_attempts:
             self._postponed.pop(lease.url, None)
-            return lambda: self._frontier.bury(lease, str(error))
+            return lambda: self._buried(lease, error)
         asked_s = error.retry_after_s if isinstance(error, UnreachableError) else 0.0
         retry_at = now + max(self._back_off_s(attempts), asked_s)
         return lambda: self._frontier.retry(lease, retry_at, str(error))
+
+    def _buried(self, lease: Lease, error: FetchError) -> None:
+        """Buries a URL; where the set of seen ones can forget, a later link brings it back. Runs in the queue's thread."""
+        self._frontier.bury(lease, str(error))
+        self._seen.remove(digest_of(lease.url))
 
     def _back_off_s(self, attempts: int) -> float:
         grown = min(BACK_OFF_S * BACK_OFF_GROWTH ** min(attempts - 1, 10), BACK_OFF_MAX_S)

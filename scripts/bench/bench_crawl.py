@@ -19,7 +19,7 @@ from pathlib import Path
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import CrawlWorker
-from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.interfaces import Offer, Page, PageSink
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
@@ -74,7 +74,7 @@ def serve(ready: Connection) -> None:
 class TimedSink:
     """Passes pages on and notes when the verdict of each stood in the lists."""
 
-    def __init__(self, sink: LearningSink) -> None:
+    def __init__(self, sink: PageSink) -> None:
         self._sink = sink
         self.judged_at: dict[str, float] = {}
 
@@ -104,11 +104,11 @@ async def until(done: Callable[[], bool], limit_s: float) -> None:
 async def measure(store: Store, port: int) -> None:
     """Runs a crawler over the store and prints what it does."""
     counters = Counters()
-    growth = Growth(store.lists, store.verdicts, LearnSettings())
+    growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
     sink = TimedSink(LearningSink(PageClassifier(Lexicon.load([ROOT / "lists" / "words"])), growth, counters))
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
     stop = asyncio.Event()
-    running = asyncio.create_task(CrawlWorker(store.frontier, sink, settings, counters).run(stop))
+    running = asyncio.create_task(CrawlWorker(store.frontier, sink, settings, counters, together=store.settling).run(stop))
     urls = [parse_url(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}").text for number in range(VISITS + PAGES)]
     chance = random.Random(7)
     waits_ms = []
