@@ -243,6 +243,28 @@ def test_lists_that_are_off() -> None:
     assert style(0, 1) == ""
 
 
+def test_the_many_rules_for_every_site_of_a_big_list_stand_apart() -> None:
+    many = [f"##.a-class-of-some-length-{number}" for number in range(index_module.FEW_BYTES // 20)]
+    effects = effects_of(["##.few", "example.com##.own"], [*many, "example.com##.big", "example.com#@#.a-class-of-some-length-7"])
+
+    def styles(page: str, *off: int) -> tuple[str, str]:
+        found = effects.change_response(Request(parse_url(page)), HTML, "", ["small", "big"], frozenset(off))
+        return ("", "") if found is None else (found[0].style, found[0].generic_style)
+
+    few, generic = styles("https://other.org/")
+    assert few == ".few{display:none!important}"
+    assert generic.count(".a-class") == len(many)
+    few, generic = styles("https://example.com/")
+    assert few == ".own,.big{display:none!important}.few{display:none!important}"
+    assert generic.count(".a-class") == len(many) - 1
+    assert styles("https://other.org/", 1) == (".few{display:none!important}", "")
+    assert styles("https://other.org/", 0)[0] == ""
+    frame = Request(parse_url("https://example.com/"), None, ResourceType.SUBDOCUMENT)
+    found = effects.change_response(frame, HTML, "", ["small", "big"])
+    assert found is not None
+    assert (found[0].style, found[0].generic_style) == (".own,.big{display:none!important}", "")
+
+
 def test_rules_are_named() -> None:
     change = dressed(["! x", "example.com##.a", "##.b"])
     assert [(rule.rule, rule.line, rule.modifier, rule.source_list) for rule in change.rules] == [
