@@ -282,17 +282,22 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlo
         backlog: name of the journal of pages that wait to be judged, of one process alone; `""` lets none wait on the disk.
     """
     from gatewayfilter.classify import FollowingClassifier
-    from gatewayfilter.crawl import CrawlWorker, SeenFilter, rule_links
+    from gatewayfilter.crawl import CrawlWorker, DigestTree, FocusedDiscovery, SeenFilter, rule_links
+    from gatewayfilter.settings import Dedup
 
-    seen = SeenFilter(settings.data_dir / "seen.bloom")
+    tree = settings.crawl.dedup is Dedup.TREE
+    seen = DigestTree(settings.data_dir / "seen.tree") if tree else SeenFilter(settings.data_dir / "seen.bloom")
     rules = rule_book(settings)
     judge = FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor, rules=rules)
     sink = learning_sink(settings, store, counters, judge)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
 
-    def more_links(page: Page, _: Classification | None) -> list[Url]:
+    discovery = FocusedDiscovery(settings.crawl)
+
+    def more_links(page: Page, classification: Classification | None) -> list[Url]:
         result = rules.read(page)
-        return rule_links(result, page.final_url, settings.crawl) if result is not None else []
+        by_rule = rule_links(result, page.final_url, settings.crawl) if result is not None else []
+        return [*by_rule, *discovery.links(page, classification)]
 
     return CrawlWorker(
         store.frontier,

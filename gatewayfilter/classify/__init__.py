@@ -10,6 +10,8 @@ from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.classify.own_words import OwnWords, export_category
+from gatewayfilter.classify.page_parts import PageParts, parts_of
+from gatewayfilter.classify.pdf_text import is_pdf
 from gatewayfilter.classify.phrase_list import PhraseList, parse_phrase_list
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "LinearModel",
     "OwnWords",
     "PageClassifier",
+    "PageParts",
     "PhraseList",
     "RuleBook",
     "RuleFolder",
@@ -35,8 +38,10 @@ __all__ = [
     "format_word_file",
     "highlight",
     "highlight_zone",
+    "is_pdf",
     "load_classifier",
     "parse_phrase_list",
+    "parts_of",
     "read_rule_file",
     "words_version",
 ]

@@ -8,6 +8,7 @@ from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
 from gatewayfilter.classify.opinion import is_grey, with_opinion
+from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
 from gatewayfilter.classify.scanner import Hit, Scanner
 from gatewayfilter.classify.score import Judge, Sum
 from gatewayfilter.classify.text import PageText, page_text, plain_text
@@ -68,8 +69,8 @@ class PageClassifier:
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page by its bytes, headers and final URL.
 
-        A body that is neither HTML nor text is judged by its URL alone. Never raises; linear in the body, of which
-        `MAX_BODY` bytes are read.
+        A body that is neither HTML, text nor (with the extra `pdf`) PDF is judged by its URL alone.
+        Never raises; linear in the body, of which `MAX_BODY` bytes are read; a PDF file takes 5 s at most.
         """
         return self._classify(*self._read(page))
 
@@ -88,6 +89,9 @@ class PageClassifier:
 
     def _read(self, page: Page) -> tuple[PageText, str]:
         kind = page.content_type
+        if is_pdf(kind, page.body):
+            title, text = pdf_text(page.body)
+            return plain_text(text, page.final_url, title), ""
         if kind not in _HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
             return plain_text("", page.final_url), ""
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))

@@ -90,33 +90,28 @@ def read_html(html: str) -> HtmlText:
     return _Reader().read(bounded(html))
 
 
-def read_links(html: str, limit: int) -> tuple[str, list[str]]:
-    """Returns the reference of the first `base` (`""` for none) and those of the first `limit` links, unescaped, in order.
-
-    Bounded as `read_html`: a DOM parser would let one page hold its process for minutes.
-    """
-    base = ""
-    links: list[str] = []
-    for token in _TOKEN.finditer(bounded(html)):
-        name = (token[2] or "").lower()
-        if name != "a" and (name != "base" or base):
-            continue
-        reference = _unescaped(_attributes(token[3]).get("href", ""))
-        if name == "base":
-            base = reference
-        elif reference:
-            links.append(reference)
-            if len(links) >= limit:
-                break
-    return base, links
-
-
 def iter_tags(html: str) -> Iterator[tuple[str, str]]:
     """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `read_html`."""
     for token in _TOKEN.finditer(bounded(html)):
         name = (token[2] or "").lower()
         if name and name not in _VOID:
             yield name, token[3]
+
+
+def iter_tokens(html: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the name of each tag (`div`, `/div`, `""` for comments and raw text), its attributes and the text after it."""
+    for token in _TOKEN.finditer(bounded(html)):
+        yield (token[2] or "").lower(), token[3] or "", token[4]
+
+
+def attributes_of(attributes: str) -> dict[str, str]:
+    """Returns the attributes of a tag as it was written: lower-case names, values unescaped; the first of repeated ones."""
+    return {name: _unescaped(value) for name, value in _attributes(attributes).items()}
+
+
+def text_of(text: str) -> str:
+    """Returns text of the markup as a reader sees it: unescaped, white space folded."""
+    return _clean(text)
 
 
 def bounded(html: str) -> str:
@@ -143,13 +138,28 @@ class _Reader:
         first = html.find("<")
         pieces.append(html if first < 0 else html[:first])
         for _, name, attributes, text in _TOKEN.findall(html):
-            # Most tags change nothing: told here, where it costs least.
-            if name and (attributes or self._hidden_by or (name not in _PLAIN if pieces else name not in _IDLE)):
+            # Most tags change nothing, and a third are links: told here, where it costs least.
+            if not name:
+                pass
+            elif self._hidden_by:
+                self._tag(name.lower(), attributes)
+            elif name == "/a":
+                self._in_link = False
+            elif attributes:
                 lower = attributes.lower()
-                if name not in _ORDINARY or self._hidden_by or "none" in lower or "hidden" in lower or "font-size" in lower:
+                if "none" in lower or "hidden" in lower or "font-size" in lower:
+                    self._tag(name.lower(), attributes)
+                elif name == "a":
+                    self._in_link = True
+                elif name not in _ORDINARY:
                     self._tag(name.lower(), attributes)
                 elif pieces and name not in _PLAIN:
                     self._end_block()
+            elif name not in (_PLAIN if pieces else _IDLE):
+                if name in _ORDINARY:
+                    self._end_block()
+                else:
+                    self._tag(name.lower(), attributes)
             if text and (pieces or not text.isspace()):
                 pieces.append(text)
                 if self._in_link:

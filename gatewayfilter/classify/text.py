@@ -91,9 +91,9 @@ def page_text(
     return _page_text(zones["title"], zones)
 
 
-def plain_text(text: str, url: str = "") -> PageText:
+def plain_text(text: str, url: str = "", title: str = "") -> PageText:
     """Reads plain text: all of it is main text."""
-    return _page_text("", {"url": url_words(url), "main": text[:MAX_HTML]})
+    return _page_text(title, {"title": title, "url": url_words(url), "main": text[:MAX_HTML]})
 
 
 def url_words(url: str) -> str:

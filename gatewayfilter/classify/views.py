@@ -37,6 +37,7 @@ _MARKS = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
 _IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
 
 # Cheap signs, each led by a class of rare characters, of what the expressions above look for at every character.
+_MAYBE_MARKS = re.compile(r"[*~^|+=\u00b7\u2022](?=[a-z])")
 _MAYBE_LEET = re.compile(r"[0-9@$](?:(?=[a-z])|(?<=[a-z][0-9@$]))")
 _MAYBE_SPELLED = re.compile(rf"{_SEPARATOR}[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$]){{2}}(?![a-z0-9@$])")
 
@@ -70,7 +71,8 @@ def squashed_view(normal: str) -> str:
             text = _MIXED_WORD.sub(_latinised, text)
         if _HAN.search(text):
             text = _IN_HAN.sub("", text)
-    text = _MARKS.sub("", text)
+    if _MAYBE_MARKS.search(text):
+        text = _MARKS.sub("", text)
     if _MAYBE_SPELLED.search(text):
         text = _SPELLED.sub(_joined, text)
     if _MAYBE_LEET.search(text):

@@ -31,6 +31,8 @@ def read_bytes(name: str) -> bytes:
 
 
 def page_of(content: bytes) -> Page:
-    """Returns content as a page without an address: HTML when it begins like it, else text."""
+    """Returns content as a page without an address: PDF or HTML when it begins like it, else text."""
+    if content.startswith(b"%PDF-"):
+        return Page("", "", 200, {"content-type": "application/pdf"}, content)
     kind = "text/html" if _TAG.search(content[:_LOOKED_AT]) else "text/plain"
     return Page("", "", 200, {"content-type": kind}, content)

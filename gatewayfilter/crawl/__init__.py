@@ -9,6 +9,8 @@ frontier.
 
 from gatewayfilter.crawl.archive import WarcArchive
 from gatewayfilter.crawl.backlog import Backlog
+from gatewayfilter.crawl.digest_tree import DigestTree
+from gatewayfilter.crawl.discovery import FocusedDiscovery
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.rule_links import rule_links
 from gatewayfilter.crawl.seen import SeenFilter
@@ -16,4 +18,15 @@ from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.crawl.visit import CrawlOutcome
 from gatewayfilter.crawl.worker import CrawlWorker
 
-__all__ = ["Backlog", "CrawlOutcome", "CrawlWorker", "PageBuffer", "SeenFilter", "WarcArchive", "may_crawl", "rule_links"]
+__all__ = [
+    "Backlog",
+    "CrawlOutcome",
+    "CrawlWorker",
+    "DigestTree",
+    "FocusedDiscovery",
+    "PageBuffer",
+    "SeenFilter",
+    "WarcArchive",
+    "may_crawl",
+    "rule_links",
+]

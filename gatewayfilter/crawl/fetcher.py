@@ -12,6 +12,7 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
+from gatewayfilter.classify.pdf_text import PDF_TYPES, can_read_pdf
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.content_encoding import ACCEPTED, BodyDecoder
 from gatewayfilter.crawl.dns_cache import DnsCache
@@ -33,6 +34,8 @@ PATIENCE_S = 5.0
 _READ_BYTES = 16_384
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
+_GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"})
+"""Types of compressed sitemaps, which are told by their names."""
 
 type Permit = Callable[[Url], Awaitable[None]]
 """Asked before each hop; raises `FetchError` where the fetcher must not go."""
@@ -161,7 +164,7 @@ class Fetcher:
         response = await self._answer(self._session, url)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""))):
+            if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""), url)):
                 return _Hop(response.status, headers, b"", truncated=False)
             decoder = BodyDecoder(headers.get("content-encoding", ""), limit)
             async for data in response.content.iter_chunked(_READ_BYTES):
@@ -194,8 +197,12 @@ def _tls_context(upstream_ca: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _is_text(content_type: str) -> bool:
+def _is_text(content_type: str, url: Url) -> bool:
     media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in PDF_TYPES:
+        return can_read_pdf()
+    if media_type in _GZIP_TYPES:
+        return url.path.endswith(".xml.gz")
     return media_type in _TEXT_TYPES or (media_type.startswith("application/") and media_type.endswith("+xml"))
 
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from gatewayfilter.classify.html_text import read_links
+from gatewayfilter.classify.page_parts import read_references
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.references import resolve
 from gatewayfilter.crawl.url_policy import may_crawl
@@ -14,7 +14,6 @@ from gatewayfilter.urls import Url, parse_url, registrable_domain
 SITE_LINKS_A_DAY = 500
 """A site may make pages without end (calendars, random words): so many of its links are looked at in a day, no more."""
 MAX_SITES = 10_000
-MAX_ANCHORS = 5_000
 _DAY_S = 86_400.0
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
 
@@ -33,7 +32,7 @@ def out_links(page: Page, charset: str, settings: CrawlSettings) -> list[Url]:
     site = registrable_domain(own.host)
     found: dict[str, Url] = {own.key: own, parse_url(page.url).key: own}
     known = len(found)
-    for link in _anchors(_decoded(page.body, charset), own):
+    for link in _anchors(decoded(page.body, charset), own):
         if registrable_domain(link.host) == site and link.key not in found and not may_crawl(link, settings):
             found[link.key] = link
             if len(found) - known >= settings.follow_links:
@@ -42,10 +41,10 @@ def out_links(page: Page, charset: str, settings: CrawlSettings) -> list[Url]:
 
 
 def _anchors(text: str, own: Url) -> Iterator[Url]:
-    written_base, references = read_links(text, MAX_ANCHORS)
+    written_base, references, _ = read_references(text)
     base = _absolute(own, written_base) or own
     for reference in references:
-        link = _absolute(base, reference)
+        link = _absolute(base, reference.reference) if reference.on_page else None
         if link is not None:
             yield link
 
@@ -57,7 +56,8 @@ def _absolute(base: Url, reference: str) -> Url | None:
         return None
 
 
-def _decoded(body: bytes, charset: str) -> str:
+def decoded(body: bytes, charset: str) -> str:
+    """Returns a body as text by the charset that the classifier found, `""` for UTF-8. Never raises."""
     try:
         return body.decode(charset or "utf-8", "replace")
     except LookupError:

@@ -6,6 +6,7 @@ make us pass it over. The signs are those of the WHATWG MIME Sniffing Standard, 
 
 import re
 
+from gatewayfilter.classify import is_pdf
 from gatewayfilter.interfaces import Page
 
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -21,13 +22,15 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def is_readable(page: Page) -> bool:
-    """Tells whether a page succeeded (2xx) and is HTML, XHTML or plain text.
+    """Tells whether a page succeeded (2xx) and is HTML, XHTML, plain text or, with the extra `pdf`, PDF.
 
     By its type, or by its first bytes where the type is missing or wrong.
     """
     if not 200 <= page.status < 300 or not page.body:
         return False
     kind = page.content_type
+    if is_pdf(kind, page.body):
+        return True
     if kind in _HTML_TYPES:
         return True  # also with bytes that are no text: a browser shows it as HTML all the same
     head = page.body[:_LOOKED_AT]

@@ -1,0 +1,108 @@
+"""Focused discovery over sitemaps and feeds: only on sites where a harmful page was found, and only there.
+
+A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside its `/sitemap.xml`. When they come
+back, their links to the same site are queued. A sitemap or feed of any other site is never followed.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from gatewayfilter.classify.page_parts import read_references
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.feeds import FeedKind, feed_of
+from gatewayfilter.crawl.links import decoded
+from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.model import Classification
+from gatewayfilter.urls import Url, parse_url, registrable_domain
+
+MAX_SITES = 10_000
+MAX_LISTS = 5
+"""Sitemaps and feeds that one page or index may name."""
+_DAY_S = 86_400.0
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+_HTML = frozenset({"", "text/html", "application/xhtml+xml"})
+
+
+class FocusedDiscovery:
+    """Finds further links on sites with harmful pages. Knows the last `MAX_SITES` of them; safe to share between threads.
+
+    Args:
+        settings: `follow_links` bounds the links of one sitemap or feed, 0 switches all of it off.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, settings: CrawlSettings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._one = threading.Lock()
+        self._sites: OrderedDict[str, float] = OrderedDict()
+
+    def links(self, page: Page, classification: Classification | None) -> list[Url]:
+        """Returns the links to follow beside those of the page's text, in order, each once; none as a rule."""
+        if not self._settings.follow_links:
+            return []
+        own = parse_url(page.final_url)
+        site = registrable_domain(own.host)
+        if classification is not None and classification.harmful:
+            fresh = self._note(site)
+            return self._chosen(self._lists(page, classification, own), own, MAX_LISTS + 1) if fresh else []
+        if not self._is_harmful(site):
+            return []
+        feed = feed_of(page)
+        if feed is None:
+            return []
+        limit = MAX_LISTS if feed.kind is FeedKind.SITEMAP_INDEX else self._settings.follow_links
+        return self._chosen(_resolved(own, feed.links), own, limit)
+
+    def _note(self, site: str) -> bool:
+        """Notes a site with a harmful page. Returns whether it was not noted today."""
+        with self._one:
+            now = self._clock()
+            fresh = now - self._sites.get(site, float("-inf")) >= _DAY_S
+            if fresh:
+                self._sites[site] = now
+                self._sites.move_to_end(site)
+                if len(self._sites) > MAX_SITES:
+                    self._sites.popitem(last=False)
+            return fresh
+
+    def _is_harmful(self, site: str) -> bool:
+        with self._one:
+            return self._clock() - self._sites.get(site, float("-inf")) < _DAY_S
+
+    def _lists(self, page: Page, classification: Classification, own: Url) -> Iterator[Url]:
+        yield from _resolved(own, ["/sitemap.xml"])
+        if page.content_type not in _HTML:
+            return
+        base, links, _ = read_references(decoded(page.body, classification.charset))
+        base_url = next(_resolved(own, [base]), own) if base else own
+        named = [
+            link.reference
+            for link in links
+            if not link.on_page
+            and ("sitemap" in link.rel.split() or ("alternate" in link.rel.split() and link.kind in _FEED_TYPES))
+        ]
+        yield from _resolved(base_url, named)
+
+    def _chosen(self, links: Iterator[Url], own: Url, limit: int) -> list[Url]:
+        site = registrable_domain(own.host)
+        found: dict[str, Url] = {}
+        for link in links:
+            if link.key != own.key and registrable_domain(link.host) == site and not may_crawl(link, self._settings):
+                found.setdefault(link.key, link)
+                if len(found) >= limit:
+                    break
+        return list(found.values())
+
+
+def _resolved(base: Url, references: list[str]) -> Iterator[Url]:
+    for reference in references:
+        try:
+            yield resolve(base, reference)
+        except UrlError:
+            continue

@@ -1,0 +1,153 @@
+"""The parts of a page, and PDF files: those that can be read, and those made to do harm."""
+
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.classify import Lexicon, PageClassifier, is_pdf, parts_of
+from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify.page_parts import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink, read_parts, read_references
+from gatewayfilter.classify.pdf_text import MAX_PAGES, pdf_text
+from gatewayfilter.interfaces import Page
+
+HTML = """<html><head><title>A &amp; B</title><base href="/b/"><meta name=description content="About"><meta name=keywords
+content="one, two"><link rel="alternate" type="application/rss+xml" href="/feed"></head><body><p>Some text</p>
+<a href="/1" rel="NoFollow">first <b>link</b></a><a href='2'><img src="i.png" alt="a picture"></a><img src=j.png>
+<map><area href=3 alt="corner"></map><a name=x>none</a></body></html>"""
+
+
+def test_parts() -> None:
+    parts = read_parts(HTML)
+    assert (parts.title, parts.description, parts.keywords, parts.base) == ("A & B", "About", "one, two", "/b/")
+    assert parts.links == (
+        PageLink("/feed", "", "alternate", "application/rss+xml", on_page=False),
+        PageLink("/1", "first link", "nofollow"),
+        PageLink("2", "a picture"),
+        PageLink("3", "corner"),
+    )
+    assert parts.images == (PageImage("i.png", "a picture"), PageImage("j.png"))
+    assert "Some text" in parts.main + parts.rest
+
+
+@pytest.mark.parametrize(
+    ("html", "texts"),
+    [
+        ("<a href=1>one<a href=2>two", ["one", "two"]),
+        ("<a href=1>one</a>after", ["one"]),
+        ("<a href=1><script>var a</script>one</a>", ["one"]),
+        ("<a href=1>&lt;b&gt;  x\n y</a>", ["<b> x y"]),
+        ("<a href=1></a>", [""]),
+        ("<a href=1", [""]),
+        (f"<a href=1>{'x' * 5000}</a>", ["x" * MAX_TEXT]),
+    ],
+)
+def test_texts_of_links(html: str, texts: list[str]) -> None:
+    assert [link.text for link in read_references(html)[1]] == texts
+
+
+def test_bounds() -> None:
+    _, links, images = read_references("<a href=1>x</a><img src=y>" * 10_000)
+    assert (len(links), len(images)) == (MAX_LINKS, MAX_IMAGES)
+
+
+@given(st.text(alphabet="<>/abhrefimgsrclt= \"'&;#", max_size=300))
+def test_any_markup(html: str) -> None:
+    read_parts(html)
+
+
+def pdf(*texts: str, title: str = "", extra: bytes = b"") -> bytes:
+    """A PDF file of these pages, written by hand."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Title (%b) >>" % title.encode(),
+    ]
+    kids = []
+    for text in texts:
+        stream = b"BT /F1 12 Tf 72 720 Td (%b) Tj ET" % text.encode()
+        objects.append(b"<< /Length %d >>\nstream\n%b\nendstream" % (len(stream), stream))
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+            % len(objects)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    objects[1] = b"<< /Type /Pages /Count %d /Kids [%b] >>" % (len(kids), b" ".join(kids))
+    return _file(objects) + extra
+
+
+def _file(objects: list[bytes]) -> bytes:
+    out = b"%PDF-1.4\n"
+    places = []
+    for number, content in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    return out + b"trailer\n<< /Size %d /Root 1 0 R /Info 4 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
+
+
+def pdf_page(body: bytes, content_type: str = "application/pdf") -> Page:
+    return Page("http://x.example/f", "http://x.example/f", 200, {"content-type": content_type}, body)
+
+
+def test_a_pdf_file_is_judged_by_its_text() -> None:
+    body = pdf("casino", "second page", title="Paper")
+    assert pdf_text(body) == ("Paper", "casino\nsecond page")
+    classifier = PageClassifier(Lexicon.of([WordFile("gambling", words={"casino": 30.0}, limit=20.0, min_words=1)]))
+    found = classifier.classify_page(pdf_page(body))
+    assert (found.category, found.title) == ("gambling", "Paper")
+    assert classifier.classify_page(pdf_page(body, "image/png")).category == ""
+    assert parts_of(pdf_page(body)).main == ("casino", "second page")
+
+
+def test_only_the_first_pages_of_a_pdf_file_are_read() -> None:
+    text = pdf_text(pdf(*(f"number {n} end" for n in range(MAX_PAGES + 5))))[1]
+    assert f"number {MAX_PAGES - 1} end" in text
+    assert f"number {MAX_PAGES} end" not in text
+
+
+def flate(data: bytes) -> bytes:
+    packed = zlib.compress(data, 9)
+    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
+
+
+CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
+ONE_PAGE = b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>"
+PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>"
+HOSTILE = [
+    b"%PDF-",
+    b"%PDF-1.4\n" + b"\xff" * 100_000,
+    _file([CATALOG, ONE_PAGE, PAGE, flate(b"(a) Tj " * 30_000_000)]),  # 200 MB of content
+    _file([CATALOG, ONE_PAGE, PAGE, flate(b"[" * 3_000_000)]),
+    _file(
+        [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Count 9 /Kids [2 0 R 2 0 R] >>", b"null", b"null"]
+    ),  # a circle
+    _file([CATALOG, b"<< /Type /Pages /Count 999999999 /Kids [3 0 R] >>", PAGE, flate(b"BT (x) Tj ET")]),
+    b"%PDF-1.4\n" + b"1 0 obj\n" * 200_000,
+    pdf("x").replace(b"startxref\n", b"startxref\n9999999"),
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+def test_a_hostile_pdf_file_holds_nobody(body: bytes) -> None:
+    """The test's timeout is the bound: each is given up after 5 s."""
+    pdf_text(body)
+    assert pdf_text(pdf("still works"))[1] == "still works"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "expected"),
+    [
+        ("application/pdf", b"%PDF-1.4", True),
+        ("application/x-pdf", b"\n\n%PDF-1.4", True),
+        ("application/pdf", b"<html>", False),
+        ("text/html", b"%PDF-1.4", False),
+        ("", b"%PDF-1.4", False),
+    ],
+)
+def test_what_is_pdf(content_type: str, body: bytes, expected: object) -> None:
+    assert is_pdf(content_type, body) is expected
