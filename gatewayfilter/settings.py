@@ -364,8 +364,7 @@ class FilterSettings(Section):
     off_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
     cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
-    """Which Adblock rules may hide elements of pages, by a style sheet put into the HTML: those that name the site and those of
-    short lists, or also the thousands that big lists have for every site (EasyList's make each page 212 kB larger)."""
+    """What Adblock rules hide on pages: nothing, what names the site or is of a short list, or all (EasyList: +212 kB)."""
     replace: bool = True
     """Whether Adblock rules may change the text of responses (`$replace`) and take elements out of the HTML (`##^`)."""
 
