@@ -60,7 +60,8 @@ class _Learner:
         self._jobs = _Jobs(settings)
         self._published_seq, self._published = self._snapshot_facts()
         self._tried_at = time.monotonic()
-        self._outdated = self._published < _newest_list(settings)
+        put_back = self._store.feed.last_seq() < self._published_seq  # a backup of the database
+        self._outdated = put_back or self._published < _newest_list(settings)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -118,8 +119,7 @@ class _Learner:
         waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published_seq
         age_s = time.monotonic() - self._tried_at
         learn = self._settings.learn
-        put_back = waiting < 0  # the database was restored: the snapshot holds what it does not know
-        if self._outdated or put_back or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
+        if self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
             self._outdated = False
             await self._work_off(_publish_job)
 
