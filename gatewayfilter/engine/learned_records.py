@@ -20,6 +20,7 @@ from gatewayfilter.model import LearnedEntry, ListAction, Source
 
 _COUNT = Struct("<Q")
 _PAIR = Struct("<QQ")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # one for all: made anew it takes half the time
 
 
 def learned_source(action: ListAction, category: str) -> Source:
@@ -30,11 +31,9 @@ def learned_source(action: ListAction, category: str) -> Source:
 def build_records(entries: Sequence[LearnedEntry]) -> bytes:
     """Returns the section that holds the entries, numbered in their order."""
     records = [
-        json.dumps(
-            [entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at],
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ).encode("utf-8", "replace")
+        _encode([entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at]).encode(
+            "utf-8", "replace"
+        )
         for entry in entries
     ]
     ends = np.fromiter(accumulate(map(len, records)), dtype="<u8", count=len(records))
