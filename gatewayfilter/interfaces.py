@@ -216,6 +216,34 @@ class Frontier(Protocol):
         ...
 
 
+SITE_SLOTS = 1024
+"""Sites fall into so many slots; a crawler of several leases those that are its own."""
+
+
+class SharedFrontier(Frontier, Protocol):
+    """A frontier that several crawlers lease from, each its own sites."""
+
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None) -> list[Lease]:
+        """Returns up to `limit` URLs as `Frontier.lease` does, of sites in these slots alone; `None` for all."""
+        ...
+
+
+class Crawlers(Protocol):
+    """Which crawlers are alive."""
+
+    def beat(self, name: str, now: float) -> None:
+        """Says that a crawler is alive now (Unix seconds)."""
+        ...
+
+    def alive(self, since: float) -> list[str]:
+        """Returns the names of those that said so since then (Unix seconds), in order."""
+        ...
+
+    def leave(self, name: str) -> bool:
+        """Says that a crawler ends. Returns False when it was not known."""
+        ...
+
+
 class ChangeFeed(Protocol):
     """The monotonic sequence of list changes that proxy workers follow."""
 

@@ -92,6 +92,13 @@ class Dedup(StrEnum):
     TREE = "tree"
 
 
+class RenderRule(StrEnum):
+    """Whether pages that a script builds are rendered in a browser before they are judged."""
+
+    OFF = "off"
+    AUTO = "auto"
+
+
 class LogPrivacy(StrEnum):
     """What the decision log keeps of a URL."""
 
@@ -189,6 +196,8 @@ class CrawlSettings(Section):
     """Private address ranges that may be crawled, e.g. `["127.0.0.0/8"]`; everything private is refused otherwise."""
     allow_ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
     """Ports that may be crawled on public addresses; `allow_networks` may be crawled on any."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Crawler processes; each takes sites of its own, and those of one that dies."""
     concurrency: int = Field(default=32, ge=1, le=500)
     """Pages in flight."""
     per_host_concurrency: int = Field(default=4, ge=1, le=100)
@@ -215,6 +224,8 @@ class CrawlSettings(Section):
     """How seen links are remembered: `bloom` (2 bytes each, errs once in a thousand) or the exact `tree` (17 bytes each)."""
     archive_mb: int = Field(default=200, ge=0, le=10_000_000)
     """Most megabytes of fetched pages kept on disk, evidence of blocked ones aside; 0 keeps none, and pages wait in memory."""
+    render: RenderRule = RenderRule.OFF
+    """`auto` renders pages that a script builds in the system's Chromium before they are judged; needs the extra `render`."""
     user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
     """What the crawler calls itself."""
     upstream_ca: Path | None = None

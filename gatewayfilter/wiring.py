@@ -6,6 +6,7 @@ Each function imports the rooms it joins when it is called: a command pays for w
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import SnapshotError, StartupError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Sequence
 
     from gatewayfilter.classify import (
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-    from gatewayfilter.interfaces import Page, PageSink
+    from gatewayfilter.interfaces import Frontier, Page, PageSink
     from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
     from gatewayfilter.model import Classification
     from gatewayfilter.proxy.onboarding import SetupPages
@@ -272,7 +274,9 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     )
 
 
-def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlog: str = "") -> CrawlWorker:
+def crawl_worker(
+    settings: Settings, store: Store, counters: Counters, *, backlog: str = "", frontier: Frontier | None = None
+) -> CrawlWorker:
     """Returns the crawler with the classifier, which follows changes of the words, and the growth of the lists behind it.
 
     Args:
@@ -280,13 +284,15 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlo
         store: the database.
         counters: where pages are counted.
         backlog: name of the journal of pages that wait to be judged, of one process alone; `""` lets none wait on the disk.
+        frontier: where URLs come from, by default the whole queue.
     """
     from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.crawl import CrawlWorker, DigestTree, FocusedDiscovery, SeenFilter, rule_links
     from gatewayfilter.settings import Dedup
 
+    number = backlog.removeprefix("backlog")  # each process writes files of its own
     tree = settings.crawl.dedup is Dedup.TREE
-    seen = DigestTree(settings.data_dir / "seen.tree") if tree else SeenFilter(settings.data_dir / "seen.bloom")
+    seen = DigestTree(settings.data_dir / f"seen{number}.tree") if tree else SeenFilter(settings.data_dir / f"seen{number}.bloom")
     rules = rule_book(settings)
     judge = FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor, rules=rules)
     sink = learning_sink(settings, store, counters, judge)
@@ -300,7 +306,7 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlo
         return [*by_rule, *discovery.links(page, classification)]
 
     return CrawlWorker(
-        store.frontier,
+        frontier or store.frontier,
         buffer or sink,
         settings.crawl,
         counters,
@@ -309,6 +315,25 @@ def crawl_worker(settings: Settings, store: Store, counters: Counters, *, backlo
         more_links=more_links,
         together=store.settling,
     )
+
+
+async def run_crawl_worker(settings: Settings, store: Store, counters: Counters, index: int, stop: asyncio.Event) -> None:
+    """Runs one of the crawlers that share the queue until `stop` is set.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read.
+        StoreError: the database refuses, at the end.
+    """
+    from gatewayfilter.crawl import FleetFrontier
+
+    backlog = f"backlog-{index}" if index else "backlog"
+    if settings.crawl.workers == 1 and settings.store_url.startswith("sqlite"):  # nobody to share with: no heartbeats
+        await crawl_worker(settings, store, counters, backlog=backlog).run(stop)
+        return
+    name = f"{socket.gethostname()}:{settings.data_dir}:{index}"
+    fleet = FleetFrontier(store.frontier, store.crawlers, name)
+    await crawl_worker(settings, store, counters, backlog=backlog, frontier=fleet).run(stop)
+    fleet.leave()
 
 
 def page_buffer(
@@ -448,17 +473,20 @@ def fetch_now(settings: Settings, url: Url) -> Page:
 
     from gatewayfilter.crawl.fetcher import Fetcher
     from gatewayfilter.crawl.politeness import Politeness
+    from gatewayfilter.crawl.rendering import renderer
     from gatewayfilter.crawl.robots import Robots
     from gatewayfilter.interfaces import Priority
+    from gatewayfilter.telemetry import Counters
 
     robots = Robots(settings.crawl)
 
     async def fetch() -> Page:
-        async with Fetcher(settings.crawl, Politeness(settings.crawl)) as fetcher:
+        async with Fetcher(settings.crawl, Politeness(settings.crawl)) as fetcher, renderer(settings.crawl, Counters()) as rendering:
 
             async def permit(hop: Url) -> None:
                 await robots.check(hop, fetcher, priority=Priority.MANUAL, patience_s=0.0)
 
-            return await fetcher.fetch(url, urgent=True, permit=permit)
+            page = await fetcher.fetch(url, urgent=True, permit=permit)
+            return page if rendering is None else await rendering.improved(page)
 
     return asyncio.run(fetch())

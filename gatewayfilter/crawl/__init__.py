@@ -11,6 +11,7 @@ from gatewayfilter.crawl.archive import WarcArchive
 from gatewayfilter.crawl.backlog import Backlog
 from gatewayfilter.crawl.digest_tree import DigestTree
 from gatewayfilter.crawl.discovery import FocusedDiscovery
+from gatewayfilter.crawl.fleet import FleetFrontier
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.rule_links import rule_links
 from gatewayfilter.crawl.seen import SeenFilter
@@ -23,6 +24,7 @@ __all__ = [
     "CrawlOutcome",
     "CrawlWorker",
     "DigestTree",
+    "FleetFrontier",
     "FocusedDiscovery",
     "PageBuffer",
     "SeenFilter",

@@ -4,7 +4,7 @@ import os
 
 from gatewayfilter.config import Settings
 
-PRELOAD = ("gatewayfilter.processes.proxy_worker", "gatewayfilter.processes.learner")
+PRELOAD = ("gatewayfilter.processes.proxy_worker", "gatewayfilter.processes.learner", "gatewayfilter.processes.crawler")
 """What the fork server imports once, so that a child starts in milliseconds and shares the memory of it."""
 
 
@@ -18,6 +18,13 @@ def proxy_worker(index: int, settings: Settings) -> None:
     from gatewayfilter.processes.proxy_worker import run_proxy_worker  # noqa: PLC0415  preloaded
 
     run_proxy_worker(index, settings)
+
+
+def crawler(index: int, settings: Settings) -> None:
+    """Runs a further crawler until SIGTERM."""
+    from gatewayfilter.processes.crawler import run_crawler  # noqa: PLC0415  preloaded
+
+    run_crawler(index, settings)
 
 
 def learner(settings: Settings) -> None:

@@ -18,11 +18,11 @@ from gatewayfilter.sources.giving_way import giving_way
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import (
-    crawl_worker,
     learning_sink,
     open_store,
     page_buffer,
     publish_now,
+    run_crawl_worker,
     snapshot_folder,
     subscriptions,
     words_in_use,
@@ -81,7 +81,7 @@ class _Learner:
                 if self._settings.learn.enabled and self._settings.learn.passive:
                     tasks.append(group.create_task(self._read_passed()))
                 if self._settings.learn.enabled:
-                    await crawl_worker(self._settings, self._store, self._counters, backlog="backlog").run(self._stop)
+                    await run_crawl_worker(self._settings, self._store, self._counters, 0, self._stop)
                 else:
                     await self._stop.wait()
                 for task in tasks:  # a publish under way is given up: the next start makes it good

@@ -43,14 +43,17 @@ def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str
         prepare_lists(bound)
         count = entries.worker_count(bound)
         proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context) for index in range(count)]
-        return _Supervisor(bound, proxies, Child("learner", entries.learner, (bound,), context), say).run()
+        learner = Child("learner", entries.learner, (bound,), context)
+        further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
+        crawlers = [Child(f"crawler-{index}", entries.crawler, (index, bound), context) for index in further]
+        return _Supervisor(bound, proxies, [learner, *crawlers], say).run()
 
 
 class _Supervisor:
-    def __init__(self, settings: Settings, proxies: list[Child], learner: Child, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, proxies: list[Child], others: list[Child], say: Callable[[str], None]) -> None:
         self._settings = settings
         self._proxies = proxies
-        self._children = [*proxies, learner]
+        self._children = [*proxies, *others]
         self._say = say
         self._run_folder = settings.data_dir / "run"
         self._status = StatusFile(self._run_folder, "supervisor")
@@ -59,8 +62,9 @@ class _Supervisor:
         self._ready = False
 
     def run(self) -> int:
-        for stale in self._run_folder.glob("proxy-*.json"):
-            stale.unlink(missing_ok=True)
+        for pattern in ("proxy-*.json", "crawler-*.json"):
+            for stale in self._run_folder.glob(pattern):
+                stale.unlink(missing_ok=True)
         waker, wakened = socket.socketpair()
         with waker, wakened:
             waker.setblocking(False)

@@ -43,6 +43,7 @@ class Area(IntEnum):
     FINGERPRINTS = 0x6766_0005
     REVIEWS = 0x6766_0006
     UNBLOCK = 0x6766_0007
+    CRAWLERS = 0x6766_0008
 
 
 class Database:

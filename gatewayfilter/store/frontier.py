@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
-from gatewayfilter.interfaces import Lease, Offer, Priority, QueuedUrl, QueueState
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import SITE_SLOTS, Lease, Offer, Priority, QueuedUrl, QueueState
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import FRONTIER
-from gatewayfilter.urls import digest_of
+from gatewayfilter.urls import digest_of, parse_url, registrable_domain
 
 _DAY_S: Final = 86_400.0
 DEAD_REST_S: Final = _DAY_S
@@ -27,6 +28,7 @@ _SWEEP_EVERY_S = 60.0
 _SWEEP_MOST = 2000
 _RECOUNT_AFTER = 1000
 _NO_LEVEL = -(2**31)  # below every priority
+_ANYBODY = -1
 
 type _Row = Row[*tuple[Any, ...]]
 
@@ -65,6 +67,7 @@ DUE_IN_LEVEL = (
     .order_by(_COLUMNS.due_at, _COLUMNS.id)
     .limit(bindparam("most"))
 )
+_DUE_IN_SLOTS = DUE_IN_LEVEL.where(_COLUMNS.slot.in_(bindparam("slots", expanding=True)))
 _EXPIRE = (
     update(FRONTIER)
     .where(_COLUMNS.state == QueueState.LEASED.value, _COLUMNS.due_at <= bindparam("now"))
@@ -100,7 +103,7 @@ _REVIVE = (
 
 
 class SqlFrontier:
-    """Implements `interfaces.Frontier`.
+    """Implements `interfaces.SharedFrontier`.
 
     A URL's row is found by the MD5 of its canonical text. What is leased next is read off an index over state, priority and the
     time from which the URL may be leased (for one offered without such a time, when it was offered), so a user's visit
@@ -133,18 +136,18 @@ class SqlFrontier:
                 added += self._add(connection, dict(chunk), now)
         return added
 
-    def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
-        """Returns up to `limit` URLs, the most urgent first, oldest first among equals.
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None) -> list[Lease]:
+        """Returns up to `limit` URLs, the most urgent first, oldest first among equals; of sites in these slots alone.
 
         An idle crawler asks all the time: when there is nothing, it only reads.
         """
         with self._database.read() as connection:
-            if not any(_due(connection, state, now, 1) for state in (QueueState.WAITING, QueueState.LEASED)):
+            if not any(_due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)):
                 return []
         token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
         with self._database.write(Area.FRONTIER) as connection:
             connection.execute(_EXPIRE, {"now": now})
-            rows = _due(connection, QueueState.WAITING, now, limit)
+            rows = _due(connection, QueueState.WAITING, now, limit, slots)
             for chunk in batched(rows, _CHUNK):
                 values = {"ids": [row.id for row in chunk], "new_token": token, "new_due_at": now + lease_s}
                 connection.execute(_LEASE, values)
@@ -282,7 +285,17 @@ def _new_row(digest: bytes, offer: Offer, now: float) -> dict[str, object]:
         "attempts": 0,
         "token": "",
         "error": "",
+        "slot": site_slot(offer.url),
     }
+
+
+def site_slot(url: str) -> int:
+    """Returns the slot of a URL's site (its registrable domain, else its host); -1, anybody's, for what is no URL."""
+    try:
+        host = parse_url(url).host
+    except UrlError:
+        return _ANYBODY
+    return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
 
 
 def _is_over(row: _Row, now: float) -> bool:
@@ -309,7 +322,7 @@ def _hurried(row: _Row, offer: Offer, now: float) -> dict[str, object] | None:
     }
 
 
-def _due(connection: Connection, state: QueueState, now: float, limit: int) -> list[_Row]:
+def _due(connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None) -> list[_Row]:
     """Returns up to `limit` rows of a state whose time has come, the most urgent first.
 
     Priority by priority, for one query over all would walk past every URL that waits for its time.
@@ -320,6 +333,9 @@ def _due(connection: Connection, state: QueueState, now: float, limit: int) -> l
         level = connection.scalar(NEXT_LEVEL, {"in_state": state.value, "after": level})
         if level is None:
             break
-        values = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
-        found += connection.execute(DUE_IN_LEVEL, values)
+        values: dict[str, object] = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
+        if slots is None:
+            found += connection.execute(DUE_IN_LEVEL, values)
+        else:
+            found += connection.execute(_DUE_IN_SLOTS, {**values, "slots": [*slots, _ANYBODY]})
     return found

@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0005"
+HEAD = "0006"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -66,7 +66,15 @@ FRONTIER = Table(
     Column("token", String(32), nullable=False),
     Column("error", Text, nullable=False),
     Index("ix_frontier_digest", "digest", unique=True),
+    Column("slot", Integer, nullable=False, server_default="-1"),  # of its site on the ring; -1: anybody's
     Index("ix_frontier_state_priority_due_at", "state", "priority", "due_at"),
+)
+
+CRAWLERS = Table(
+    "crawlers",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("seen_at", Double, nullable=False),
 )
 
 DECISIONS = Table(

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.store.change_feed import SqlChangeFeed
+from gatewayfilter.store.crawlers import SqlCrawlers
 from gatewayfilter.store.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.decision_log import SqlDecisionLog
 from gatewayfilter.store.fingerprints import SqlFingerprintStore
@@ -22,6 +23,7 @@ class Store:
         lists: people's rules and learned entries.
         feed: what changed in them.
         frontier: URLs to crawl.
+        crawlers: who is alive of those that share it.
         log: decisions.
         verdicts: what the classifier said.
         fingerprints: content that was judged.
@@ -34,6 +36,7 @@ class Store:
         self.lists = SqlListStore(database)
         self.feed = SqlChangeFeed(database)
         self.frontier = SqlFrontier(database)
+        self.crawlers = SqlCrawlers(database)
         self.log = SqlDecisionLog(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)

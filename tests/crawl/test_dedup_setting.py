@@ -1,0 +1,18 @@
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.config import CrawlSettings, Settings
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.wiring import crawl_worker, open_store
+
+
+@pytest.mark.parametrize(("dedup", "kind"), [("bloom", "SeenFilter"), ("tree", "DigestTree")])
+def test_the_setting_chooses_the_set(tmp_path: Path, dedup: str, kind: str) -> None:
+    settings = Settings(data_dir=tmp_path / "state", crawl=CrawlSettings.model_validate({"dedup": dedup}))
+    store = open_store(settings)
+    try:
+        worker = crawl_worker(settings, store, Counters())
+        assert type(worker._seen).__name__ == kind
+    finally:
+        store.close()
