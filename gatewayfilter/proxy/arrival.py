@@ -39,6 +39,26 @@ _SILENT_S: Final = 3.0
 _HELLO_S: Final = 20.0
 
 
+class _Tunnel:
+    """A way to the origin is open, and the client knows; what it says inside decides."""
+
+    __slots__ = ("found", "head_bytes", "request", "speaks", "started", "timer", "way")
+
+    def __init__(self, request: ConnectRequest, head_bytes: int, found: HostVerdict, started: int, way: Way) -> None:
+        self.request = request
+        self.head_bytes = head_bytes
+        self.found = found
+        self.started = started
+        self.way = way
+        self.speaks = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    def give_up(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.way.socket.close()
+
+
 class Arrival:
     """One connection that has come in.
 
@@ -48,11 +68,12 @@ class Arrival:
         address: the client's address.
     """
 
-    __slots__ = ("_door", "_task", "address", "client", "data", "since")
+    __slots__ = ("_door", "_task", "_tunnel", "address", "client", "data", "since")
 
     def __init__(self, door: "FrontDoor", client: socket.socket, address: str) -> None:
         self._door = door
         self._task: asyncio.Task[None] | None = None
+        self._tunnel: _Tunnel | None = None
         self.client = client
         self.address = address
         self.data = bytearray()
@@ -63,7 +84,9 @@ class Arrival:
         self._door.loop.add_reader(self.client, self._readable)
 
     def expired(self, now: float, idle_s: float) -> bool:
-        """Returns whether it has taken too long: to say anything, or to say all of it."""
+        """Returns whether it has taken too long: to say anything, or to say all of it. An open tunnel has a timer of its own."""
+        if self._tunnel is not None:
+            return False
         return now - self.since >= (_HELLO_S if self.data and self._task is None else idle_s)
 
     def drop(self) -> None:
@@ -71,11 +94,17 @@ class Arrival:
         if self._task is not None:
             self._task.cancel()
             self._task = None
+        if self._tunnel is not None:
+            self._tunnel.give_up()
+            self._tunnel = None
         self._door.loop.remove_reader(self.client)
         self.client.close()
         self._door.left(self)
 
     def _readable(self) -> None:
+        if self._task is not None:  # more, while the origin is being connected to: it stays in the socket until then
+            self._door.loop.remove_reader(self.client)
+            return
         try:
             chunk = self.client.recv(_CHUNK)
         except (BlockingIOError, InterruptedError):
@@ -88,7 +117,9 @@ class Arrival:
         if not self.data:
             self.since = self._door.loop.time()
         self.data += chunk
-        if self._door.transparent:
+        if self._tunnel is not None:
+            self._look_inside(self._tunnel)
+        elif self._door.transparent:
             self._look_at_hello()
         else:
             self._look_at_head()
@@ -108,7 +139,7 @@ class Arrival:
         started = time.perf_counter_ns()
         found = self._door.decision.judge(self.address, request.host)
         if found.action is HostAction.SPLICE and self._door.can_splice:
-            self._begin_task(self._tunnel(request, end + 4, found, started))
+            self._begin_task(self._open_tunnel(request, end + 4, found, started))
         elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, request.host):
             self._refuse(_DENIED % found.verdict.reason.value.encode(), request.host, request.port, found, started)
         else:
@@ -153,8 +184,8 @@ class Arrival:
             return
         self._relay(way, bytes(self.data))
 
-    async def _tunnel(self, request: ConnectRequest, head_bytes: int, found: HostVerdict, started: int) -> None:
-        """Passes a tunnel through whose ClientHello agrees with its CONNECT."""
+    async def _open_tunnel(self, request: ConnectRequest, head_bytes: int, found: HostVerdict, started: int) -> None:
+        """Connects to the origin, and says so: then the ClientHello comes, which has to agree with the CONNECT."""
         loop = self._door.loop
         try:
             way = await self._door.dial(request.host, request.port)
@@ -164,41 +195,62 @@ class Arrival:
             self._say_and_close(_error_answer(error, request))
             return
         try:
-            await loop.sock_sendall(self.client, _ESTABLISHED)
-            inside, hello = await self._read_inside(head_bytes)
-            found = self._judge_inside(request, found, hello)
+            await self._say(_ESTABLISHED)
         except BaseException:
             way.socket.close()
             if self._task is not None:
                 self._finish_task()
                 self.drop()
             raise
-        if found.action is HostAction.SPLICE:
-            self._door.decision.record(self.address, request.host, request.port, found.verdict, started)
-            self._relay(way, inside)
-            return
-        way.socket.close()
-        self._hand_over(answered=True)
+        self._finish_task()
+        self._tunnel = tunnel = _Tunnel(request, head_bytes, found, started, way)
+        if len(self.data) > head_bytes:
+            self._look_inside(tunnel)
+        else:
+            tunnel.timer = loop.call_later(_SILENT_S, self._decide_inside, tunnel, None)
+        if self._tunnel is not None:
+            loop.add_reader(self.client, self._readable)
 
-    async def _read_inside(self, head_bytes: int) -> tuple[bytes, ClientHello | None]:
-        """Returns what the client sends in its tunnel until its ClientHello is whole, or it is clear that it sends none."""
-        loop = self._door.loop
+    async def _say(self, text: bytes) -> None:
+        """Sends a few bytes to the client, which nearly always has room for them."""
         try:
-            async with asyncio.timeout(_HELLO_S) as limit:
-                if len(self.data) == head_bytes:
-                    limit.reschedule(loop.time() + _SILENT_S)
-                while True:
-                    inside = bytes(self.data[head_bytes:])
-                    if inside and (hello := read_client_hello(inside)) is not None:
-                        return inside, hello
-                    chunk = await loop.sock_recv(self.client, _CHUNK)
-                    if not chunk:
-                        raise ConnectionResetError("the client left")
-                    if not inside:
-                        limit.reschedule(loop.time() + _HELLO_S)
-                    self.data += chunk
-        except (TimeoutError, NotTls):
-            return bytes(self.data[head_bytes:]), None
+            sent = self.client.send(text)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < len(text):
+            await self._door.loop.sock_sendall(self.client, text[sent:])
+
+    def _look_inside(self, tunnel: "_Tunnel") -> None:
+        """Decides as soon as the ClientHello is whole, or it is clear that there is none."""
+        try:
+            hello = read_client_hello(self.data[tunnel.head_bytes :])
+        except NotTls:
+            self._decide_inside(tunnel, None)
+            return
+        if hello is not None:
+            self._decide_inside(tunnel, hello)
+        elif not tunnel.speaks:
+            tunnel.speaks = True
+            if tunnel.timer is not None:
+                tunnel.timer.cancel()
+            tunnel.timer = self._door.loop.call_later(_HELLO_S, self._decide_inside, tunnel, None)
+
+    def _decide_inside(self, tunnel: "_Tunnel", hello: ClientHello | None) -> None:
+        request = tunnel.request
+        try:
+            found = self._judge_inside(request, tunnel.found, hello)
+        except BaseException:
+            self.drop()
+            raise
+        self._tunnel = None
+        if found.action is HostAction.SPLICE:
+            if tunnel.timer is not None:
+                tunnel.timer.cancel()
+            self._door.decision.record(self.address, request.host, request.port, found.verdict, tunnel.started)
+            self._relay(tunnel.way, bytes(self.data[tunnel.head_bytes :]))
+        else:
+            tunnel.give_up()
+            self._hand_over(answered=True)
 
     def _judge_inside(self, request: ConnectRequest, found: HostVerdict, hello: ClientHello | None) -> HostVerdict:
         if hello is None:
@@ -234,7 +286,7 @@ class Arrival:
         self._door.left(self, ended=False)
 
     def _begin_task(self, work: Coroutine[Any, Any, None]) -> None:
-        self._door.loop.remove_reader(self.client)
+        # The socket stays with the loop: to watch it again costs two system calls, and nearly nobody speaks before the answer.
         task = asyncio.Task(work, loop=self._door.loop, eager_start=False)
         self._task = task
         task.add_done_callback(_reap)

@@ -5,6 +5,7 @@ and §5.1 for the layout, RFC 6066 §3 for the name, RFC 9849 for the encrypted 
 """
 
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final
 
 from gatewayfilter.errors import UrlError
@@ -14,6 +15,8 @@ MAX_HELLO_BYTES: Final = 65_536
 """Longest first flight that is waited for. Post-quantum key shares make real ones 2 kB long; nobody needs more than 16 kB."""
 _SERVER_NAME: Final = 0
 _ENCRYPTED_CLIENT_HELLO: Final = 0xFE0D
+_EXTENSION: Final = Struct("!HH")
+"""Its kind, and how many bytes it has."""
 _MAX_RECORD: Final = 16_384
 _MAX_RECORDS: Final = 64
 """A record may hold as little as one byte; a client that needs more of them than this wants to be expensive."""
@@ -112,24 +115,36 @@ class _Reader:
 
 
 def _read(message: bytes) -> ClientHello:
-    fields = _Reader(message)
-    fields.take(2 + 32)  # legacy_version, random
-    fields.vector(1)  # legacy_session_id
-    fields.vector(2)  # cipher_suites
-    fields.vector(1)  # legacy_compression_methods
-    if not fields:  # extensions may be missing before TLS 1.3
+    end = len(message)
+    at = 2 + 32  # legacy_version, random
+    for width in (1, 2, 1):  # legacy_session_id, cipher_suites, legacy_compression_methods
+        at += width + int.from_bytes(message[at : at + width])
+    if at > end:
+        raise _Incomplete
+    if at == end:  # extensions may be missing before TLS 1.3
         return ClientHello("")
-    extensions = _Reader(fields.vector(2))
+    stop = at + 2 + int.from_bytes(message[at : at + 2])
+    at += 2
+    if stop > end:
+        raise _Incomplete
+    return _read_extensions(message, at, stop)
+
+
+def _read_extensions(message: bytes, at: int, stop: int) -> ClientHello:
     name = ""
     seen = encrypted = False
-    while extensions:
-        kind = int.from_bytes(extensions.take(2))
-        body = extensions.vector(2)
+    while at < stop:
+        if at + 4 > stop:
+            raise _Incomplete
+        kind, length = _EXTENSION.unpack_from(message, at)
+        at += 4 + length
+        if at > stop:
+            raise _Incomplete
         if kind == _SERVER_NAME:
             if seen:  # RFC 8446 §4.2: no two of a kind; servers differ in which of them they would take
                 raise NotTls
             seen = True
-            name = _server_name(body)
+            name = _server_name(message[at - length : at])
         elif kind == _ENCRYPTED_CLIENT_HELLO:
             encrypted = True
     return ClientHello(name, encrypted)
