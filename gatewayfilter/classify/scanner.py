@@ -67,7 +67,11 @@ class Scanner:
             pattern.meanings.append((meaning.phrase.startswith("*"), meaning.phrase.endswith("*"), meaning))
         self._patterns = list(patterns.values())
         # Whether an end must not touch a letter: only ends that are letters of an alphabet themselves.
-        self._closed = [(_alphabetic(text[0]), _alphabetic(text[-1])) for text in patterns]
+        # Last, whether any meaning opens an end: what touches a letter counts for such patterns alone.
+        self._closed = [
+            (_alphabetic(text[0]), _alphabetic(text[-1]), any(left or right for left, right, _ in pattern.meanings))
+            for text, pattern in patterns.items()
+        ]
         self._automaton = AhoCorasick(list(patterns), implementation=Implementation.ContiguousNFA) if patterns else None
 
     def scan(self, text: str) -> dict[Meaning, Hit]:
@@ -78,18 +82,23 @@ class Scanner:
         """
         if self._automaton is None or not text:
             return {}
-        found = self._automaton.find_matches_as_indexes(text, overlapping=True)
-        found.sort(key=lambda match: (match[1], -match[2]))
+        padded = f" {text} "
+        placed: list[tuple[int, int, int, bool, bool]] = []
+        for index, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            left_closed, right_closed, ever_open = self._closed[index]
+            # Nearly always a blank or a small letter: told without a call.
+            before = padded[start] if left_closed else " "
+            after = padded[end + 1] if right_closed else " "
+            left_touches = before != " " and ("a" <= before <= "z" or _alphabetic(before))
+            right_touches = after != " " and ("a" <= after <= "z" or _alphabetic(after))
+            if ever_open or not (left_touches or right_touches):
+                placed.append((start, -end, index, left_touches, right_touches))
+        placed.sort()
         hits: dict[Meaning, Hit] = {}
         covered_to = 0
         reach: dict[str, int] = {}
-        for index, start, end in found:
-            left_closed, right_closed = self._closed[index]
-            before = text[start - 1] if left_closed and start else " "
-            after = text[end : end + 1] if right_closed else " "
-            # Nearly always a blank or a small letter: told without a call.
-            left_touches = before != " " and ("a" <= before <= "z" or _alphabetic(before))
-            right_touches = after not in {" ", ""} and ("a" <= after <= "z" or _alphabetic(after))
+        for start, minus_end, index, left_touches, right_touches in placed:
+            end = -minus_end
             pattern = self._patterns[index]
             if pattern.exception and not left_touches and not right_touches:
                 covered_to = max(covered_to, end)

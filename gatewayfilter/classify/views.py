@@ -5,6 +5,7 @@ Both are linear in the text; no expression here can backtrack over more than a f
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, simplified
 
@@ -67,17 +68,30 @@ def squashed_view(normal: str) -> str:
     text = normal
     if not text.isascii() and _EXOTIC.search(text):
         text = _HIDDEN.sub("", text)
-        if _LOOKALIKE.search(text):
-            text = _MIXED_WORD.sub(_latinised, text)
+        text = _in_lines(text, _LOOKALIKE, _MIXED_WORD, _latinised)
         if _HAN.search(text):
             text = _IN_HAN.sub("", text)
-    if _MAYBE_MARKS.search(text):
-        text = _MARKS.sub("", text)
-    if _MAYBE_SPELLED.search(text):
-        text = _SPELLED.sub(_joined, text)
-    if _MAYBE_LEET.search(text):
-        text = _LEET_WORD.sub(_unleeted, text)
-    return text
+    text = _in_lines(text, _MAYBE_MARKS, _MARKS, "")
+    text = _in_lines(text, _MAYBE_SPELLED, _SPELLED, _joined)
+    return _in_lines(text, _MAYBE_LEET, _LEET_WORD, _unleeted)
+
+
+def _in_lines(text: str, sign: re.Pattern[str], pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
+    """Replaces a pattern, which never goes beyond its line, in the lines that show a sign of it. Linear where both are."""
+    found = sign.search(text)
+    if found is None:
+        return text
+    pieces: list[str] = []
+    done = 0
+    while found:
+        start = max(done, text.rfind("\n", done, found.start()))
+        end = text.find("\n", found.end())
+        if end < 0:
+            end = len(text)
+        pieces += text[done:start], pattern.sub(new, text[start:end])
+        done = end
+        found = sign.search(text, end)
+    return "".join((*pieces, text[done:]))
 
 
 def _latinised(match: re.Match[str]) -> str:
