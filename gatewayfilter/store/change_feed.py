@@ -71,8 +71,8 @@ class SqlChangeFeed:
         news: dict[str, LearnedEntry | None] = {}
         with self._database.read() as connection:
             rows = connection.execute(_LEARNED_BETWEEN, {"after": after, "up_to": up_to}, execution_options={"yield_per": _PAGE})
-            for key, payload in rows:
-                news[key] = None if payload is None else _learned_entry(payload)
+            for page in rows.partitions():
+                news.update((key, None if payload is None else _learned_entry(payload)) for key, payload in page)
         return news
 
     def mark(self, seq: int) -> str:
