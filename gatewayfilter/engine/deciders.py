@@ -11,7 +11,7 @@ from gatewayfilter.engine.adblock.parser import is_generic
 from gatewayfilter.engine.host_facts import HostFacts, host_keys, work_out
 from gatewayfilter.engine.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
 from gatewayfilter.engine.person_rules import written_pattern
-from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, Verdict
+from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import digest_of
 
 if TYPE_CHECKING:
@@ -249,11 +249,21 @@ def describe_changes(state: "EngineState", request: Request, verdict: Verdict | 
     said: list[str] = []
     change = effects.change_request(request, names, off, blocked=blocked)
     if change is not None:
-        what = f"asks for {change.url} instead" if change.url else f"leaves out {', '.join(change.remove_headers)}"
-        said.append(f"it {what}: {_name_applied(change.rules)}")
+        what = [f"asks for {change.url} instead"] if change.url else []
+        what += [f"leaves out {', '.join(change.remove_headers)}"] if change.remove_headers else []
+        said.append(f"it {' and '.join(what)}: {_name_applied(change.rules)}")
     found = None if blocked else effects.change_response(request, {"content-type": "text/html"}, "", names, off)
     if found is not None and found[0].rules:
         said.append(f"of a page it would change the response: {_name_applied(found[0].rules)}")
+    if blocked:
+        stub = effects.stub_rule(request, names, off)
+        return [*said, f"the stub is named by {_name_applied([stub])}"] if stub is not None else said
+    late = effects.conditional(request, names, off)
+    if late:
+        said.append(f"it hangs on the response's headers or its server's address: {_name_applied(late)}")
+    if request.resource_type in {ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT}:
+        for name, match in effects.switches(request.url, off).items():
+            said.append(f"{name} on this page: {match.rule} ({names[match.source]}, line {match.line})")
     return said
 
 

@@ -303,3 +303,32 @@ def test_explain_names_every_rule_and_every_change() -> None:
     said = {part.decider: part.explanation for part in engine.explain(asked(f"{PAGE}?x=1")).answers}
     for expected in ("$removeparam=x (removeparam, list0, line 3)", "(csp, list1, line 2)", "(cosmetic, list1, line 3)"):
         assert expected in said["adblock"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "expected"),
+    [
+        ("https://example.com/x.js", "script", "response's headers or its server's address: ||example.com^$script,header=x"),
+        ("https://example.com/y.css", "stylesheet", "||example.com^$css,ipaddress=192.0.2.1 (response, list0, line 2)"),
+        ("https://example.com/", "document", "generichide on this page: @@||example.com^$ghide (list0, line 3)"),
+        ("https://example.com/", "document", "it leaves out dnt: ||example.com^$doc,removeheader=request:dnt (removeheader"),
+        ("https://example.com/?a=1", "document", "it asks for https://example.com/ instead and leaves out dnt: "),
+        (
+            "https://ads.example/b.gif",
+            "image",
+            "the stub is named by *$image,redirect-rule=1x1.gif (redirect-rule, list0, line 7)",
+        ),
+    ],
+)
+def test_an_explanation_says_what_hangs_on_what(url: str, kind: str, expected: str) -> None:
+    rules = [
+        "||example.com^$script,header=x",
+        "||example.com^$css,ipaddress=192.0.2.1",
+        "@@||example.com^$ghide",
+        "||example.com^$doc,removeheader=request:dnt",
+        "||example.com^$removeparam=a",
+        "||ads.example^",
+        "*$image,redirect-rule=1x1.gif",
+    ]
+    said = {part.decider: part.explanation for part in engine_of(rules).explain(asked(url, None, kind)).answers}
+    assert expected in said["adblock"]

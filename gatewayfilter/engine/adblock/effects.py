@@ -85,16 +85,27 @@ class AdblockEffects:
 
     def stub(self, request: Request, off: frozenset[int] = _NOTHING) -> str:
         """Returns our name of the stub that stands in for a blocked response, "" for none. Pages get none."""
-        if request.resource_type is ResourceType.DOCUMENT:
-            return ""
-        if not self._may_find(Group.REDIRECT, request, off):
-            return ""
-        best: Stub | None = None
+        best = self._best_stub(request, off)
+        return "" if best is None else best[0].name
+
+    def stub_rule(self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING) -> AppliedRule | None:
+        """Returns the rule that names this stub, `None` for none; arguments as in `change_request`."""
+        best = self._best_stub(request, off)
+        return None if best is None else _applied(best[1], names)
+
+    def _best_stub(self, request: Request, off: frozenset[int]) -> tuple[Stub, FoundRule] | None:
+        if request.resource_type is ResourceType.DOCUMENT or not self._may_find(Group.REDIRECT, request, off):
+            return None
+        best: tuple[Stub, FoundRule] | None = None
         for found in _in_force(self._index.find(Group.REDIRECT, request, off)):
             does = found.does
-            if isinstance(does, Stub) and (best is None or does.priority > best.priority):
-                best = does
-        return "" if best is None else best.name
+            if isinstance(does, Stub) and (best is None or does.priority > best[0].priority):
+                best = does, found
+        return best
+
+    def conditional(self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING) -> tuple[AppliedRule, ...]:
+        """Returns the rules whose effect hangs on headers of the response or on its server's address; for explanations."""
+        return tuple(_applied(rule, names) for rule in self._index.find_conditional(request, off))
 
     def change_request(
         self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING, *, blocked: bool = False

@@ -289,8 +289,15 @@ class ModifierIndex:
     def find_addresses(self, address: str, request: Request, off: frozenset[int]) -> list[FoundRule]:
         """Returns the rules about this address of the server that match; arguments as in `find`."""
         rules = self._addresses.get(canonical_address(address), ()) if self._addresses else ()
-        if not rules:
-            return []
+        return self._matching(rules, request, off) if rules else []
+
+    def find_conditional(self, request: Request, off: frozenset[int]) -> list[FoundRule]:
+        """Returns the rules that match if the response's headers or its server's address are what they ask; for explanations."""
+        addressed = dict.fromkeys(chain.from_iterable(self._addresses.values()))
+        found = [*self._matching(addressed, request, off), *self.find(Group.RESPONSE, request, off)]
+        return [rule for rule in found if rule.header is not None or rule.address is not None]
+
+    def _matching(self, rules: Iterable[int], request: Request, off: frozenset[int]) -> list[FoundRule]:
         table = self.table
         lowered = request.url.text.lower()
         found: dict[int, None] = {}
