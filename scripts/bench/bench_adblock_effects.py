@@ -80,8 +80,11 @@ def _print(
     cold = _each(pages, lambda page: _answer(engine, Request(page)), rounds=1)
     print(f"| `change_response` of a page of a new host, µs | {cold:.0f} |")
     print(f"| the same again | {_each(pages, lambda page: _answer(engine, Request(page))):.0f} |")
-    styles = [len(change.style) if (change := engine.change_response(Request(page), 200, HTML)) else 0 for page in pages]
-    print(f"| style of a page, kB, median and largest | {statistics.median(styles) / 1e3:.0f}, {max(styles) / 1e3:.0f} |\n")
+    changes = [engine.change_response(Request(page), 200, HTML) for page in pages]
+    styles = [len(change.style) if change else 0 for change in changes]
+    generic = max(len(change.generic_style) if change else 0 for change in changes)
+    print(f"| style of a page, kB, median and largest | {statistics.median(styles) / 1e3:.1f}, {max(styles) / 1e3:.1f} |")
+    print(f'| what `filter.cosmetic = "all"` adds to it, kB | {generic / 1e3:.0f} |\n')
 
 
 def _answer(engine: FilterEngine, request: Request) -> object:
