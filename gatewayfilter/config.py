@@ -32,6 +32,7 @@ from gatewayfilter.settings import (
     OnError,
     ProxySettings,
     QueueSettings,
+    RenderRule,
     RobotsRule,
     Section,
     Settings,
@@ -65,6 +66,7 @@ __all__ = [
     "OnError",
     "ProxySettings",
     "QueueSettings",
+    "RenderRule",
     "RobotsRule",
     "Settings",
     "SourceSettings",
@@ -181,7 +183,8 @@ def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> I
 
 _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
-    "crawl.allow_networks", "crawl.allow_ports", "filter.off_categories", "gateway.bypass", "gateway.free_devices",
+    "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
+    "filter.off_categories", "gateway.bypass", "gateway.free_devices",
     "gateway.free_sites", "gateway.hosts", "gateway.lan", "gateway.ports",
 })  # fmt: skip
 

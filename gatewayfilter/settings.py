@@ -226,6 +226,14 @@ class CrawlSettings(Section):
     """Most megabytes of fetched pages kept on disk, evidence of blocked ones aside; 0 keeps none, and pages wait in memory."""
     render: RenderRule = RenderRule.OFF
     """`auto` renders pages that a script builds in the system's Chromium before they are judged; needs the extra `render`."""
+    proxies: tuple[str, ...] = ()
+    """Proxies that the crawler goes through (`HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`); none: it goes itself."""
+    proxies_from: tuple[str, ...] = ()
+    """Files and http(s) addresses with further proxies, one a line; read anew every ten minutes."""
+    proxy_check_url: str = ""
+    """A page that proxies are checked with; one that repeats the request shows who is anonymous; empty checks none."""
+    proxies_anonymous: bool = False
+    """Whether proxies that tell whom they work for are left out; only a check can know."""
     user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
     """What the crawler calls itself."""
     upstream_ca: Path | None = None

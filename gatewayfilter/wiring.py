@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, PageBuffer, WarcArchive
+    from gatewayfilter.crawl.proxy_pool import PooledProxy
     from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot_folder import SnapshotFolder
@@ -430,6 +431,31 @@ def crawl_now(
     return asyncio.run(crawl())
 
 
+def check_proxies(settings: Settings) -> list[PooledProxy]:
+    """Collects the crawler's outbound proxies and checks each now. Returns them, the best first, without passwords.
+
+    Without a page to check with (`crawl.proxy_check_url`) they are only collected.
+
+    Raises:
+        ConfigError: an address in `crawl.proxies` is none.
+    """
+    import asyncio
+    from dataclasses import replace
+
+    from gatewayfilter.crawl.outbound import collect_proxies
+    from gatewayfilter.crawl.proxy_check import ProxyChecker, without_password
+    from gatewayfilter.crawl.proxy_pool import ProxyPool
+
+    async def check() -> list[PooledProxy]:
+        pool = ProxyPool(settings.crawl.proxies, anonymous_only=settings.crawl.proxies_anonymous)
+        await collect_proxies(pool, settings.crawl.proxies_from)
+        if settings.crawl.proxy_check_url:
+            await ProxyChecker(pool, settings.crawl.proxy_check_url).check_due()
+        return pool.proxies()
+
+    return [replace(proxy, address=without_password(proxy.address)) for proxy in asyncio.run(check())]
+
+
 def judge_now(settings: Settings, url: Url) -> tuple[Page, Classification | None]:
     """Fetches and judges a page; nothing is learned, kept or queued.
 
@@ -481,7 +507,8 @@ def fetch_now(settings: Settings, url: Url) -> Page:
     robots = Robots(settings.crawl)
 
     async def fetch() -> Page:
-        async with Fetcher(settings.crawl, Politeness(settings.crawl)) as fetcher, renderer(settings.crawl, Counters()) as rendering:
+        fetching = Fetcher(settings.crawl, Politeness(settings.crawl))
+        async with fetching as fetcher, renderer(settings.crawl, Counters()) as rendering:
 
             async def permit(hop: Url) -> None:
                 await robots.check(hop, fetcher, priority=Priority.MANUAL, patience_s=0.0)

@@ -12,6 +12,7 @@ from gatewayfilter.crawl.fetch_errors import UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.page_buffer import PageBuffer
+from gatewayfilter.crawl.rendering import Renderer
 from gatewayfilter.crawl.robots import Robots
 from gatewayfilter.interfaces import Page, PageSink, Priority
 from gatewayfilter.model import Classification
@@ -71,6 +72,7 @@ class Visitor:
     Args:
         judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
         buffer: where pages wait when the scanner lags; it is the sink too. `None`: all wait in memory.
+        rendering: renders pages that a script builds; `None` where they are judged as they came.
         more_links: finds links that are followed whatever the judgement; `None` for none. Called in the judge's thread.
     """
 
@@ -85,7 +87,9 @@ class Visitor:
         clock: Callable[[], float] = time.time,
         buffer: PageBuffer | None = None,
         more_links: MoreLinks | None = None,
+        rendering: Renderer | None = None,
     ) -> None:
+        self._rendering = rendering
         self._more_links = more_links
         self._buffer = buffer
         self._in_memory = 0
@@ -114,6 +118,8 @@ class Visitor:
         self._counters.add("pages_fetched")
         if page.status in _PASSING:
             raise self._passing(page)
+        if self._rendering is not None:
+            page = await self._rendering.improved(page)
         if not urgent and await self._put_aside(page):
             return Look(page, None, (), buffered=True)
         self._in_memory += 1

@@ -34,6 +34,7 @@ from gatewayfilter.crawl.fetcher import PATIENCE_S, Fetcher
 from gatewayfilter.crawl.links import LinkBudget
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.rendering import renderer
 from gatewayfilter.crawl.robots import Robots
 from gatewayfilter.crawl.seen import SeenFilter, SeenUrls
 from gatewayfilter.crawl.visit import CrawlOutcome, Look, MoreLinks, Visitor
@@ -400,7 +401,7 @@ class CrawlWorker:
         judge = ThreadPoolExecutor(1, "crawl-judge")
         queue = ThreadPoolExecutor(1, "crawl-queue")
         with judge, queue:
-            async with fetcher:
+            async with fetcher, renderer(self._settings, self._counters) as rendering:
                 visitor = Visitor(
                     fetcher,
                     self._robots,
@@ -411,6 +412,7 @@ class CrawlWorker:
                     self._clock,
                     self._buffer,
                     self._more_links,
+                    rendering,
                 )
                 try:
                     yield _Bench(visitor, queue, threading.Event(), asyncio.Event())

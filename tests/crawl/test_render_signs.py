@@ -1,0 +1,47 @@
+"""Which pages are rendered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.crawl.render_signs import rendering_sign
+
+SCRIPT = "<script src=/app.js></script>"
+PROSE = "<p>" + "Plain words that a reader sees at once. " * 8
+CASES = [
+    (f"<div id=root></div>{SCRIPT}", "app root"),
+    (f'<div class="x" id="app"></div>{SCRIPT}', "app root"),
+    (f"<div id='__next'><p>Loading …</div>{SCRIPT}", "app root"),
+    (f"<app-root></app-root>{SCRIPT}", "app root"),
+    (f"<noscript>You need to enable JavaScript to run this app.</noscript><div></div>{SCRIPT}", "noscript notice"),
+    (f"<noscript>请启用 JavaScript 后访问</noscript>{SCRIPT}", "noscript notice"),
+    (f"<noscript>{'JavaScript must be on. ' * 30}</noscript>{SCRIPT}", "noscript notice"),
+    (f'<html ng-app="shop"><body>{SCRIPT}', "framework"),
+    ("<script>window.__NUXT__={}</script><div></div>", "framework"),
+    ('<script type="module" src="/x.js"></script>', "framework"),
+    (f"<div id=root>{PROSE}</div>{SCRIPT}", ""),
+    (f"<noscript>Enable JavaScript</noscript>{PROSE}{SCRIPT}", ""),
+    ("<div id=root></div>", ""),
+    (f"<p>Under construction{SCRIPT}", ""),
+    (f'<noscript><img src="https://t.example/p.gif"></noscript><p>Hi{SCRIPT}', ""),
+    (f"<div id=rooted></div>{SCRIPT}", ""),
+    (PROSE, ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("html", "sign"), CASES)
+def test_signs(html: str, sign: str) -> None:
+    assert rendering_sign(html) == sign
+
+
+@given(st.text(alphabet="<>/noscriptdvapmle='\" ", max_size=300))
+def test_any_markup(html: str) -> None:
+    rendering_sign("<script>" + html)
+
+
+@pytest.mark.parametrize(
+    "html", ["<noscript " * 200_000, "<noscript>" * 200_000, "<div " * 400_000, "<div id='" * 200_000, "<noscript><" * 150_000]
+)
+def test_markup_that_is_made_to_last_ends(html: str) -> None:
+    rendering_sign(SCRIPT + html)

@@ -1,0 +1,163 @@
+"""Rendering in the real Chromium, against an origin on loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl import rendering
+from gatewayfilter.crawl.rendering import Renderer, RenderError, can_render, renderer
+from gatewayfilter.interfaces import Page
+from gatewayfilter.telemetry import Counters
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply
+
+real = pytest.mark.real
+needs_browser = pytest.mark.skipif(bool(can_render()), reason=can_render() or "can render")
+
+APP = (
+    """fetch('/data.json').then(r => r.text()).then(text => { document.getElementById('root').textContent = 'built ' + text })"""
+)
+SHELL = "<html><body><div id=root></div>{}<script src=/app.js></script></body></html>"
+
+
+def page_of(origin: Origin, html: str) -> Page:
+    url = origin.url("/shop")
+    return Page(url, url, 200, {"content-type": "text/html"}, html.encode())
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Renderer]:
+    async with Renderer(loopback_settings(render="auto"), Counters()) as opened:
+        yield opened
+
+
+def answers(origin: Origin, script: str = APP) -> None:
+    origin.answers["/app.js"] = reply(script.encode(), "Set-Cookie: a=b", content_type="text/javascript")
+    origin.answers["/data.json"] = reply(b"casino", content_type="application/json")
+
+
+@real
+@needs_browser
+async def test_a_page_that_a_script_builds_is_read(origin: Origin, browser: Renderer) -> None:
+    answers(origin)
+    rendered = await browser.improved(
+        page_of(origin, SHELL.format("<img src=/i.png><link rel=stylesheet href=/s.css><iframe src=/f></iframe>"))
+    )
+    assert b"built casino" in rendered.body
+    assert sorted(origin.requests) == ["/app.js", "/data.json"]
+    await browser.improved(page_of(origin, SHELL.format("")))
+    firsts = [head for head in origin.heads if head.startswith("GET /app.js")]
+    assert len(firsts) == 2
+    assert not any("cookie" in head.lower() for head in firsts)  # none came over from the first page
+
+
+@real
+@needs_browser
+async def test_scripts_reach_nothing_internal_and_change_nothing(origin: Origin) -> None:
+    inside = Origin()
+    server = await asyncio.start_server(inside.serve, "127.0.0.2", 0)
+    inside.port = server.sockets[0].getsockname()[1]
+    inside.answers["/script.js"] = reply(b"", content_type="text/javascript")
+    script = f"""
+        fetch('http://localhost:{origin.port}/secret'); fetch('/logout'); fetch('/post', {{method: 'POST', body: 'x'}});
+        fetch('http://127.0.0.2:{inside.port}/other'); new WebSocket('ws://127.0.0.1:{origin.port}/socket');
+        navigator.sendBeacon('/beacon'); window.open('/window'); const s = document.createElement('script');
+        s.src = 'http://127.0.0.2:{inside.port}/script.js'; document.body.append(s);
+        setTimeout(() => {{ document.getElementById('root').textContent = 'done'; location = '/elsewhere' }}, 300)
+    """
+    answers(origin, script)
+    settings = loopback_settings(render="auto", allow_networks=("127.0.0.1/32",), allow_ports=(origin.port,))
+    async with Renderer(settings, Counters()) as browser:
+        html = await browser.render(origin.url("/shop"), SHELL.format(""))
+    assert "done" in html
+    assert set(origin.requests) <= {"/app.js", "/secret"}  # localhost is 127.0.0.1 here, which the settings let pass
+    assert inside.requests == []
+    async with Renderer(loopback_settings(render="auto"), Counters()) as browser:  # where the settings let it, the script is read
+        await browser.render(origin.url("/shop"), SHELL.format(""))
+    assert "/script.js" in inside.requests
+    server.close()
+
+
+@real
+@needs_browser
+async def test_a_page_that_hangs_is_given_up_and_the_next_is_rendered(
+    origin: Origin, browser: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "TIME_LIMIT_S", 4.0)
+    answers(origin, "for (;;) {}")
+    with pytest.raises(RenderError):
+        await browser.render(origin.url("/shop"), SHELL.format(""))
+    answers(origin)
+    monkeypatch.setattr(rendering, "TIME_LIMIT_S", 20.0)
+    assert "built casino" in await browser.render(origin.url("/shop"), SHELL.format(""))
+
+
+@real
+@needs_browser
+async def test_the_browser_is_started_anew_and_nothing_is_kept(
+    origin: Origin, browser: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "PAGES_A_BROWSER", 1)
+    answers(origin, "document.getElementById('root').textContent = 'was ' + localStorage.x; localStorage.x = 1")
+    seen = []
+    for _ in range(2):
+        assert "was undefined" in await browser.render(origin.url("/shop"), SHELL.format(""))
+        seen.append(browser._browser)
+    assert seen[0] is not seen[1]
+
+
+async def test_pages_that_speak_for_themselves_need_no_browser(origin: Origin) -> None:
+    async with Renderer(loopback_settings(render="auto"), Counters()) as browser:
+        for page in (
+            page_of(origin, "<p>words"),
+            Page("http://a.example/", "http://a.example/", 404, {}, b"<div id=root><script>"),
+        ):
+            assert await browser.improved(page) is page
+        assert browser._browser is None
+
+
+async def test_a_browser_that_does_not_start_leaves_pages_as_they_came(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = Counters()
+    starts = 0
+
+    async def fails(_: Renderer) -> None:
+        nonlocal starts
+        starts += 1
+        raise OSError("no display")
+
+    monkeypatch.setattr(Renderer, "_launched", fails)
+    async with Renderer(loopback_settings(render="auto"), counters) as browser:
+        page = page_of(origin, SHELL.format(""))
+        assert await browser.improved(page) is page
+        assert await browser.improved(page) is page
+    assert (starts, counters["render_failures"]) == (1, 1)
+
+
+async def test_off_and_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async with renderer(CrawlSettings(), Counters()) as nothing:
+        assert nothing is None
+    monkeypatch.setattr(rendering, "find_browser", lambda: "")
+    async with renderer(loopback_settings(render="auto"), Counters()) as nothing:
+        assert nothing is None
+    assert "not rendered" in caplog.text
+
+
+async def test_pages_wait_for_a_place_only_so_long(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "WAIT_S", 0.05)
+    entered = asyncio.Event()
+
+    async def stays(*_: object) -> str:
+        entered.set()
+        await asyncio.Event().wait()
+        return ""
+
+    monkeypatch.setattr(Renderer, "render", stays)
+    async with Renderer(loopback_settings(render="auto"), Counters()) as browser:
+        page = page_of(origin, SHELL.format(""))
+        busy = [asyncio.create_task(browser.improved(page)) for _ in range(rendering.POOL)]
+        await entered.wait()
+        assert await browser.improved(page) is page
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
