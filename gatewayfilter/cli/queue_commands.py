@@ -56,6 +56,29 @@ def stats(invocation: Invocation) -> None:
         print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
 
 
+@queue_group.command(examples=("gatewayfilter queue proxies", "gatewayfilter queue proxies --json"), prints_data=True)
+@click.pass_obj
+def proxies(invocation: Invocation) -> int:
+    """Collect the crawler's outbound proxies, check each now, and show them, the best first. Exit code 1 when none answers."""
+    from gatewayfilter.wiring import check_proxies
+
+    found = check_proxies(invocation.settings())
+    if invocation.json:
+        print_json(found)
+    elif not found:
+        say("No outbound proxies are set: crawl.proxies and crawl.proxies_from are empty.")
+    else:
+        hides = {True: "yes", False: "no", None: "unknown"}
+        print_table(
+            ("proxy", "answers in ms", "anonymous", "failures"),
+            [
+                (row.address, f"{row.response_ms:.0f}" if row.successes else "", hides[row.anonymous], row.failures)
+                for row in found
+            ],
+        )
+    return 0 if any(row.successes for row in found) else 1
+
+
 @queue_group.command(examples=("gatewayfilter queue retry",), prints_data=True)
 @click.pass_obj
 def retry(invocation: Invocation) -> None:

@@ -18,6 +18,7 @@ from gatewayfilter.crawl.content_encoding import ACCEPTED, BodyDecoder
 from gatewayfilter.crawl.dns_cache import DnsCache
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
+from gatewayfilter.crawl.outbound import MAX_HEADER_LINE, OutboundProxies
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.crawl.references import resolve
 from gatewayfilter.crawl.resolver import PooledResolver
@@ -28,8 +29,6 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
 
 FIRST_BYTE_S = 5.0
-MAX_HEADER_LINE = 32_768
-"""Content security policies of 10 KB and more are seen in the wild; aiohttp's own bound on the number of lines adds to it."""
 PATIENCE_S = 5.0
 _READ_BYTES = 16_384
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -56,7 +55,7 @@ class _Hop:
 class Fetcher:
     """Fetches pages over one pool of connections. An asynchronous context manager.
 
-    It uses no proxy, not even one from the environment, keeps no cookies and sends no Referer.
+    It uses no proxy but those that the settings name, not even one from the environment, keeps no cookies and sends no Referer.
 
     Attributes:
         politeness: the turns of hosts.
@@ -72,12 +71,22 @@ class Fetcher:
         self._guard = AddressGuard(settings)
         self._tls = _tls_context(settings.upstream_ca)
         self._session: aiohttp.ClientSession | None = None
+        self._outbound: OutboundProxies | None = None
 
     async def __aenter__(self) -> Self:
+        names = DnsCache(PooledResolver(), self._settings.dns_ttl_s, self._counters)
+        headers = {
+            "User-Agent": self._settings.user_agent,
+            "Accept": "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+            "Accept-Encoding": ACCEPTED,
+        }
+        outbound = None
+        if self._settings.proxies or self._settings.proxies_from:
+            outbound = OutboundProxies(self._settings, self._guard, names, self._tls, headers, self._counters)
         connector = aiohttp.TCPConnector(
             limit=0,  # politeness and the worker's concurrency bound the connections
             ssl=self._tls,
-            resolver=DnsCache(PooledResolver(), self._settings.dns_ttl_s, self._counters),
+            resolver=names,
             use_dns_cache=False,  # ours
             socket_factory=self._guard.socket_factory,
         )
@@ -89,15 +98,16 @@ class Fetcher:
             max_line_size=MAX_HEADER_LINE,
             max_field_size=MAX_HEADER_LINE,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # each hop has its own budget
-            headers={
-                "User-Agent": self._settings.user_agent,
-                "Accept": "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
-                "Accept-Encoding": ACCEPTED,
-            },
+            headers=headers,
         )
+        if outbound is not None:
+            self._outbound = await outbound.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._outbound is not None:
+            await self._outbound.__aexit__()
+            self._outbound = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -178,6 +188,8 @@ class Fetcher:
         first_byte_s = min(FIRST_BYTE_S, self._settings.timeout_s)
         try:
             async with asyncio.timeout(first_byte_s) as limit:
+                if self._outbound is not None:
+                    return await self._outbound.get(url)
                 return await session.get(URL(url.text, encoded=True), allow_redirects=False)
         except TimeoutError as error:
             if not limit.expired():

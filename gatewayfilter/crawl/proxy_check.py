@@ -52,7 +52,7 @@ class ProxyChecker:
                     body = await response.content.read(_MOST_READ)
                     good = 200 <= response.status < 300
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-                _log.info("the outbound proxy %s failed its check: %s", _without_password(address), type(error).__name__)
+                _log.info("the outbound proxy %s failed its check: %s", without_password(address), type(error).__name__)
                 good = False
             if not good:
                 self._pool.failed(address)
@@ -73,6 +73,7 @@ def is_anonymous(body: bytes) -> bool | None:
     return not any(name.encode() in said for name in _TELLING)
 
 
-def _without_password(address: str) -> str:
+def without_password(address: str) -> str:
+    """Returns the address of a proxy as it may be shown."""
     scheme, _, rest = address.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -41,3 +41,16 @@ def test_stats_retry_and_clear(cli: Cli) -> None:
     assert cli("queue", "clear", "--json").json == {"removed": 2}
     assert cli("queue", "clear", "--yes").out == "0 URLs removed.\n"
     assert cli("queue", "show").out == "The queue is empty.\n"
+
+
+def test_outbound_proxies_are_shown_without_their_passwords(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = cli("queue", "proxies")
+    assert none.code == 1
+    assert "No outbound proxies are set" in none.out
+    monkeypatch.setenv("GATEWAYFILTER_CRAWL__PROXIES", "127.0.0.1:9,http://user:secret@127.0.0.1:1")
+    monkeypatch.setenv("GATEWAYFILTER_CRAWL__PROXY_CHECK_URL", "http://127.0.0.1:1/")
+    shown = cli("queue", "proxies")
+    assert "http://127.0.0.1:9" in shown.out
+    assert "secret" not in shown.out
+    rows = cli("queue", "proxies", "--json").json
+    assert [(row["address"], row["failures"]) for row in rows] == [("http://127.0.0.1:9", 1), ("http://127.0.0.1:1", 1)]
