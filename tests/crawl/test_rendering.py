@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import rendering
+from gatewayfilter.crawl import CrawlWorker, rendering
 from gatewayfilter.crawl.rendering import Renderer, RenderError, can_render, renderer
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
+from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 real = pytest.mark.real
@@ -161,3 +162,16 @@ async def test_pages_wait_for_a_place_only_so_long(origin: Origin, monkeypatch: 
         for task in busy:
             task.cancel()
         await asyncio.gather(*busy, return_exceptions=True)
+
+
+@real
+@needs_browser
+async def test_the_worker_judges_what_the_browser_saw(origin: Origin) -> None:
+    answers(origin)
+    origin.answers["/shop"] = reply(SHELL.format("").encode())
+    for rule in ("off", "auto"):
+        sink = FakeSink()
+        settings = loopback_settings(render=rule)
+        outcome = await CrawlWorker(FakeFrontier(), sink, settings, Counters()).crawl_once(origin.url("/shop"))
+        assert outcome.status == 200
+        assert (b"built casino" in sink.pages[0].body) is (rule == "auto")
