@@ -218,7 +218,7 @@ class _Desk:
         path = self.folder.current()
         if path is None:
             raise RebuildDueError("there is no snapshot yet")
-        self._say("following from the snapshot in use", 0)
+        self._say("looking at the snapshot in use", 0)
         try:
             old = Snapshot.open(path, verify=True)
         except SnapshotError as error:
