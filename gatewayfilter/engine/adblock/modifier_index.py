@@ -238,8 +238,12 @@ class ModifierIndex:
     def finds_any(self, group: Group, request: Request) -> bool:
         """Tells, at the least cost, whether a rule of a group matches while all sources are on."""
         index = self._indexes[group]
-        if index is None or not self._kinds[group] & _TYPE_BITS[request.resource_type]:
+        kind = _TYPE_BITS[request.resource_type]
+        if index is None or not self._kinds[group] & kind:
             return False
+        if kind != _DOCUMENT:  # most requests: one view
+            page = request.source
+            return index.first(request, kind, "" if page is None else page.host) >= 0
         return any(index.first(request, kind, source) >= 0 for kind, source in _views(request))
 
     def concern(self, request: Request) -> tuple[bool, frozenset[str]]:
