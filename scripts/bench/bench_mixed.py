@@ -238,6 +238,8 @@ def report(load: Load, seen: Sequence[tuple[float, float]], used: float, seconds
     for place, title in ((0, "PSS"), (1, "RSS")):
         first, last = (statistics.mean(one[place] for one in part) for part in (early, late))
         print(f"| {title} of both workers, second tenth → last tenth | {first:.0f} → {last:.0f} MB, {last / first - 1:+.1%} |")
+    curve = (seen[len(seen) * part // 10 : len(seen) * (part + 1) // 10] for part in range(10))
+    print(f"| PSS by tenths | {', '.join(f'{statistics.mean(one[0] for one in part):.0f}' for part in curve if part)} |")
     for reason, count in load.failed.most_common(10):
         print(f"{count} times {reason}", file=sys.stderr)
     return failures

@@ -1,4 +1,4 @@
-"""Proxy CPU a request: plain `mitmdump -q` beside one and two GatewayFilter workers with all filters, interleaved, on loopback.
+"""Proxy CPU a request: `mitmdump -q`, one and two GatewayFilter workers, squid, privoxy and e2guardian in turns, on loopback.
 
     python scripts/bench/bench_proxy.py [--rounds N] [--requests N] [--lists FILE ...]
 
@@ -28,6 +28,7 @@ from pathlib import Path
 
 import psutil
 import trustme
+from proxy_peers import e2guardian, privoxy, squid
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
@@ -145,11 +146,12 @@ class Contestant:
     name: str
     port: int
     pids: tuple[int, ...]
-    ca: Path
+    ca: Path | None
 
     def cpu_s(self) -> float:
-        """User and system time so far."""
-        times = [psutil.Process(pid).cpu_times() for pid in self.pids]
+        """User and system time so far, of helpers too."""
+        mains = [psutil.Process(pid) for pid in self.pids]
+        times = [process.cpu_times() for main in mains for process in (main, *main.children())]
         return sum(time.user + time.system for time in times)
 
     def memory(self) -> str:
@@ -203,7 +205,8 @@ def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]
             wait_for(contestant.port)
         for index in range(len(workers)):  # both of two that share a port
             wait_until_serving(folder / "run" / f"proxy-{index}.json")
-        yield found
+        with peers(folder) as others:
+            yield [*found, *others]
     finally:
         stock.terminate()
         for worker in workers:
@@ -211,6 +214,32 @@ def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]
         stock.wait(10)
         for worker in workers:
             worker.join(10)
+
+
+@contextlib.contextmanager
+def peers(folder: Path) -> Iterator[list[Contestant]]:
+    """Runs what is installed of squid, privoxy and e2guardian."""
+    authority = trustme.CA()
+    authority.private_key_pem.write_to_path(str(folder / "peer-ca.pem"))
+    authority.cert_pem.write_to_path(str(folder / "peer-ca.pem"), append=True)
+    authority.cert_pem.write_to_path(str(folder / "peer-ca-cert.pem"))
+    ports = [free_port() for _ in range(4)]
+    folder.chmod(0o755)
+    with (
+        squid(folder / "squid", ports[0], folder / "peer-ca.pem", folder / "origin-ca.pem") as one,
+        privoxy(folder / "privoxy", ports[1]) as two,
+        e2guardian(folder / "e2guardian", ports[2], ports[3]) as three,
+    ):
+        names = ("squid, ssl-bump", "privoxy", "e2guardian")
+        cas = (folder / "peer-ca-cert.pem", None, None)
+        found = [
+            Contestant(name, port, (pid,), ca)
+            for name, port, pid, ca in zip(names, ports, (one, two, three), cas, strict=False)
+            if pid is not None
+        ]
+        for contestant in found:
+            wait_for(contestant.port)
+        yield found
 
 
 def wait_until_serving(status: Path, timeout_s: float = 60.0) -> None:
@@ -238,6 +267,8 @@ def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> N
         for number in range(rounds + 1):  # the first round warms up
             for scheme, port in zip(("HTTP", "HTTPS"), ports, strict=True):
                 for proxy in proxies:
+                    if scheme == "HTTPS" and proxy.ca is None:
+                        continue
                     before = proxy.cpu_s()
                     took = asyncio.run(drive(proxy.port, port, requests, proxy.ca if scheme == "HTTPS" else None))
                     cpu_us = (proxy.cpu_s() - before) / requests * 1e6
@@ -248,6 +279,8 @@ def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> N
         for scheme in ("HTTP", "HTTPS"):
             base = statistics.median(cpu for cpu, _ in figures[scheme, proxies[0].name])
             for proxy in proxies:
+                if (scheme, proxy.name) not in figures:
+                    continue
                 cpu = statistics.median(cpu for cpu, _ in figures[scheme, proxy.name])
                 rate = statistics.median(rate for _, rate in figures[scheme, proxy.name])
                 print(f"| {scheme} | {proxy.name} | {cpu:.0f} | {rate:.0f} | {cpu / base:.2f} |")
