@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterGroup
-from gatewayfilter.cli.moments import show_day
+from gatewayfilter.cli.moments import show_day, show_moment
 from gatewayfilter.cli.output import counted, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -50,10 +50,37 @@ def stats(invocation: Invocation) -> None:
     """Show how many URLs are in each state; `due` are those that wait and may be fetched now."""
     with invocation.store() as store:
         counts = store.frontier.stats(time.time())
+        paused_since = store.frontier.paused_since()
     if invocation.json:
-        print_json(counts)
+        print_json({**counts, "paused_since": paused_since})
     else:
         print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
+        if paused_since is not None:
+            say(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
+
+
+@queue_group.command(examples=("gatewayfilter queue pause",), prints_data=True)
+@click.pass_obj
+def pause(invocation: Invocation) -> None:
+    """Fetch nothing more, over restarts too, until `queue resume`; pages in work are finished, new ones go on waiting."""
+    with invocation.store() as store:
+        changed = store.frontier.pause(time.time())
+    if invocation.json:
+        print_json({"paused": True, "changed": changed})
+    else:
+        say("The queue is paused." if changed else "The queue was paused already.")
+
+
+@queue_group.command(examples=("gatewayfilter queue resume",), prints_data=True)
+@click.pass_obj
+def resume(invocation: Invocation) -> None:
+    """Go on fetching after `queue pause`."""
+    with invocation.store() as store:
+        changed = store.frontier.resume()
+    if invocation.json:
+        print_json({"paused": False, "changed": changed})
+    else:
+        say("The queue goes on." if changed else "The queue was not paused.")
 
 
 @queue_group.command(examples=("gatewayfilter queue proxies", "gatewayfilter queue proxies --json"), prints_data=True)

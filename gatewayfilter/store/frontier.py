@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select,
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import SITE_SLOTS, Lease, Offer, Priority, QueuedUrl, QueueState
 from gatewayfilter.store.database import Area, Database
-from gatewayfilter.store.schema import FRONTIER
+from gatewayfilter.store.schema import FRONTIER, FRONTIER_PAUSES
 from gatewayfilter.urls import digest_of, parse_url, registrable_domain
 
 _DAY_S: Final = 86_400.0
@@ -29,6 +29,7 @@ _SWEEP_MOST = 2000
 _RECOUNT_AFTER = 1000
 _NO_LEVEL = -(2**31)  # below every priority
 _ANYBODY = -1
+_WHOLE = 1
 
 type _Row = Row[*tuple[Any, ...]]
 
@@ -51,6 +52,7 @@ _OLDEST_SETTLED = (
     .order_by(_COLUMNS.id)
     .limit(bindparam("most"))
 )
+_PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == _WHOLE)
 _DELETE = delete(FRONTIER).where(_COLUMNS.id.in_(bindparam("ids", expanding=True)))
 
 # Both are answered from the end of one index range, however many URLs wait: the next priority in use, and what is due in it.
@@ -142,7 +144,9 @@ class SqlFrontier:
         An idle crawler asks all the time: when there is nothing, it only reads.
         """
         with self._database.read() as connection:
-            if not any(_due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)):
+            if connection.scalar(_PAUSED_SINCE) is not None or not any(
+                _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
+            ):
                 return []
         token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
         with self._database.write(Area.FRONTIER) as connection:
@@ -152,6 +156,24 @@ class SqlFrontier:
                 values = {"ids": [row.id for row in chunk], "new_token": token, "new_due_at": now + lease_s}
                 connection.execute(_LEASE, values)
         return [Lease(row.url, row.priority, row.attempts + 1, token, now + lease_s) for row in rows]
+
+    def pause(self, now: float) -> bool:
+        """Hands out nothing from now on (Unix seconds), over restarts too. Returns False when it was so already."""
+        with self._database.write(Area.FRONTIER) as connection:
+            if connection.scalar(_PAUSED_SINCE) is not None:
+                return False
+            connection.execute(insert(FRONTIER_PAUSES), {"id": _WHOLE, "since": now})
+            return True
+
+    def resume(self) -> bool:
+        """Hands out URLs again. Returns False when it did already."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return bool(connection.execute(delete(FRONTIER_PAUSES)).rowcount)
+
+    def paused_since(self) -> float | None:
+        """Returns since when nothing is handed out (Unix seconds), `None` while URLs are."""
+        with self._database.read() as connection:
+            return connection.scalar(_PAUSED_SINCE)
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.

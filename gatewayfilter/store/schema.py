@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0006"
+HEAD = "0007"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -68,6 +68,13 @@ FRONTIER = Table(
     Index("ix_frontier_digest", "digest", unique=True),
     Column("slot", Integer, nullable=False, server_default="-1"),  # of its site on the ring; -1: anybody's
     Index("ix_frontier_state_priority_due_at", "state", "priority", "due_at"),
+)
+
+FRONTIER_PAUSES = Table(
+    "frontier_pauses",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # 1: the whole queue
+    Column("since", Double, nullable=False),
 )
 
 CRAWLERS = Table(

@@ -54,3 +54,13 @@ def test_outbound_proxies_are_shown_without_their_passwords(cli: Cli, monkeypatc
     assert "secret" not in shown.out
     rows = cli("queue", "proxies", "--json").json
     assert [(row["address"], row["failures"]) for row in rows] == [("http://127.0.0.1:9", 1), ("http://127.0.0.1:1", 1)]
+
+
+@pytest.mark.usefixtures("queued")
+def test_pause_and_resume(cli: Cli) -> None:
+    assert cli("queue", "pause").out == "The queue is paused.\n"
+    assert cli("queue", "pause", "--json").json == {"paused": True, "changed": False}
+    assert "Paused since" in cli("queue", "stats").out
+    assert cli("queue", "resume", "--json").json == {"paused": False, "changed": True}
+    assert cli("queue", "resume").out == "The queue was not paused.\n"
+    assert cli("queue", "stats", "--json").json["paused_since"] is None

@@ -128,3 +128,20 @@ def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer
         expected = sorted(urls_due, key=lambda url: model[url])
         assert [lease.url for lease in store.frontier.lease(100, 60.0, 10.0)] == expected
         store.frontier.clear()
+
+
+def test_a_paused_queue_hands_out_nothing_over_restarts_and_takes_offers(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.frontier.add(offers(3), 1.0)
+        (lease,) = store.frontier.lease(1, 60.0, 2.0)
+        assert store.frontier.paused_since() is None
+        assert store.frontier.pause(5.0)
+        assert not store.frontier.pause(6.0)
+        assert store.frontier.done(lease)
+    with closing(Store.open(sqlite_url)) as store:
+        assert store.frontier.paused_since() == 5.0
+        assert store.frontier.lease(9, 60.0, 100.0) == []
+        assert store.frontier.add(offers(1, VISIT), 100.0) == 1
+        assert store.frontier.resume()
+        assert not store.frontier.resume()
+        assert len(store.frontier.lease(9, 60.0, 100.0)) == 3
