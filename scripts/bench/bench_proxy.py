@@ -91,29 +91,41 @@ async def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | Non
     started = 0.0
     ready = asyncio.Barrier(CONNECTIONS)
 
-    async def one() -> None:
-        nonlocal started
+    prefix = f"http://localhost:{origin_port}" if ca is None else ""
+
+    async def connected() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy_port)
-        prefix = f"http://localhost:{origin_port}"
         if ca is not None:
             writer.write(f"CONNECT localhost:{origin_port} HTTP/1.1\r\nHost: localhost:{origin_port}\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")
             await writer.start_tls(ssl.create_default_context(cafile=str(ca)), server_hostname="localhost")
-            prefix = ""
+        return reader, writer
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> None:
+        head = (
+            f"GET {prefix}{path} HTTP/1.1\r\nHost: localhost:{origin_port}\r\nUser-Agent: bench\r\n"
+            "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en\r\nAccept-Encoding: gzip\r\n"
+            "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n\r\n"
+        )
+        writer.write(head.encode())
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"the proxy answered {answer[:200]!r}")
+        await reader.readexactly(len(BODY))
+
+    async def one() -> None:
+        nonlocal started
+        reader, writer = await connected()
         await ready.wait()
         started = started or time.perf_counter()
         for number in left:
             path = PATHS[number % len(PATHS)]
-            head = (
-                f"GET {prefix}{path} HTTP/1.1\r\nHost: localhost:{origin_port}\r\nUser-Agent: bench\r\n"
-                "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en\r\nAccept-Encoding: gzip\r\n"
-                "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n\r\n"
-            )
-            writer.write(head.encode())
-            answer = await reader.readuntil(b"\r\n\r\n")
-            if not answer.startswith(b"HTTP/1.1 200"):
-                raise SystemExit(f"the proxy answered {answer[:200]!r}")
-            await reader.readexactly(len(BODY))
+            try:
+                await ask(reader, writer, path)
+            except (asyncio.IncompleteReadError, ConnectionError):  # some proxies end a connection after so many requests
+                writer.close()
+                reader, writer = await connected()
+                await ask(reader, writer, path)
         writer.close()
 
     async with asyncio.TaskGroup() as group:

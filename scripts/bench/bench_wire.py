@@ -27,6 +27,7 @@ from pathlib import Path
 import psutil
 import trustme
 from bench_proxy import free_port, wait_for, wait_until_serving, worker_parts
+from filter_process import Filter
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.engine.snapshot import SnapshotBuilder
@@ -146,6 +147,17 @@ def worker(folder: Path, name: str, splice: Sequence[str]) -> Iterator[Contestan
     finally:
         process.terminate()
         process.join(15)
+
+
+@contextlib.contextmanager
+def forked(folder: Path) -> Iterator[Contestant]:
+    """Runs `gatewayfilter run` with one worker, forked as always, for what memory really is."""
+    running = Filter(folder, "--workers", "1", settings={"GATEWAYFILTER_LEARN__ENABLED": "false"})
+    running.start()
+    try:
+        yield Contestant("gatewayfilter run", running.port, running.workers()[0].pid)
+    finally:
+        running.stop()
 
 
 @contextlib.contextmanager
@@ -365,7 +377,8 @@ def measure_streams(proxy: Contestant, ports: Sequence[int], options: argparse.N
     most = asyncio.run(stream_many(proxy, ports[0], options.stream_mb * 1_000_000, 10))
     print(f"| streams of {options.stream_mb} MB by HTTP | |\n|---|---|")
     print(f"| first byte, later than direct | {late:.1f} ms |")
-    print(f"| most resident memory while ten run | {most:.0f} MB |\n")
+    shared = most - psutil.Process(proxy.pid).memory_full_info().uss / 1e6
+    print(f"| most resident memory of the worker while ten run | {most:.0f} MB, of it shared with others {shared:.0f} MB |\n")
 
 
 def measure_many(proxy: Contestant, ports: Sequence[int], options: argparse.Namespace) -> None:
@@ -403,8 +416,9 @@ def main() -> None:
         ):
             measure_splice(spliced, relay, ports, options)
             measure_https(spliced, opened_up, ports, folder, options)
-            measure_streams(opened_up, ports, options)
             measure_many(spliced, ports, options)
+        with forked(folder / "forked") as alone:
+            measure_streams(alone, ports, options)
         origin.terminate()
 
 
