@@ -63,7 +63,7 @@ def main_run(blocks: Sequence[Block]) -> tuple[int, int]:
 
 def density(block: Block) -> float:
     """Returns the characters outside links, bounded, less half of those inside; in units of letters."""
-    weight = _IDEOGRAPH_WEIGHT if _CJK.search(block.text) else 1.0
+    weight = _IDEOGRAPH_WEIGHT if not block.text.isascii() and _CJK.search(block.text) else 1.0
     plain = (len(block.text) - block.link_chars) * weight
     return min(plain, MAX_DENSITY) - block.link_chars * weight * LINK_WEIGHT
 

@@ -132,7 +132,7 @@ class _Reader:
         self._hidden_by = ""
         self._hidden_depth = 0
 
-    def read(self, html: str) -> HtmlText:
+    def read(self, html: str) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
         """Reads a whole page."""
         pieces = self._pieces
         first = html.find("<")

@@ -82,22 +82,10 @@ class Scanner:
         """
         if self._automaton is None or not text:
             return {}
-        padded = f" {text} "
-        placed: list[tuple[int, int, int, bool, bool]] = []
-        for index, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            left_closed, right_closed, ever_open = self._closed[index]
-            # Nearly always a blank or a small letter: told without a call.
-            before = padded[start] if left_closed else " "
-            after = padded[end + 1] if right_closed else " "
-            left_touches = before != " " and ("a" <= before <= "z" or _alphabetic(before))
-            right_touches = after != " " and ("a" <= after <= "z" or _alphabetic(after))
-            if ever_open or not (left_touches or right_touches):
-                placed.append((start, -end, index, left_touches, right_touches))
-        placed.sort()
         hits: dict[Meaning, Hit] = {}
         covered_to = 0
         reach: dict[str, int] = {}
-        for start, minus_end, index, left_touches, right_touches in placed:
+        for start, minus_end, index, left_touches, right_touches in self._placed(text, self._automaton):
             end = -minus_end
             pattern = self._patterns[index]
             if pattern.exception and not left_touches and not right_touches:
@@ -114,6 +102,25 @@ class Scanner:
                 if meaning not in hits:
                     hits[meaning] = Hit(meaning, start)
         return hits
+
+    def _placed(self, text: str, automaton: AhoCorasick) -> list[tuple[int, int, int, bool, bool]]:
+        """Returns start, minus end, pattern and whether each end touches a letter, first and longest first.
+
+        Matches that touch a letter where no meaning of theirs is open are left out: most of all, and told here at least cost.
+        """
+        padded = f" {text} "
+        placed: list[tuple[int, int, int, bool, bool]] = []
+        for index, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
+            left_closed, right_closed, ever_open = self._closed[index]
+            # Nearly always a blank or a small letter: told without a call.
+            before = padded[start] if left_closed else " "
+            after = padded[end + 1] if right_closed else " "
+            left_touches = before != " " and ("a" <= before <= "z" or _alphabetic(before))
+            right_touches = after != " " and ("a" <= after <= "z" or _alphabetic(after))
+            if ever_open or not (left_touches or right_touches):
+                placed.append((start, -end, index, left_touches, right_touches))
+        placed.sort()
+        return placed
 
 
 def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:

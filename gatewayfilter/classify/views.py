@@ -48,11 +48,14 @@ def normal_view(text: str) -> str:
 
     Characters are simplified one for one (characters.py).
     """
-    text = unicodedata.normalize("NFKC", text).lower()
-    if _HAN.search(text):
-        text = text.translate(simplified())
-    for mark, plain in _FOLDED.items():
-        text = text.replace(mark, plain)
+    if text.isascii():
+        text = text.lower().replace("-", " ").replace("_", " ")
+    else:
+        text = unicodedata.normalize("NFKC", text).lower()
+        if _HAN.search(text):
+            text = text.translate(simplified())
+        for mark, plain in _FOLDED.items():
+            text = text.replace(mark, plain)
     if "  " in text or _OTHER_BLANK.search(text):
         text = _BLANKS.sub(" ", text)
     if " \n" in text or "\n " in text or "\n\n" in text:

@@ -46,7 +46,9 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("tune", "report"), default="report")
-    parser.add_argument("--writer", choices=tuple(FILES), default="first", help="whose sites: the words' own author's or another's")
+    parser.add_argument(
+        "--writer", choices=tuple(FILES), default="first", help="whose sites: the words' own author's or another's"
+    )
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
     if options.misses and options.half == "report":

@@ -2,10 +2,12 @@ import logging
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gatewayfilter.classify import FollowingClassifier, Lexicon, OwnWords
+from gatewayfilter.classify import MODEL_FILE, FollowingClassifier, Lexicon, LinearModel, OwnWords
 from gatewayfilter.classify.following import CHECK_EVERY_S
+from gatewayfilter.classify.linear import BITS
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 
@@ -50,6 +52,44 @@ def test_words_are_taken_in_while_it_is_in_use(following: FollowingClassifier, t
     own.add("fraud", "lucky wheel", 7.0)
     clock.later()
     assert following.classify_page(PAGE).scores == {"fraud": 7.0}
+
+
+def always(logit: float) -> LinearModel:
+    return LinearModel(np.zeros(1 << BITS, np.float32), logit, 100, 50, 0.9, 0.0)
+
+
+def test_a_model_is_taken_in_while_it_is_in_use(
+    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = OwnWords(tmp_path / "own")
+    for word in ("lucky", "wheel"):
+        own.add("gambling", word, 8.0)
+    path = tmp_path / "own" / MODEL_FILE
+    clock.later()
+    by_words = following.classify_page(PAGE).score
+    names = [following.words_version()]
+    assert by_words == 16.0
+    always(8.0).save(path)
+    assert following.classify_page(PAGE).score == by_words  # not every page looks at the files
+    clock.later()
+    sure = following.classify_page(PAGE).score
+    names.append(following.words_version())
+    assert sure > by_words
+    always(-8.0).save(path)  # the same size
+    clock.later()
+    assert following.classify_page(PAGE).score < by_words
+    names.append(following.words_version())
+    path.write_bytes(b"no model")
+    clock.later()
+    with caplog.at_level(logging.WARNING):
+        assert following.classify_page(PAGE).score < by_words  # the last good one goes on
+    assert "no model of this program" in caplog.text
+    assert following.words_version() == names[-1]
+    path.unlink()
+    clock.later()
+    assert following.classify_page(PAGE).score == by_words
+    assert following.words_version() == names[0]
+    assert len(set(names)) == 3
 
 
 def test_a_bad_file_keeps_the_last_good_words(
