@@ -1,4 +1,4 @@
-"""Where rooms meet: the protocols that siblings use of each other, joined in `wiring.py`."""
+"""Where rooms meet: the protocols that siblings use of each other, joined in `wiring/`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

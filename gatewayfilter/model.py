@@ -26,7 +26,7 @@ class Reason(StrEnum):
     ADBLOCK_EXCEPTION = "adblock-exception"
     WHITELIST = "whitelist"
     SPLICELIST = "splicelist"
-    PASS_THROUGH = "pass-through"
+    PASS_THROUGH = "pass-through"  # noqa: S105  a reason, no secret
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
     FAILURE = "failure"

@@ -1,19 +1,13 @@
-"""Joins the rooms: the only place that knows which implementation of an interface is in use.
-
-Each function imports the rooms it joins when it is called: a command pays for what it uses, and for nothing else.
-"""
+"""Crawling, judging and learning, and the people who have the last word."""
 
 from __future__ import annotations
 
-import os
 import socket
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.errors import SnapshotError, StartupError
+from gatewayfilter.wiring.words import classifier, rule_book, words_folders
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,257 +16,17 @@ if TYPE_CHECKING:
     from gatewayfilter.classify import (
         ExtractionRule,
         FollowingClassifier,
-        Lexicon,
-        OwnWords,
-        PageClassifier,
-        RuleBook,
-        RuleFolder,
         RuleResult,
     )
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, PageBuffer, WarcArchive
     from gatewayfilter.crawl.proxy_pool import PooledProxy
-    from gatewayfilter.engine.engine_image import EngineImage
-    from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.engine.snapshot_folder import SnapshotFolder
     from gatewayfilter.interfaces import Frontier, Page, PageSink
     from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
     from gatewayfilter.model import Classification
-    from gatewayfilter.proxy.onboarding import SetupPages
-    from gatewayfilter.sources import Categories, PublishReport, Subscriptions
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
     from gatewayfilter.urls import Url
-
-type Progress = Callable[[str, int, int], None]
-"""Called with what is being worked on, how much is done and how much there is (0: unknown)."""
-
-
-def prepare_data_dir(settings: Settings) -> None:
-    """Makes the state folder with mode 0700.
-
-    Raises:
-        StartupError: it cannot be made, or is not ours to write.
-    """
-    try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.data_dir.chmod(0o700)
-    except OSError as error:
-        raise StartupError(f"cannot use the state folder {settings.data_dir}: {error.strerror}") from error
-    if not os.access(settings.data_dir, os.R_OK | os.W_OK | os.X_OK):
-        raise StartupError(f"cannot write to the state folder {settings.data_dir}")
-
-
-def open_store(settings: Settings) -> Store:
-    """Opens the database, made or migrated when needed.
-
-    Raises:
-        StartupError, StoreError: it cannot be opened.
-    """
-    from gatewayfilter.store import Store
-
-    prepare_data_dir(settings)
-    store = Store.open(settings.store_url)
-    store.frontier.max_waiting = settings.crawl.max_waiting
-    return store
-
-
-def snapshot_folder(settings: Settings) -> SnapshotFolder:
-    """Returns the folder of published snapshots."""
-    from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-
-    return SnapshotFolder(settings.data_dir / "snapshots")
-
-
-def subscriptions(settings: Settings) -> Subscriptions:
-    """Returns the subscriptions, bundled starter lists included."""
-    from gatewayfilter.sources import Subscriptions
-
-    return Subscriptions(settings.data_dir / "sources", settings.sources, bundled_folder())
-
-
-def categories() -> Categories:
-    """Returns the registry of categories."""
-    from gatewayfilter.sources import Categories
-
-    return Categories.load(bundled_folder() / "categories.toml")
-
-
-def category_title(registry: Categories, category: str, language: str) -> str:
-    """Returns a category's name for people in a language (`en`, `zh-Hans`)."""
-    found = registry.get(category)
-    return found.title_zh if language.startswith("zh") else found.title
-
-
-def words_folder(settings: Settings) -> Path:
-    """Returns the folder of the operator's own words, which add to the bundled lexicon."""
-    return settings.data_dir / "words"
-
-
-def own_words(settings: Settings) -> OwnWords:
-    """Returns the operator's own words, to change them."""
-    from gatewayfilter.classify import OwnWords
-
-    return OwnWords(words_folder(settings))
-
-
-def load_lexicon(settings: Settings) -> Lexicon:
-    """Returns the bundled lexicon with the operator's words over it."""
-    from gatewayfilter.classify import Lexicon
-
-    return Lexicon.load(words_folders(settings))
-
-
-def words_folders(settings: Settings) -> list[Path]:
-    """Returns the folders of all words in use: the bundled ones, and the operator's over them."""
-    return [bundled_folder() / "words", words_folder(settings)]
-
-
-def words_in_use(settings: Settings) -> str:
-    """Returns what names the words in use: others have another name."""
-    from gatewayfilter.classify import words_version
-
-    return words_version(words_folders(settings))
-
-
-def rules_folder(settings: Settings) -> RuleFolder:
-    """Returns the operator's extraction rules, to change them."""
-    from gatewayfilter.classify import RuleFolder
-
-    return RuleFolder(settings.data_dir / "rules")
-
-
-def rule_book(settings: Settings) -> RuleBook:
-    """Returns the extraction rules in use, to be asked for pages; they follow their folder."""
-    from gatewayfilter.classify import RuleBook
-
-    return RuleBook(settings.data_dir / "rules")
-
-
-def classifier(settings: Settings) -> PageClassifier:
-    """Returns the classifier over the lexicon in use."""
-    from gatewayfilter.classify import load_classifier
-
-    return load_classifier(words_folders(settings), settings.classify.extractor, rule_book(settings))
-
-
-def publish_now(settings: Settings, store: Store, progress: Progress | None = None, *, full: bool = False) -> PublishReport:
-    """Builds the snapshot of everything that is enabled now and swaps it in.
-
-    Args:
-        settings: the settings.
-        store: people's rules and learned entries.
-        progress: told of the steps.
-        full: reads every list anew even where the snapshot could follow from the one in use.
-
-    Raises:
-        SnapshotError: it could not be written; the last one stays.
-    """
-    from gatewayfilter.sources import publish
-
-    return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress, full=full)
-
-
-def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
-    """Returns the decision over the newest good snapshot, without the changes since.
-
-    Raises:
-        SnapshotError: there is none.
-    """
-    from gatewayfilter.engine.filter_engine import FilterEngine
-
-    snapshot, _ = snapshot_folder(settings).open_newest()
-    return FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
-
-
-def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] = time.time) -> FilterEngine:
-    """Returns the decision as the proxy workers make it now: the newest good snapshot and the changes since.
-
-    Publishes a first snapshot when there is none.
-
-    Args:
-        settings: the settings.
-        store: where the changes come from.
-        clock: Unix seconds, by which entries expire.
-    """
-    try:
-        engine = newest_engine(settings, clock=clock)
-    except SnapshotError:
-        publish_now(settings, store)
-        engine = newest_engine(settings, clock=clock)
-    while changes := store.feed.read(engine.feed_seq):
-        engine.apply(changes)
-    return engine
-
-
-def unpublished_engine(settings: Settings) -> FilterEngine:
-    """Returns the decision over the enabled sources alone, built in memory; neither snapshot nor database is touched.
-
-    Raises:
-        SnapshotError: more entries than a snapshot can hold.
-    """
-    from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.engine.snapshot import Snapshot
-    from gatewayfilter.sources import build_snapshot
-
-    data, _ = build_snapshot(subscriptions(settings).files())
-    return FilterEngine(Snapshot.from_bytes(data), off_categories=settings.filter.off_categories)
-
-
-def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = ()) -> FilterEngine:
-    """Returns a decision over these list files alone; no state folder is touched.
-
-    Raises:
-        ListError: a file cannot be read or is no list.
-    """
-    from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.sources import load_lists
-
-    return FilterEngine(load_lists(files), off_categories=off_categories)
-
-
-def image_of(engine: FilterEngine, file: Path) -> EngineImage:
-    """Returns what another process needs to decide exactly as this engine does now; the snapshot is written to the file.
-
-    Raises:
-        StartupError: the file cannot be written.
-    """
-    from gatewayfilter.engine.engine_image import EngineImage
-
-    try:
-        return EngineImage.of(engine, file)
-    except OSError as error:
-        raise StartupError(f"cannot write {file}: {error.strerror}") from error
-
-
-def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
-    """Returns the filter's own pages: set-up, certificate authority, PAC and WPAD.
-
-    Raises:
-        StartupError: the certificate authority cannot be used.
-    """
-    from gatewayfilter.gateway.memory import MemoryFile
-    from gatewayfilter.gateway.pac import pac_file
-    from gatewayfilter.gateway.resolvers import blocked_resolvers
-    from gatewayfilter.proxy.ca import ensure_ca
-    from gatewayfilter.proxy.ca_renewal import next_authority
-    from gatewayfilter.proxy.onboarding import SetupPages
-    from gatewayfilter.proxy.onboarding_texts import GatewayFacts
-
-    memory = MemoryFile()
-
-    def facts() -> GatewayFacts:
-        found = memory.read()
-        return GatewayFacts(True, found.quic_rejected, found.dot_rejected) if found is not None else GatewayFacts()
-
-    return SetupPages(
-        settings,
-        ensure_ca(settings.data_dir / "ca"),
-        lambda proxy: pac_file(settings.gateway, proxy, own_hosts=settings.gateway.hosts),
-        facts,
-        lambda: next_authority(settings.data_dir / "ca"),
-        lambda: blocked_resolvers(engine),
-    )
 
 
 def crawl_worker(

@@ -1,0 +1,70 @@
+"""The words, rules and models by which pages are judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewayfilter.config import bundled_folder
+
+if TYPE_CHECKING:
+    from gatewayfilter.classify import (
+        Lexicon,
+        OwnWords,
+        PageClassifier,
+        RuleBook,
+        RuleFolder,
+    )
+    from gatewayfilter.config import Settings
+
+
+def words_folder(settings: Settings) -> Path:
+    """Returns the folder of the operator's own words, which add to the bundled lexicon."""
+    return settings.data_dir / "words"
+
+
+def own_words(settings: Settings) -> OwnWords:
+    """Returns the operator's own words, to change them."""
+    from gatewayfilter.classify import OwnWords
+
+    return OwnWords(words_folder(settings))
+
+
+def load_lexicon(settings: Settings) -> Lexicon:
+    """Returns the bundled lexicon with the operator's words over it."""
+    from gatewayfilter.classify import Lexicon
+
+    return Lexicon.load(words_folders(settings))
+
+
+def words_folders(settings: Settings) -> list[Path]:
+    """Returns the folders of all words in use: the bundled ones, and the operator's over them."""
+    return [bundled_folder() / "words", words_folder(settings)]
+
+
+def words_in_use(settings: Settings) -> str:
+    """Returns what names the words in use: others have another name."""
+    from gatewayfilter.classify import words_version
+
+    return words_version(words_folders(settings))
+
+
+def rules_folder(settings: Settings) -> RuleFolder:
+    """Returns the operator's extraction rules, to change them."""
+    from gatewayfilter.classify import RuleFolder
+
+    return RuleFolder(settings.data_dir / "rules")
+
+
+def rule_book(settings: Settings) -> RuleBook:
+    """Returns the extraction rules in use, to be asked for pages; they follow their folder."""
+    from gatewayfilter.classify import RuleBook
+
+    return RuleBook(settings.data_dir / "rules")
+
+
+def classifier(settings: Settings) -> PageClassifier:
+    """Returns the classifier over the lexicon in use."""
+    from gatewayfilter.classify import load_classifier
+
+    return load_classifier(words_folders(settings), settings.classify.extractor, rule_book(settings))
