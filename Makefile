@@ -49,8 +49,8 @@ run: $(RUNTIME) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT"
 demo: $(RUNTIME) ## See it work with no internet: a small local site, a client, each station's answer
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
-test: $(DEV) ## Run the tests that need no real services (ARGS="tests/engine -k overlay", ARGS="-m real" for the others)
-	@$(BIN)/python -m pytest -m "not real" $(ARGS)
+test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
+	@$(BIN)/python -m pytest -m "not real and not slow" $(ARGS)
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest $(ARGS)
