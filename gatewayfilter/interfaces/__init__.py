@@ -1,0 +1,62 @@
+"""Where rooms meet: the protocols that siblings use of each other, joined in `wiring/`."""
+
+from gatewayfilter.interfaces.pages import Classify, Inspect, Page, PageArchive, PageSink, PassedResponse, PassedSink
+from gatewayfilter.interfaces.queue import (
+    SITE_SLOTS,
+    Crawlers,
+    Frontier,
+    Lease,
+    Offer,
+    OfferSink,
+    Priority,
+    QueuedUrl,
+    QueueState,
+    SharedFrontier,
+)
+from gatewayfilter.interfaces.records import (
+    ChangeFeed,
+    DecisionLog,
+    EvidenceBook,
+    HostPages,
+    ListStore,
+    PublisherFeed,
+    UnblockRequest,
+    UnblockRequests,
+    VerdictStore,
+)
+from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, OwnAnswer, OwnPages, OwnRequest
+
+__all__ = [
+    "SITE_SLOTS",
+    "ChangeFeed",
+    "ChangeTraffic",
+    "Classify",
+    "Crawlers",
+    "Decide",
+    "DecideHost",
+    "DecisionLog",
+    "EvidenceBook",
+    "Frontier",
+    "HostPages",
+    "Inspect",
+    "Lease",
+    "ListStore",
+    "Offer",
+    "OfferSink",
+    "OwnAnswer",
+    "OwnPages",
+    "OwnRequest",
+    "Page",
+    "PageArchive",
+    "PageSink",
+    "PassedResponse",
+    "PassedSink",
+    "Priority",
+    "PublisherFeed",
+    "QueueState",
+    "QueuedUrl",
+    "SharedFrontier",
+    "UnblockRequest",
+    "UnblockRequests",
+    "VerdictStore",
+]

@@ -1,0 +1,117 @@
+"""A fetched or passed page, and who judges and keeps it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatewayfilter.model import Classification
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A fetched page.
+
+    Attributes:
+        url: what was asked for; `final_url` what answered, after redirects. Both canonical.
+        status: HTTP status.
+        headers: lower-case names; the last of repeated ones.
+        body: decoded (content-encoding removed), bounded by the fetcher.
+        truncated: the body was cut at the limit.
+        elapsed_ms: from connect to the last byte.
+    """
+
+    url: str
+    final_url: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    truncated: bool = False
+    elapsed_ms: int = 0
+
+    @property
+    def content_type(self) -> str:
+        """The media type without parameters, lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class PageArchive(Protocol):
+    """Keeps fetched pages on disk: the buffer between fetching and scanning, and the evidence for people."""
+
+    def keep(self, page: Page, fetched_at: float) -> str:
+        """Appends a page; returns the reference under which it is found again.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        ...
+
+    def read(self, reference: str) -> Page | None:
+        """Returns a page, `None` when it has been removed to make room or its segment is damaged."""
+        ...
+
+    def pin(self, reference: str, until: float) -> None:
+        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap says."""
+        ...
+
+
+class Classify(Protocol):
+    """Judges a page. CPU-bound; bounded in time by the bound on the body."""
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a fetched page by its bytes, headers and URL."""
+        ...
+
+    def classify_text(self, text: str) -> Classification:
+        """Judges plain text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassedResponse:
+    """A response that passed the proxy, as it came over the wire.
+
+    Attributes:
+        url: what was asked for, canonical.
+        status: HTTP status.
+        headers: lower-case names; the last of repeated ones.
+        body: with its content encoding still on it, bounded by the proxy.
+        public: anybody who asks gets the same, and may keep it: what is found out may go on a list.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    public: bool
+
+
+class PassedSink(Protocol):
+    """Takes public pages as they pass, so that nobody has to fetch them again. Never waits, never raises."""
+
+    def passed(self, response: PassedResponse) -> bool:
+        """Returns whether it was taken; a page that was not is offered to the frontier instead."""
+        ...
+
+
+class Inspect(Protocol):
+    """Judges a page while its client waits, outside of the event loop."""
+
+    async def inspect(self, response: PassedResponse) -> Classification | None:
+        """Returns the judgement, `None` for a page of a kind that is not classified.
+
+        Raises:
+            InspectError: there is none in time.
+        """
+        ...
+
+
+class PageSink(Protocol):
+    """What the crawler hands a fetched page to."""
+
+    def page(self, page: Page) -> Classification | None:
+        """Classifies the page and grows the lists. CPU-bound and writes to the database: call it off the event loop.
+
+        Returns `None` for a page of a kind that is not classified (an image, an error page). Raises nothing that is the
+        page's fault; raises `StoreError` when the verdict could not be kept, so that the URL is tried again.
+        """
+        ...

@@ -1,0 +1,146 @@
+"""What crawlers share: offers, leases and the frontier."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+
+class Priority(IntEnum):
+    """How urgent a URL is in the frontier: the smaller, the sooner."""
+
+    MANUAL = 0
+    VISIT = 10
+    RECHECK = 50
+    LINK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A URL for the frontier.
+
+    Attributes:
+        url: canonical text.
+        priority: see `Priority`.
+        not_before: Unix seconds before which it is not leased.
+    """
+
+    url: str
+    priority: int = Priority.VISIT
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A URL that a crawler works on until `expires_at` (Unix seconds); after that anybody may take it again.
+
+    Attributes:
+        token: proves ownership when the lease is given back.
+        attempts: how often it was leased, this time included.
+    """
+
+    url: str
+    priority: int
+    attempts: int
+    token: str
+    expires_at: float
+
+
+class QueueState(StrEnum):
+    """Where a URL of the frontier stands."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    RESTING = "resting"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedUrl:
+    """One row of `queue show`."""
+
+    url: str
+    priority: int
+    state: QueueState
+    attempts: int
+    not_before: float
+    error: str
+
+
+class OfferSink(Protocol):
+    """Takes URLs that nobody has an opinion on. Never waits, never raises: full means drop and count."""
+
+    def offer(self, offer: Offer) -> bool:
+        """Returns whether it was taken."""
+        ...
+
+
+class Frontier(Protocol):
+    """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
+
+    def add(self, offers: Iterable[Offer], now: float) -> int:
+        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new."""
+        ...
+
+    def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
+        """Returns up to `limit` URLs, the most urgent first, oldest first among equals."""
+        ...
+
+    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
+        """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
+
+        Returns False when the lease is no longer ours.
+        """
+        ...
+
+    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
+        """Puts a failed URL back. Returns False when the lease is no longer ours."""
+        ...
+
+    def bury(self, lease: Lease, error: str) -> bool:
+        """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
+        ...
+
+    def stats(self, now: float) -> dict[str, int]:
+        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
+        ...
+
+    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
+        """Returns rows, the most urgent first."""
+        ...
+
+    def revive(self) -> int:
+        """Puts all dead letters back to waiting. Returns how many."""
+        ...
+
+    def clear(self) -> int:
+        """Empties the queue, leased and dead URLs included. Returns how many."""
+        ...
+
+
+SITE_SLOTS = 1024
+"""Sites fall into so many slots; a crawler of several leases those that are its own."""
+
+
+class SharedFrontier(Frontier, Protocol):
+    """A frontier that several crawlers lease from, each its own sites."""
+
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None) -> list[Lease]:
+        """Returns up to `limit` URLs as `Frontier.lease` does, of sites in these slots alone; `None` for all."""
+        ...
+
+
+class Crawlers(Protocol):
+    """Which crawlers are alive."""
+
+    def beat(self, name: str, now: float) -> None:
+        """Says that a crawler is alive now (Unix seconds)."""
+        ...
+
+    def alive(self, since: float) -> list[str]:
+        """Returns the names of those that said so since then (Unix seconds), in order."""
+        ...
+
+    def leave(self, name: str) -> bool:
+        """Says that a crawler ends. Returns False when it was not known."""
+        ...

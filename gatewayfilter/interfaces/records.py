@@ -1,0 +1,190 @@
+"""What is kept: lists and their changes, verdicts, evidence, decisions, wishes of visitors."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatewayfilter.model import Change, Classification, EntryKind, LearnedEntry, ListAction, LogRecord, PersonRule
+
+
+class ChangeFeed(Protocol):
+    """The monotonic sequence of list changes that proxy workers follow."""
+
+    def last_seq(self) -> int:
+        """Returns the newest sequence number, 0 for none."""
+        ...
+
+    def read(self, after: int, limit: int = 1000) -> list[Change]:
+        """Returns the changes with `seq > after`, in order."""
+        ...
+
+
+class PublisherFeed(ChangeFeed, Protocol):
+    """The change feed as a publisher reads it: in bulk, and sure that it is the one that the last snapshot was made from."""
+
+    def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
+        """Returns what became of learned entries in steps `after < seq <= up_to`: key → as it is now, `None` when gone."""
+        ...
+
+    def mark(self, seq: int) -> str:
+        """Returns a text for the step with this number by which it is known again, `""` when there is no such step.
+
+        A database that was put back to an earlier state uses numbers again, for other steps. The mark of 0 is that of a feed
+        which has forgotten nothing yet.
+        """
+        ...
+
+
+class ListStore(Protocol):
+    """People's rules and learned entries. Each change and its step in the feed are one transaction."""
+
+    def add_rule(
+        self,
+        action: ListAction,
+        kind: EntryKind,
+        pattern: str,
+        *,
+        comment: str = "",
+        group: str = "",
+        expires_at: float | None = None,
+        enabled: bool = True,
+    ) -> PersonRule:
+        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group."""
+        ...
+
+    def add_rules(self, rules: Sequence[PersonRule]) -> int:
+        """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed."""
+        ...
+
+    def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
+        """Switches rules on or off, in one transaction. Returns how many were not so already."""
+        ...
+
+    def remove_rule(self, rule_id: int) -> bool:
+        """Removes a rule. Returns False when there was none."""
+        ...
+
+    def rules(self) -> list[PersonRule]:
+        """Returns all rules, oldest first."""
+        ...
+
+    def put_learned(self, entries: Sequence[LearnedEntry]) -> None:
+        """Adds or replaces learned entries by key."""
+        ...
+
+    def remove_learned(self, keys: Sequence[str]) -> int:
+        """Removes learned entries. Returns how many there were."""
+        ...
+
+    def learned(self) -> Iterable[LearnedEntry]:
+        """Yields all learned entries, expired ones included."""
+        ...
+
+    def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
+        """Returns the entries with these keys."""
+        ...
+
+    def expired_learned(self, now: float, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries past their expiry, the longest expired first."""
+        ...
+
+    def compact_feed(self, up_to: int) -> int:
+        """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostPages:
+    """What was judged of a host's pages.
+
+    Attributes:
+        pages: how many have different texts.
+        harmful: category → how many of them.
+    """
+
+    pages: int
+    harmful: dict[str, int]
+
+
+class VerdictStore(Protocol):
+    """What the classifier said of each URL, with its evidence."""
+
+    def record(self, url: str, classification: Classification, judged_at: float) -> None:
+        """Keeps the newest judgement of a URL (canonical text)."""
+        ...
+
+    def find(self, url: str) -> tuple[Classification, float] | None:
+        """Returns the judgement and when it was made (Unix seconds)."""
+        ...
+
+    def host_pages(self, host: str) -> HostPages:
+        """Returns what was judged of this host's pages; many addresses of one text count as one page."""
+        ...
+
+
+class EvidenceBook(Protocol):
+    """Where the pages behind verdicts lie in the archive."""
+
+    def note_archived(self, url: str, reference: str) -> bool:
+        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        ...
+
+    def archived(self, url: str) -> str:
+        """Returns the reference of the page behind a verdict, `""` for none."""
+        ...
+
+
+class DecisionLog(Protocol):
+    """The log of decisions."""
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        """Appends a batch, in one transaction."""
+        ...
+
+    def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
+        """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
+        ...
+
+    def purge(self, before: float, keep: int | None = None) -> int:
+        """Removes records older than `before` (Unix seconds), and all but the newest `keep`. Returns how many."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnblockRequest:
+    """Somebody who met the block page asks for the page to be unblocked.
+
+    Attributes:
+        url: canonical text of what was blocked.
+        client: who asks, as `log.hash_clients` writes it.
+        comment: what they say, bounded.
+        at: Unix seconds of the newest request; `times` how often it was asked.
+        request_id: the database's number, 0 before it has one.
+    """
+
+    url: str
+    client: str
+    reason: str
+    source_list: str
+    rule: str
+    category: str
+    comment: str
+    at: float
+    times: int = 1
+    request_id: int = 0
+
+
+class UnblockRequests(Protocol):
+    """What users ask the operator for. One open request a URL and client; bounded."""
+
+    def ask(self, requests: Sequence[UnblockRequest]) -> int:
+        """Records requests; asking again counts up. Returns how many are new."""
+        ...
+
+    def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
+        """Returns what nobody has settled yet, the newest first."""
+        ...
+
+    def settle(self, request_id: int) -> UnblockRequest | None:
+        """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
+        ...

@@ -1,0 +1,110 @@
+"""The settings by section: names, types, defaults and what each is for. How they are read: config.py."""
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.settings.judging import (
+    ClassifySettings,
+    CrawlSettings,
+    Dedup,
+    DomainGrowth,
+    Extractor,
+    GrowthMode,
+    LearnSettings,
+    RenderRule,
+    RobotsRule,
+)
+from gatewayfilter.settings.keeping import (
+    CacheSettings,
+    CosmeticScope,
+    FilterSettings,
+    LogLevel,
+    LogPrivacy,
+    LogSettings,
+    QueueSettings,
+    SourceSettings,
+    StoreSettings,
+)
+from gatewayfilter.settings.serving import (
+    DenyRule,
+    GatewaySettings,
+    OnError,
+    ProxySettings,
+    TlsSettings,
+    UnknownRule,
+    WebSettings,
+)
+
+__all__ = [
+    "CacheSettings",
+    "ClassifySettings",
+    "CosmeticScope",
+    "CrawlSettings",
+    "Dedup",
+    "DenyRule",
+    "DomainGrowth",
+    "Extractor",
+    "FilterSettings",
+    "GatewaySettings",
+    "GrowthMode",
+    "LearnSettings",
+    "LogLevel",
+    "LogPrivacy",
+    "LogSettings",
+    "OnError",
+    "ProxySettings",
+    "QueueSettings",
+    "RenderRule",
+    "RobotsRule",
+    "Section",
+    "Settings",
+    "SourceSettings",
+    "StoreSettings",
+    "TlsSettings",
+    "UnknownRule",
+    "WebSettings",
+    "bundled_folder",
+    "default_data_dir",
+    "split_address",
+]
+
+
+def default_data_dir() -> Path:
+    """Returns the state folder: `$XDG_STATE_HOME/gatewayfilter`, or `~/.local/state/gatewayfilter`."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gatewayfilter"
+
+
+def bundled_folder() -> Path:
+    """Returns the folder of the lists that come with the program: in the wheel `bundled/`, in a checkout `lists/`."""
+    package = Path(__file__).parents[1]
+    installed = package / "bundled"
+    return installed if installed.is_dir() else package.parent / "lists"
+
+
+class Settings(Section):
+    """All settings."""
+
+    data_dir: Path = Field(default_factory=default_data_dir)
+    """State folder: database, snapshots, subscriptions, CA. Made with mode 0700."""
+    proxy: ProxySettings = ProxySettings()
+    tls: TlsSettings = TlsSettings()
+    crawl: CrawlSettings = CrawlSettings()
+    classify: ClassifySettings = ClassifySettings()
+    learn: LearnSettings = LearnSettings()
+    filter: FilterSettings = FilterSettings()
+    sources: SourceSettings = SourceSettings()
+    store: StoreSettings = StoreSettings()
+    cache: CacheSettings = CacheSettings()
+    queue: QueueSettings = QueueSettings()
+    web: WebSettings = WebSettings()
+    gateway: GatewaySettings = GatewaySettings()
+    log: LogSettings = LogSettings()
+
+    @property
+    def store_url(self) -> str:
+        """The SQLAlchemy URL in use."""
+        return self.store.url or f"sqlite:///{self.data_dir / 'gatewayfilter.sqlite3'}"

@@ -1,0 +1,153 @@
+"""Settings of the way a page is fetched, read and learned."""
+
+from enum import StrEnum
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from gatewayfilter.settings.base import Section
+
+
+class GrowthMode(StrEnum):
+    """What happens to a page that the classifier judges harmful."""
+
+    BLOCK = "block"
+    BLOCK_AND_REVIEW = "block-and-review"
+    REVIEW = "review"
+
+
+class DomainGrowth(StrEnum):
+    """What happens to a host most of whose pages were judged harmful."""
+
+    OFF = "off"
+    REVIEW = "review"
+    BLOCK = "block"
+
+
+class RobotsRule(StrEnum):
+    """Whether the crawler asks robots.txt: for every page, or only for pages that no user visited."""
+
+    ALWAYS = "always"
+    LINKS = "links"
+    NEVER = "never"
+
+
+class Extractor(StrEnum):
+    """Who tells a page's main text from the rest."""
+
+    DENSITY = "density"
+    RESILIPARSE = "resiliparse"
+
+
+class Dedup(StrEnum):
+    """How the crawler remembers which URLs it has seen."""
+
+    BLOOM = "bloom"
+    TREE = "tree"
+
+
+class RenderRule(StrEnum):
+    """Whether pages that a script builds are rendered in a browser before they are judged."""
+
+    OFF = "off"
+    AUTO = "auto"
+
+
+class CrawlSettings(Section):
+    """How pages are fetched."""
+
+    allow_networks: tuple[str, ...] = ()
+    """Private address ranges that may be crawled, e.g. `["127.0.0.0/8"]`; everything private is refused otherwise."""
+    allow_ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
+    """Ports that may be crawled on public addresses; `allow_networks` may be crawled on any."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Crawler processes; each takes sites of its own, and those of one that dies."""
+    concurrency: int = Field(default=32, ge=1, le=500)
+    """Pages in flight."""
+    per_host_concurrency: int = Field(default=4, ge=1, le=100)
+    """Pages in flight on one host."""
+    per_host_delay_s: float = Field(default=1.0, ge=0, le=3600)
+    """Least time between two requests to one host, in seconds; a user's own visit goes ahead of it."""
+    robots: RobotsRule = RobotsRule.ALWAYS
+    """Whom robots.txt is asked for: `always`, only for `links` that no user visited, or `never`."""
+    dns_ttl_s: float = Field(default=60.0, ge=0, le=86_400)
+    """How long the crawler remembers a host name's addresses, in seconds; 0 asks each time."""
+    timeout_s: float = Field(default=10.0, gt=0, le=300)
+    """Longest time for one page, redirects included, in seconds."""
+    max_bytes: int = Field(default=2_000_000, ge=1_000, le=50_000_000)
+    """Most decoded bytes read of a page."""
+    max_redirects: int = Field(default=5, ge=0, le=20)
+    """Most redirects followed; each is checked anew."""
+    max_attempts: int = Field(default=3, ge=1, le=20)
+    """Tries before a URL goes to the dead letters."""
+    max_waiting: int = Field(default=200_000, ge=1)
+    """Most URLs that wait; beyond it new ones are dropped and counted."""
+    follow_links: int = Field(default=20, ge=0, le=1000)
+    """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    dedup: Dedup = Dedup.BLOOM
+    """How seen links are remembered: `bloom` (2 bytes each, errs once in a thousand) or the exact `tree` (17 bytes each)."""
+    archive_mb: int = Field(default=200, ge=0, le=10_000_000)
+    """Most megabytes of fetched pages kept on disk, evidence of blocked ones aside; 0 keeps none, and pages wait in memory."""
+    render: RenderRule = RenderRule.OFF
+    """`auto` renders pages that a script builds in the system's Chromium before they are judged; needs the extra `render`."""
+    proxies: tuple[str, ...] = ()
+    """Proxies that the crawler goes through (`HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`); none: it goes itself."""
+    proxies_from: tuple[str, ...] = ()
+    """Files and http(s) addresses with further proxies, one a line; read anew every ten minutes."""
+    proxy_check_url: str = ""
+    """A page that proxies are checked with; one that repeats the request shows who is anonymous; empty checks none."""
+    proxies_anonymous: bool = False
+    """Whether proxies that tell whom they work for are left out; only a check can know."""
+    user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
+    """What the crawler calls itself."""
+    upstream_ca: Path | None = None
+    """A PEM file of further authorities to trust when crawling."""
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            ip_network(item)
+        return value
+
+
+class ClassifySettings(Section):
+    """How pages are read."""
+
+    extractor: Extractor = Extractor.DENSITY
+    """Who tells a page's main text from the rest: text `density`, or `resiliparse`."""
+
+
+class LearnSettings(Section):
+    """How lists grow."""
+
+    enabled: bool = True
+    """Whether unknown pages are fetched and classified at all."""
+    passive: bool = True
+    """Whether a public page that a client was just given is classified as it came, instead of being fetched again."""
+    block_days: float = Field(default=30.0, gt=0)
+    """A learned block expires and is checked again after this many days."""
+    allow_days: float = Field(default=7.0, gt=0)
+    """A learned "harmless" expires and is checked again after this many days."""
+    mode: GrowthMode = GrowthMode.BLOCK_AND_REVIEW
+    """A page judged harmful: `block` it at once, `block-and-review` (and ask a person), or only ask for a `review`."""
+    modes: dict[str, GrowthMode] = Field(default={})
+    """The same for single categories, e.g. `{ gambling = "review" }`; in the environment `gambling=review,adult=block`."""
+    domains: DomainGrowth = DomainGrowth.BLOCK
+    """A host most of whose pages are harmful: `block` it whole (and ask a person), only ask for a `review`, or `off`."""
+    domain_pages: int = Field(default=5, ge=3)
+    """Least number of harmful pages with different texts before a host counts as harmful."""
+    domain_share: float = Field(default=0.5, ge=0.5, le=1)
+    """Least share of a host's judged pages that must be harmful before it counts as harmful."""
+    max_open_reviews: int = Field(default=10_000, ge=1)
+    """Most tasks that wait for a person; beyond it new ones are dropped and counted."""
+    publish_after: int = Field(default=1000, ge=1)
+    """Learned changes after which a new snapshot is published."""
+    publish_interval_s: float = Field(default=900.0, ge=1)
+    """Learned changes are published after this many seconds at the latest."""
+
+    def mode_of(self, category: str) -> GrowthMode:
+        """Returns what happens to pages of a category."""
+        return self.modes.get(category, self.mode)

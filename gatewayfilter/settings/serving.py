@@ -1,0 +1,155 @@
+"""Settings of the way through: proxy, TLS, gateway, dashboard."""
+
+from enum import StrEnum
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.urls import canonical_host
+
+
+class UnknownRule(StrEnum):
+    """What happens to a URL that nobody has an opinion on."""
+
+    ALLOW = "allow"
+    HOLD = "hold"
+    INSPECT = "inspect"
+    BLOCK = "block"
+
+
+class OnError(StrEnum):
+    """What happens to a request when the filter itself fails."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+
+
+class DenyRule(StrEnum):
+    """How an HTTPS connection to a blocked host is refused."""
+
+    PAGE = "page"
+    ALERT = "alert"
+
+
+class ProxySettings(Section):
+    """The way in."""
+
+    listen: str = "127.0.0.1:8080"
+    """Address and port that clients use; port 0 takes a free one."""
+    mode: str = "regular"
+    """`regular` (browser setting), `transparent` (redirected by the gateway) or `upstream:URL` (a parent proxy)."""
+    workers: int = Field(default=0, ge=0, le=64)
+    """Proxy processes; 0 means one a core."""
+    unknown: UnknownRule = UnknownRule.ALLOW
+    """A URL that no list knows: `allow` it and look at it, `hold` it for a verdict, `inspect` its page, or `block` it."""
+    hold_ms: int = Field(default=1500, ge=0, le=30_000)
+    """How long `hold` waits for the crawler's verdict before it allows, in milliseconds."""
+    inspect_ms: int = Field(default=2000, ge=10, le=30_000)
+    """How long `inspect` may look at a page, its turn awaited included, in milliseconds; then `on_error` decides."""
+    on_error: OnError = OnError.ALLOW
+    """A request on which the filter itself fails: `allow` or `block`."""
+    upstream_ca: Path | None = None
+    """A PEM file of further authorities to trust for origin servers, beside the usual ones."""
+    brand_name: str = Field(default="", max_length=80)
+    """The name that block and error pages show instead of GatewayFilter's."""
+    block_template: Path | None = None
+    """A Jinja template of your own for block and error pages."""
+    unblock_requests: bool = True
+    """Whether block pages have a button to ask for a page to be unblocked."""
+
+    auth_file: Path | None = None
+    """A file of users who may use the proxy (`gatewayfilter proxy-user`); without one nobody has to log in."""
+    auth_loopback: bool = True
+    """Whether clients on this machine have to log in as well, where there is an `auth_file`."""
+    idle_s: float = Field(default=600.0, ge=1, le=86_400)
+    """A connection on which nothing was sent for so long is closed, in seconds."""
+    max_connections: int = Field(default=8192, ge=1, le=1_000_000)
+    """Most client connections of one worker; further ones are closed at once."""
+    max_connections_per_client: int = Field(default=1024, ge=1, le=1_000_000)
+    """Most connections of one client address to one worker."""
+
+    @field_validator("listen")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        split_address(value)
+        return value
+
+    @field_validator("mode")
+    @classmethod
+    def _is_mode(cls, value: str) -> str:
+        if value in {"regular", "transparent"} or value.startswith(("upstream:http://", "upstream:https://")):
+            return value
+        raise ValueError("must be regular, transparent or upstream:http://HOST:PORT")
+
+
+class TlsSettings(Section):
+    """Which HTTPS connections are opened, passed through unread, or refused."""
+
+    deny: DenyRule = DenyRule.PAGE
+    """A blocked host: open the connection and show the block `page`, or end it with a TLS `alert`."""
+    splice: bool = True
+    """Whether the hosts of splice lists and of your own splice entries pass through unread."""
+    pass_through: bool = True
+    """Whether apps that accept no other certificate than their maker's are noticed and passed through unread."""
+    pass_through_after: int = Field(default=3, ge=2, le=100)
+    """After how many broken-off connections of one device to one name, within ten minutes."""
+    pass_through_days: float = Field(default=7.0, gt=0, le=365)
+    """How long that lasts, in days."""
+
+
+class WebSettings(Section):
+    """The dashboard."""
+
+    listen: str = "127.0.0.1:8081"
+    """Reserved for the dashboard, which this version does not have yet; nothing listens."""
+
+    @field_validator("listen")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        split_address(value)
+        return value
+
+
+class GatewaySettings(Section):
+    """The machine as a network's way out, and what devices are told about it."""
+
+    lan: tuple[str, ...] = ()
+    """Interfaces of the LAN, whose web traffic `gateway up` redirects, e.g. `["lan0"]`."""
+    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
+    """TCP ports that are redirected; on UDP they are QUIC."""
+    reject_quic: bool = True
+    """Whether QUIC (HTTP/3), which the filter cannot see, is refused, so that browsers turn to TCP."""
+    reject_dot: bool = False
+    """Whether DNS over TLS and over QUIC (port 853) are refused, so that devices ask the network's own DNS."""
+    filter_private: bool = False
+    """Whether connections to other private networks are redirected too."""
+    own_port_80: bool = False
+    """Whether port 80 of the gateway itself is the filter's set-up page and `/wpad.dat`; nothing else may use it then."""
+    free_devices: tuple[str, ...] = ()
+    """Devices that go past the filter: addresses, networks or hardware addresses."""
+    free_sites: tuple[str, ...] = ()
+    """Destinations that go past the filter: addresses or networks."""
+    fail_open: bool = False
+    """Whether web traffic goes past the filter while no worker listens, instead of nowhere."""
+    hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
+    """Names and addresses under which the filter serves its set-up page to everybody whose traffic passes it."""
+    bypass: tuple[str, ...] = ()
+    """Hosts that the PAC file sends past the filter: `bank.example` (with all below it), addresses, networks."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(canonical_host(item) for item in value)
+
+    @field_validator("bypass")
+    @classmethod
+    def _are_hosts_or_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            if "/" in item:
+                ip_network(item)
+            else:
+                canonical_host(item.removeprefix("*").removeprefix("."))
+        return value
