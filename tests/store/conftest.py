@@ -1,24 +1,24 @@
 """Stores to test with.
 
 What is asked of an interface (`test_*_conformance.py`) runs over every implementation that stands in `BACKENDS`: SQLite always,
-PostgreSQL when GATEWAYFILTER_TEST_POSTGRES names an empty database to use (its tables are dropped).
+PostgreSQL where it is installed.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
 
 from gatewayfilter.interfaces import DecisionLog, Frontier, ListStore, PublisherFeed, VerdictStore
 from gatewayfilter.store import Store, upgrade
+from tests.store.postgres_cluster import cluster, why_not
 
-POSTGRES = os.environ.get("GATEWAYFILTER_TEST_POSTGRES", "")
 BACKENDS = [
     "sqlite",
-    pytest.param("postgresql", marks=[pytest.mark.real, pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL to test with")]),
+    pytest.param("postgresql", marks=[pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]),
 ]
 
 
@@ -40,16 +40,35 @@ def sqlite_url(empty_database: Path, tmp_path: Path) -> str:
     return f"sqlite:///{shutil.copy(empty_database, tmp_path / 'gatewayfilter.sqlite3')}"
 
 
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """A server with a database `empty` in which the tables stand; the URL is that of its own database."""
+    with cluster() as url:
+        _administer(url, "CREATE DATABASE empty")
+        upgrade(make_url(url).set(database="empty").render_as_string(hide_password=False))
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A database of the test's own, copied from the empty one."""
+    _administer(postgres_server, "CREATE DATABASE scratch TEMPLATE empty")
+    yield make_url(postgres_server).set(database="scratch").render_as_string(hide_password=False)
+    _administer(postgres_server, "DROP DATABASE scratch WITH (FORCE)")
+
+
+def _administer(url: str, statement: str) -> None:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
 @pytest.fixture(params=BACKENDS)
 def store_url(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return str(request.getfixturevalue("sqlite_url"))
-    engine = create_engine(POSTGRES)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    engine.dispose()
-    return POSTGRES
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
