@@ -1,5 +1,6 @@
 """Content encodings taken off a body while it streams, in pieces of bounded size, so that no body can fill the memory."""
 
+import contextlib
 import zlib
 from collections.abc import Iterator
 from typing import IO, Final, Protocol, cast
@@ -16,6 +17,8 @@ MAX_WINDOW: Final = 8_388_608
 MAX_RATIO: Final = 250
 """A body that expands further is a bomb; what passes 100:1 on real sites are tables of zeros in the first `RATIO_FROM` bytes."""
 RATIO_FROM: Final = 1_048_576
+ACCEPTED: Final = "gzip, deflate, br, zstd"
+"""What a client says in `Accept-Encoding` that reads with this decoder."""
 _STEP: Final = 65_536
 
 
@@ -24,7 +27,8 @@ class EncodingError(GatewayFilterError):
 
 
 class _Decoder(Protocol):
-    def decode(self, data: bytes) -> Iterator[bytes]: ...
+    def decode(self, data: bytes, room: int) -> Iterator[bytes]:
+        """Yields pieces of at most `_STEP` bytes; what goes beyond `room` bytes in all need not be made."""
 
 
 class StreamDecoder:
@@ -32,16 +36,20 @@ class StreamDecoder:
 
     Args:
         content_encoding: the header's value; one encoding, `""` for none.
+        max_ratio: a body that expands further is a bomb.
+        ratio_from: decoded bytes up to which it may expand as it likes.
 
     Raises:
         EncodingError: an encoding that is not known, or several of them.
     """
 
-    def __init__(self, content_encoding: str) -> None:
+    def __init__(self, content_encoding: str, *, max_ratio: int = MAX_RATIO, ratio_from: int = RATIO_FROM) -> None:
         name = content_encoding.strip().lower()
         if name not in KNOWN:
             raise EncodingError(f"the body is in the unknown encoding {name[:40]!r}")
         self.encoded = name not in {"", "identity"}
+        self._max_ratio = max_ratio
+        self._ratio_from = ratio_from
         self._decoder = _DECODERS[name]() if self.encoded else None
         self._taken = 0
         self._given = 0
@@ -57,15 +65,56 @@ class StreamDecoder:
                 yield data
             return
         self._taken += len(data)
+        most = max(self._ratio_from, self._taken * self._max_ratio)
         try:
-            for piece in self._decoder.decode(data):
+            for piece in self._decoder.decode(data, most - self._given):
                 self._given += len(piece)
-                if RATIO_FROM < self._given > self._taken * MAX_RATIO:
-                    raise EncodingError(f"the body expands to more than {MAX_RATIO} times its size")
+                if self._given > most:
+                    raise EncodingError(f"the body expands to more than {self._max_ratio} times its size")
                 if piece:
                     yield piece
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
             raise EncodingError("the body is not in the encoding that it claims") from error
+
+
+class BoundedBody:
+    """Collects a body off the wire, decoded: never more than `limit` bytes of it, nor many more encoded ones.
+
+    Attributes:
+        truncated: there was more than `limit`; the body holds exactly `limit` bytes then.
+
+    Raises:
+        EncodingError: as `StreamDecoder`.
+    """
+
+    def __init__(self, content_encoding: str, limit: int, *, max_ratio: int = MAX_RATIO, ratio_from: int = RATIO_FROM) -> None:
+        self._decoder = StreamDecoder(content_encoding, max_ratio=max_ratio, ratio_from=ratio_from)
+        self._limit = limit
+        self._wire_bytes = 0
+        self._body = bytearray()
+        self.truncated = False
+
+    @property
+    def body(self) -> bytes:
+        """What was decoded so far."""
+        return bytes(self._body)
+
+    def feed(self, data: bytes) -> bool:
+        """Decodes the next bytes from the wire. Returns False when the limit is reached and no more are wanted.
+
+        Raises:
+            EncodingError: the bytes are not of that encoding, or a bomb.
+        """
+        self._wire_bytes += len(data)
+        if self._decoder.encoded and self._wire_bytes > self._limit + _STEP:
+            raise EncodingError("the body is longer encoded than it may be decoded")
+        for piece in self._decoder.feed(data):
+            room = self._limit - len(self._body)
+            self._body += piece[:room]
+            if len(piece) > room:
+                self.truncated = True
+                return False
+        return True
 
 
 def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes, bool]:
@@ -96,7 +145,7 @@ class _Gzip:
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes, room: int) -> Iterator[bytes]:  # noqa: ARG002  it stops between pieces
         while data:
             if self._inflate.eof:
                 if not data.startswith(b"\x1f"):
@@ -113,7 +162,7 @@ class _Deflate:
         self._started = False
         self._inflate = zlib.decompressobj()
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes, room: int) -> Iterator[bytes]:  # noqa: ARG002  it stops between pieces
         if not self._started and data:
             self._started = True
             if data[0] & 0x0F != 8:
@@ -127,13 +176,17 @@ class _Brotli:
     def __init__(self) -> None:
         self._brotli = brotli.Decompressor()
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
+    def decode(self, data: bytes, room: int) -> Iterator[bytes]:  # noqa: ARG002  it stops between pieces
         if self._brotli.is_finished():
             return
         piece = self._brotli.process(data, output_buffer_limit=_STEP)
         while piece:  # `can_accept_more_data` is true while there is more to take out
             yield piece
             piece = self._brotli.process(b"", output_buffer_limit=_STEP)
+
+
+class _FullError(Exception):
+    """There is no room for more."""
 
 
 class _Pieces:
@@ -147,21 +200,21 @@ class _Pieces:
         self.pieces.append(bytes(data))
         self.room -= len(data)
         if self.room < 0:
-            raise EncodingError(f"the body expands to more than {MAX_RATIO} times its size")
+            raise _FullError
         return len(data)
 
 
 class _Zstd:
     def __init__(self) -> None:
         self._out = _Pieces()
-        self._out.room = RATIO_FROM
         self._writer = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_writer(
             cast("IO[bytes]", self._out), write_size=_STEP, closefd=False
         )
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        self._out.room += len(data) * MAX_RATIO
-        self._writer.write(data)
+    def decode(self, data: bytes, room: int) -> Iterator[bytes]:
+        self._out.room = room
+        with contextlib.suppress(_FullError):  # the last piece tells
+            self._writer.write(data)
         pieces, self._out.pieces = self._out.pieces, []
         yield from pieces
 

@@ -1,8 +1,8 @@
 """From a URL that nobody knows to a page that can be judged: the queue's worker, the fetcher and its safeguards.
 
 The way of one URL: `worker` leases it from the frontier · `url_policy` says whether it may be fetched at all · `robots` and
-`politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded
-by `content_encoding` · `visit` hands it to the sink (classifier and lists), in memory or,
+`politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded ·
+`visit` hands it to the sink (classifier and lists), in memory or,
 when that lags, over the `page_buffer` and its `archive` on the disk · `links` of a harmful page pass `seen` into the
 frontier.
 """

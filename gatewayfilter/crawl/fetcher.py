@@ -14,7 +14,7 @@ from yarl import URL
 
 from gatewayfilter.classify.pdf_text import PDF_TYPES, can_read_pdf
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl.content_encoding import ACCEPTED, BodyDecoder
+from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError
 from gatewayfilter.crawl.dns_cache import DnsCache
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
@@ -30,6 +30,9 @@ from gatewayfilter.urls import Url
 
 FIRST_BYTE_S = 5.0
 PATIENCE_S = 5.0
+MAX_RATIO = 100
+RATIO_FROM = 262_144
+"""Small bodies of many equal bytes compress beyond 100:1 and harm nobody."""
 _READ_BYTES = 16_384
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
@@ -176,11 +179,13 @@ class Fetcher:
             headers = {name.lower(): value for name, value in response.headers.items()}
             if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""), url)):
                 return _Hop(response.status, headers, b"", truncated=False)
-            decoder = BodyDecoder(headers.get("content-encoding", ""), limit)
+            body = BoundedBody(headers.get("content-encoding", ""), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
             async for data in response.content.iter_chunked(_READ_BYTES):
-                if not decoder.feed(data):
+                if not body.feed(data):
                     break
-            return _Hop(response.status, headers, decoder.body, decoder.truncated)
+            return _Hop(response.status, headers, body.body, body.truncated)
+        except EncodingError as error:
+            raise BadAnswerError(str(error)) from error
         finally:
             response.release()  # closes the connection where the body was not read to its end
 

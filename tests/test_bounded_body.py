@@ -8,8 +8,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.content_encoding import BodyDecoder
-from gatewayfilter.crawl.fetch_errors import BadAnswerError
+from gatewayfilter.content_encoding import BoundedBody, EncodingError
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -32,7 +31,7 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 def test_any_split_decodes_to_the_same(name: str, data: bytes, step: int) -> None:
     encoding, encode = ENCODERS[name]
     wire = encode(data)
-    decoder = BodyDecoder(encoding, 100_000)
+    decoder = BoundedBody(encoding, 100_000)
     assert all(decoder.feed(wire[at : at + step]) for at in range(0, len(wire), step))
     assert decoder.body == data
     assert not decoder.truncated
@@ -43,7 +42,7 @@ def test_any_split_decodes_to_the_same(name: str, data: bytes, step: int) -> Non
 def test_the_limit_is_exact(name: str, limit: int) -> None:
     encoding, encode = ENCODERS[name]
     data = bytes(range(250)) * 5
-    decoder = BodyDecoder(encoding, limit)
+    decoder = BoundedBody(encoding, limit)
     assert not decoder.feed(encode(data))
     assert decoder.body == data[:limit]
     assert decoder.truncated
@@ -52,7 +51,7 @@ def test_the_limit_is_exact(name: str, limit: int) -> None:
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
     encoding, encode = ENCODERS[name]
-    decoder = BodyDecoder(encoding, 1000)
+    decoder = BoundedBody(encoding, 1000)
     assert decoder.feed(encode(b"x" * 1000))
     assert not decoder.truncated
 
@@ -60,22 +59,22 @@ def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
 @pytest.mark.parametrize("name", ["gzip", "zlib", "raw", "br", "zstd"])
 @given(data=st.binary(min_size=1, max_size=300))
 def test_garbage_is_an_error_or_bounded(name: str, data: bytes) -> None:
-    decoder = BodyDecoder(ENCODERS[name][0], 10_000)
+    decoder = BoundedBody(ENCODERS[name][0], 10_000)
     try:
         decoder.feed(data)
-    except BadAnswerError:
+    except EncodingError:
         return
     assert len(decoder.body) <= 10_000
 
 
 @pytest.mark.parametrize("encoding", ["compress", "gzip, br", "x" * 1000])
 def test_unknown_encodings(encoding: str) -> None:
-    with pytest.raises(BadAnswerError, match="unknown encoding"):
-        BodyDecoder(encoding, 1000)
+    with pytest.raises(EncodingError, match="unknown encoding"):
+        BoundedBody(encoding, 1000)
 
 
 def test_a_small_body_may_compress_well() -> None:
-    decoder = BodyDecoder("gzip", 1_000_000)
+    decoder = BoundedBody("gzip", 1_000_000)
     decoder.feed(gzip.compress(bytes(200_000)))
     assert len(decoder.body) == 200_000
 
@@ -84,6 +83,21 @@ def test_a_small_body_may_compress_well() -> None:
 def test_a_long_body_that_compresses_well_comes_out_whole(name: str) -> None:
     body = b"".join(b"%d%d" % (number, number) for number in range(60_000))
     encoding, encode = ENCODERS[name]
-    decoder = BodyDecoder(encoding, len(body))
+    decoder = BoundedBody(encoding, len(body))
     assert decoder.feed(encode(body))
     assert decoder.body == body
+
+
+@pytest.mark.parametrize("name", ["gzip", "zlib", "raw", "br", "zstd"])
+def test_bombs_are_told_by_their_ratio(name: str) -> None:
+    encoding, encode = ENCODERS[name]
+    body = BoundedBody(encoding, 50_000_000, max_ratio=100, ratio_from=262_144)
+    with pytest.raises(EncodingError, match="more than 100 times"):
+        body.feed(encode(bytes(20_000_000)))
+    assert len(body.body) <= 2_000_000
+
+
+def test_more_bytes_on_the_wire_than_may_be_decoded() -> None:
+    body = BoundedBody("gzip", 1000)
+    with pytest.raises(EncodingError, match="longer encoded"):
+        body.feed(gzip.compress(b"") * 10_000)
