@@ -37,7 +37,7 @@ class StoreSettings(Section):
     """Where small, changing data lives."""
 
     url: str = ""
-    """SQLAlchemy URL; empty means SQLite in the state folder."""
+    """SQLAlchemy URL; empty means SQLite in the state folder; `postgresql+psycopg://…` needs the extra `postgres`."""
 
 
 class CacheSettings(Section):

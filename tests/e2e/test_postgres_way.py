@@ -1,0 +1,60 @@
+"""Two filters on one PostgreSQL: what one learns and what a person says holds in both, and outlives a restart."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+from tests.store.postgres_cluster import cluster, why_not
+
+pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with cluster() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def two(database: str, tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) -> Iterator[list[GatewayProcess]]:
+    folder = tmp_path_factory.mktemp("filters")
+    filters = [GatewayProcess(folder / name, store__url=database, **trusting) for name in ("first", "second")]
+    for one in filters:
+        one.start()
+    yield filters
+    for one in filters:
+        one.stop()
+
+
+def _reason_is(one: GatewayProcess, url: str, reason: str) -> bool:
+    return one.get(url).reason == reason
+
+
+def test_a_word_spoken_at_one_holds_in_both(two: list[GatewayProcess], http_site: Origin) -> None:
+    url = f"{http_site.base}/garden/3"
+    assert two[1].get(url).status == 200
+    assert two[0].cli("list", "add", "--block", url).returncode == 0
+    for one in two:
+        until("block page", partial(_reason_is, one, url, "person-block"), 5.0)
+    assert two[1].cli("list", "remove", url).returncode == 0
+    for one in two:
+        until("page again", partial(_reason_is, one, url, ""), 5.0)
+
+
+def test_what_one_learns_the_other_blocks(two: list[GatewayProcess], http_site: Origin) -> None:
+    url = f"{http_site.base}/casino/7"
+    assert two[0].get(url).status == 200
+    until("block page", lambda: two[0].get(url).reason == "learned", 10.0)
+    until("block page at the other", lambda: two[1].get(url).reason == "learned", 10.0)
+    assert two[1].json("check", url)["classification"]["classification"]["category"] == "gambling"
+
+
+def test_a_restart_finds_everything(two: list[GatewayProcess], http_site: Origin) -> None:
+    url = f"{http_site.base}/garden/4"
+    assert two[0].cli("list", "add", "--block", url).returncode == 0
+    assert two[0].stop() == 0
+    two[0].start()
+    assert two[0].get(url).reason == "person-block"
+    assert not list(two[0].state.glob("**/*.sqlite3"))
