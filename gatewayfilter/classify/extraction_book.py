@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ class RuleBook:
         self._confined = Confined("gatewayfilter.classify.extraction_book:extract_confined", TIME_LIMIT_S)
         self._signature: object = None
         self._rules: tuple[ExtractionRule, ...] = ()
+        self._version = ""
         self._look_at = float("-inf")
         self._recent: OrderedDict[int, tuple[Page, RuleResult | None]] = OrderedDict()
 
@@ -85,6 +87,11 @@ class RuleBook:
                 self._recent.popitem(last=False)
         return result
 
+    def version(self) -> str:
+        """Returns what names the rules in use: others have another name; `""` for none."""
+        self._follow()
+        return self._version
+
     def close(self) -> None:
         """Ends the confined process."""
         self._confined.close()
@@ -105,6 +112,8 @@ class RuleBook:
                 except ClassifyError as error:
                     _log.warning("an extraction rule is left out: %s", error)
             self._rules = tuple(rules)
+            sources = "\0".join(f"{rule.name}\0{rule.source}" for rule in rules)
+            self._version = md5(sources.encode(), usedforsecurity=False).hexdigest() if rules else ""
 
 
 def extract(rule: ExtractionRule, page: Page, confined: Confined | None = None) -> RuleResult:

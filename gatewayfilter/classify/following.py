@@ -71,8 +71,10 @@ class FollowingClassifier:
         return self._current.text_of(page)
 
     def words_version(self) -> str:
-        """Returns what names the words in use: others have another name."""
-        return self._version
+        """Returns what names the words and extraction rules in use: others have another name."""
+        self._newest()
+        rules = self._rules.version() if self._rules is not None else ""
+        return f"{self._version}{rules}"
 
     def _newest(self) -> PageClassifier:
         if self._clock() >= self._look_at and self._one.acquire(blocking=False):

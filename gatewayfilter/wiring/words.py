@@ -43,10 +43,10 @@ def words_folders(settings: Settings) -> list[Path]:
 
 
 def words_in_use(settings: Settings) -> str:
-    """Returns what names the words in use: others have another name."""
+    """Returns what names the words and extraction rules in use: others have another name."""
     from gatewayfilter.classify import words_version
 
-    return words_version(words_folders(settings))
+    return f"{words_version(words_folders(settings))}{rule_book(settings).version()}"
 
 
 def rules_folder(settings: Settings) -> RuleFolder:

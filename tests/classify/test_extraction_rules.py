@@ -218,6 +218,7 @@ def test_the_book_follows_its_folder_and_leaves_bad_rules_out(tmp_path: Path) ->
     clock = _Clock()
     book = RuleBook(tmp_path, clock)
     assert book.read(page_of(HTML)) is None
+    assert book.version() == ""
     RuleFolder(tmp_path).add(parse_rule(rule_of("[fields.x]\ncss='h1'"), "news"))
     (tmp_path / "bad.toml").write_text("urls = ", encoding="utf-8")
     assert book.rule_for(URL) is None
@@ -227,6 +228,11 @@ def test_the_book_follows_its_folder_and_leaves_bad_rules_out(tmp_path: Path) ->
     assert result.extracted.fields == {"x": ["A bridge"]}
     assert book.read(page) is result
     assert book.read(page_of(HTML, "http://elsewhere.example/")) is None
+    named = book.version()
+    assert named == RuleBook(tmp_path).version() != ""
+    RuleFolder(tmp_path).add(parse_rule(rule_of("[fields.x]\ncss='h2'"), "news"))
+    clock.now += CHECK_EVERY_S
+    assert book.version() not in {"", named}
     book.close()
 
 

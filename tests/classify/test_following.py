@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayfilter.classify import MODEL_FILE, FollowingClassifier, Lexicon, LinearModel, OwnWords
+from gatewayfilter.classify import MODEL_FILE, FollowingClassifier, Lexicon, LinearModel, OwnWords, RuleBook, RuleFolder
+from gatewayfilter.classify.extraction_rules import parse_rule
 from gatewayfilter.classify.following import CHECK_EVERY_S
 from gatewayfilter.classify.linear import BITS
 from gatewayfilter.errors import ClassifyError
@@ -52,6 +53,17 @@ def test_words_are_taken_in_while_it_is_in_use(following: FollowingClassifier, t
     own.add("fraud", "lucky wheel", 7.0)
     clock.later()
     assert following.classify_page(PAGE).scores == {"fraud": 7.0}
+
+
+def test_a_change_of_the_extraction_rules_changes_the_version(tmp_path: Path, clock: Clock) -> None:
+    rules = RuleBook(tmp_path / "rules", clock)
+    following = FollowingClassifier([tmp_path / "bundled"], clock, rules=rules)
+    without = following.words_version()
+    RuleFolder(tmp_path / "rules").add(parse_rule("urls = '.*'\n[fields.x]\ncss = 'h1'", "all"))
+    assert following.words_version() == without  # not every page looks at the files
+    clock.later()
+    assert following.words_version() != without
+    rules.close()
 
 
 def always(logit: float) -> LinearModel:
