@@ -1,6 +1,6 @@
 """Where rooms meet: the protocols that siblings use of each other, joined in `wiring/`."""
 
-from gatewayfilter.interfaces.pages import Classify, Inspect, Page, PageArchive, PageSink, PassedResponse, PassedSink
+from gatewayfilter.interfaces.pages import Classify, Inspect, Page, PageArchive, PageSink, PassedResponse, PassedSink, Revisits
 from gatewayfilter.interfaces.queue import (
     SITE_SLOTS,
     Crawlers,
@@ -12,6 +12,7 @@ from gatewayfilter.interfaces.queue import (
     QueuedUrl,
     QueueState,
     SharedFrontier,
+    TaskSites,
 )
 from gatewayfilter.interfaces.records import (
     ChangeFeed,
@@ -22,6 +23,8 @@ from gatewayfilter.interfaces.records import (
     PublisherFeed,
     UnblockRequest,
     UnblockRequests,
+    Validators,
+    ValidatorStore,
     VerdictStore,
 )
 from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, OwnAnswer, OwnPages, OwnRequest
@@ -55,8 +58,12 @@ __all__ = [
     "PublisherFeed",
     "QueueState",
     "QueuedUrl",
+    "Revisits",
     "SharedFrontier",
+    "TaskSites",
     "UnblockRequest",
     "UnblockRequests",
+    "ValidatorStore",
+    "Validators",
     "VerdictStore",
 ]

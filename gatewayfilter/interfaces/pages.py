@@ -1,9 +1,10 @@
 """A fetched or passed page, and who judges and keeps it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gatewayfilter.interfaces.records import Validators
 from gatewayfilter.model import Classification
 
 
@@ -114,4 +115,20 @@ class PageSink(Protocol):
         Returns `None` for a page of a kind that is not classified (an image, an error page). Raises nothing that is the
         page's fault; raises `StoreError` when the verdict could not be kept, so that the URL is tried again.
         """
+        ...
+
+
+class Revisits(Protocol):
+    """Spares the judge pages that have not changed: what to ask with, and what an origin's "not modified" does."""
+
+    def conditions(self, urls: Sequence[str]) -> Mapping[str, Validators]:
+        """Returns by which validators pages may be asked for; a URL that is missing has to be fetched whole."""
+        ...
+
+    def note(self, page: Page) -> None:
+        """Keeps the validators of a page that came whole and was judged. Raises `StoreError`."""
+        ...
+
+    def renew(self, page: Page) -> Classification | None:
+        """Lets the verdict of an unchanged page count anew; `None` when there is none that may. Raises `StoreError`."""
         ...

@@ -23,11 +23,15 @@ class Offer:
         url: canonical text.
         priority: see `Priority`.
         not_before: Unix seconds before which it is not leased.
+        task: whose strategy counts, a name of `crawl.tasks`; `""` for none.
+        depth: links away from where the task began.
     """
 
     url: str
     priority: int = Priority.VISIT
     not_before: float = 0.0
+    task: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class Lease:
 
     Attributes:
         token: proves ownership when the lease is given back.
-        attempts: how often it was leased, this time included.
+        attempts: how often it was leased, this time included; times that `Frontier.retry` did not count are left out.
+        task: as in `Offer`; `depth` too.
     """
 
     url: str
@@ -44,6 +49,8 @@ class Lease:
     attempts: int
     token: str
     expires_at: float
+    task: str = ""
+    depth: int = 0
 
 
 class QueueState(StrEnum):
@@ -65,6 +72,8 @@ class QueuedUrl:
     attempts: int
     not_before: float
     error: str
+    task: str = ""
+    depth: int = 0
 
 
 class OfferSink(Protocol):
@@ -93,8 +102,12 @@ class Frontier(Protocol):
         """
         ...
 
-    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
-        """Puts a failed URL back. Returns False when the lease is no longer ours."""
+    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
+        """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
+        ...
+
+    def again(self, lease: Lease, at: float, priority: int) -> bool:
+        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
         ...
 
     def bury(self, lease: Lease, error: str) -> bool:
@@ -113,8 +126,8 @@ class Frontier(Protocol):
         """Puts all dead letters back to waiting. Returns how many."""
         ...
 
-    def clear(self) -> int:
-        """Empties the queue, leased and dead URLs included. Returns how many."""
+    def clear(self, task: str | None = None) -> int:
+        """Empties the queue, leased and dead URLs included, or takes one task's URLs out. Returns how many."""
         ...
 
 
@@ -125,8 +138,32 @@ SITE_SLOTS = 1024
 class SharedFrontier(Frontier, Protocol):
     """A frontier that several crawlers lease from, each its own sites."""
 
-    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None) -> list[Lease]:
-        """Returns up to `limit` URLs as `Frontier.lease` does, of sites in these slots alone; `None` for all."""
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
+        """Returns up to `limit` URLs as `Frontier.lease` does, of sites in these slots alone; `None` for all.
+
+        Args:
+            limit: most URLs.
+            lease_s: how long they are the holder's.
+            now: Unix seconds.
+            slots: of sites.
+            holder: who has them: what it had in work comes back when it is gone.
+        """
+        ...
+
+    def release(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what these crawlers had in work. Returns how many."""
+        ...
+
+    def release_except(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what crawlers with a name had in work, those named here aside. Returns how many."""
+        ...
+
+
+class TaskSites(Protocol):
+    """How many pages of each site a task has queued."""
+
+    def take(self, task: str, site: str, wanted: int, limit: int, now: float, period_s: float) -> int:
+        """Takes up to `wanted` pages of what a site has left of `limit` in this period. Returns how many it got."""
         ...
 
 

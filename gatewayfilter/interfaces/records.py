@@ -134,6 +134,33 @@ class EvidenceBook(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What an origin said by which it knows a page again (RFC 9110 §8.8).
+
+    Attributes:
+        url: that answered, canonical text: the validators are its alone.
+        etag: with its quotes, `""` for none.
+        last_modified: as it was sent, `""` for none.
+    """
+
+    url: str
+    etag: str
+    last_modified: str
+
+
+class ValidatorStore(Protocol):
+    """The validators of pages that were judged."""
+
+    def note(self, url: str, validators: Validators | None, judged_by: str, fetched_at: float) -> None:
+        """Keeps those of a page (by the URL that was asked for) that was fetched whole; `None` forgets them."""
+        ...
+
+    def find(self, urls: Sequence[str], judged_by: str, since: float) -> dict[str, Validators]:
+        """Returns those of pages that were judged by these words and fetched whole since then (Unix seconds)."""
+        ...
+
+
 class DecisionLog(Protocol):
     """The log of decisions."""
 

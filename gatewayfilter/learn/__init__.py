@@ -7,6 +7,7 @@ from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.recheck import recheck_offers, rejudge_offers
 from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.learn.review import ReviewDesk
+from gatewayfilter.learn.revisits import Revisits
 from gatewayfilter.learn.sink import LearningSink
 from gatewayfilter.learn.user_content import UserContentHosts
 
@@ -17,6 +18,7 @@ __all__ = [
     "Recognition",
     "ReviewDesk",
     "ReviewIntake",
+    "Revisits",
     "UserContentHosts",
     "is_readable",
     "load_key",

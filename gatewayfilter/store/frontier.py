@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import batched
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import SITE_SLOTS, Lease, Offer, Priority, QueuedUrl, QueueState
+from gatewayfilter.store import frontier_statements as sql
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import FRONTIER, FRONTIER_PAUSES
 from gatewayfilter.urls import digest_of, parse_url, registrable_domain
@@ -27,81 +28,6 @@ _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
 _SWEEP_MOST = 2000
 _RECOUNT_AFTER = 1000
-_NO_LEVEL = -(2**31)  # below every priority
-_ANYBODY = -1
-_WHOLE = 1
-
-type _Row = Row[*tuple[Any, ...]]
-
-_COLUMNS = FRONTIER.c
-_KNOWN = select(
-    _COLUMNS.digest, _COLUMNS.id, _COLUMNS.state, _COLUMNS.priority, _COLUMNS.not_before, _COLUMNS.due_at, _COLUMNS.attempts
-).where(_COLUMNS.digest.in_(bindparam("digests", expanding=True)))
-_COUNT = select(func.count()).select_from(FRONTIER).where(_COLUMNS.state == bindparam("in_state"))
-_DUE_COUNT = _COUNT.where(_COLUMNS.due_at <= bindparam("now"))
-_COUNTS = select(_COLUMNS.state, func.count().label("urls")).group_by(_COLUMNS.state)
-_HURRY = (
-    update(FRONTIER)
-    .where(_COLUMNS.id == bindparam("row_id"))
-    .values(priority=bindparam("new_priority"), not_before=bindparam("new_not_before"), due_at=bindparam("new_due_at"))
-)
-# Not "in these two states": that would sort what an index finds, while the oldest rows are nearly all settled ones.
-_OLDEST_SETTLED = (
-    select(_COLUMNS.id)
-    .where(_COLUMNS.state != QueueState.WAITING.value, _COLUMNS.state != QueueState.LEASED.value)
-    .order_by(_COLUMNS.id)
-    .limit(bindparam("most"))
-)
-_PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == _WHOLE)
-_DELETE = delete(FRONTIER).where(_COLUMNS.id.in_(bindparam("ids", expanding=True)))
-
-# Both are answered from the end of one index range, however many URLs wait: the next priority in use, and what is due in it.
-NEXT_LEVEL = select(func.min(_COLUMNS.priority)).where(
-    _COLUMNS.state == bindparam("in_state"), _COLUMNS.priority > bindparam("after")
-)
-DUE_IN_LEVEL = (
-    select(_COLUMNS.id, _COLUMNS.url, _COLUMNS.priority, _COLUMNS.attempts)
-    .where(
-        _COLUMNS.state == bindparam("in_state"),
-        _COLUMNS.priority == bindparam("level"),
-        _COLUMNS.due_at <= bindparam("now"),
-    )
-    .order_by(_COLUMNS.due_at, _COLUMNS.id)
-    .limit(bindparam("most"))
-)
-_DUE_IN_SLOTS = DUE_IN_LEVEL.where(_COLUMNS.slot.in_(bindparam("slots", expanding=True)))
-_EXPIRE = (
-    update(FRONTIER)
-    .where(_COLUMNS.state == QueueState.LEASED.value, _COLUMNS.due_at <= bindparam("now"))
-    .values(state=QueueState.WAITING.value, token="")
-)
-_LEASE = (
-    update(FRONTIER)
-    .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)))
-    .values(
-        state=QueueState.LEASED.value,
-        token=bindparam("new_token"),
-        due_at=bindparam("new_due_at"),
-        attempts=_COLUMNS.attempts + 1,
-    )
-)
-_OURS = (
-    _COLUMNS.digest == bindparam("of"),
-    _COLUMNS.state == QueueState.LEASED.value,
-    _COLUMNS.token == bindparam("held_token"),
-)
-_FINISH = delete(FRONTIER).where(*_OURS)
-_RETURN = (
-    update(FRONTIER)
-    .where(*_OURS)
-    .values(state=bindparam("new_state"), due_at=bindparam("new_due_at"), error=bindparam("new_error"), token="")
-)
-_PUT_BACK = _RETURN.values(not_before=bindparam("new_due_at"))
-_REVIVE = (
-    update(FRONTIER)
-    .where(_COLUMNS.state == QueueState.DEAD.value)
-    .values(state=QueueState.WAITING.value, attempts=0, not_before=0.0, due_at=0.0, error="")
-)
 
 
 class SqlFrontier:
@@ -138,31 +64,42 @@ class SqlFrontier:
                 added += self._add(connection, dict(chunk), now)
         return added
 
-    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None) -> list[Lease]:
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
         """Returns up to `limit` URLs, the most urgent first, oldest first among equals; of sites in these slots alone.
 
         An idle crawler asks all the time: when there is nothing, it only reads.
         """
         with self._database.read() as connection:
-            if connection.scalar(_PAUSED_SINCE) is not None or not any(
+            if connection.scalar(sql.PAUSED_SINCE) is not None or not any(
                 _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
             ):
                 return []
         token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
         with self._database.write(Area.FRONTIER) as connection:
-            connection.execute(_EXPIRE, {"now": now})
+            connection.execute(sql.EXPIRE, {"now": now})
             rows = _due(connection, QueueState.WAITING, now, limit, slots)
             for chunk in batched(rows, _CHUNK):
-                values = {"ids": [row.id for row in chunk], "new_token": token, "new_due_at": now + lease_s}
-                connection.execute(_LEASE, values)
-        return [Lease(row.url, row.priority, row.attempts + 1, token, now + lease_s) for row in rows]
+                values = {"new_token": token, "new_holder": holder, "new_due_at": now + lease_s}
+                connection.execute(sql.LEASE, {"ids": [row.id for row in chunk], **values})
+        until = now + lease_s
+        return [Lease(row.url, row.priority, row.attempts + 1, token, until, row.task, row.depth) for row in rows]
+
+    def release(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what these crawlers had in work. Returns how many."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(sql.RELEASE, {"holders": list(holders), "now": now}).rowcount
+
+    def release_except(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what crawlers with a name had in work, those named here aside. Returns how many."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(sql.RELEASE_EXCEPT, {"holders": list(holders), "now": now}).rowcount
 
     def pause(self, now: float) -> bool:
         """Hands out nothing from now on (Unix seconds), over restarts too. Returns False when it was so already."""
         with self._database.write(Area.FRONTIER) as connection:
-            if connection.scalar(_PAUSED_SINCE) is not None:
+            if connection.scalar(sql.PAUSED_SINCE) is not None:
                 return False
-            connection.execute(insert(FRONTIER_PAUSES), {"id": _WHOLE, "since": now})
+            connection.execute(insert(FRONTIER_PAUSES), {"id": sql.WHOLE, "since": now})
             return True
 
     def resume(self) -> bool:
@@ -173,7 +110,7 @@ class SqlFrontier:
     def paused_since(self) -> float | None:
         """Returns since when nothing is handed out (Unix seconds), `None` while URLs are."""
         with self._database.read() as connection:
-            return connection.scalar(_PAUSED_SINCE)
+            return connection.scalar(sql.PAUSED_SINCE)
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
@@ -181,36 +118,51 @@ class SqlFrontier:
         Returns False when the lease is no longer ours: it ran out and somebody asked for URLs since.
         """
         if rest_until <= 0:
-            return self._give_back(_FINISH, lease)
-        return self._give_back(_RETURN, lease, new_state=QueueState.RESTING.value, new_due_at=rest_until, new_error="")
+            return self._give_back(sql.FINISH, lease)
+        return self._give_back(sql.RETURN, lease, new_state=QueueState.RESTING.value, new_due_at=rest_until, new_error="")
 
-    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
-        """Puts a failed URL back. Returns False when the lease is no longer ours."""
-        return self._give_back(_PUT_BACK, lease, new_state=QueueState.WAITING.value, new_due_at=not_before, new_error=error)
+    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
+        """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
+        statement = sql.PUT_BACK if counted else sql.PUT_BACK_UNCOUNTED
+        return self._give_back(statement, lease, new_state=QueueState.WAITING.value, new_due_at=not_before, new_error=error)
+
+    def again(self, lease: Lease, at: float, priority: int) -> bool:
+        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
+        state = QueueState.WAITING.value
+        return self._give_back(sql.AGAIN, lease, new_state=state, new_due_at=at, new_error="", new_priority=int(priority))
 
     def bury(self, lease: Lease, error: str) -> bool:
         """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
         # The end of the lease stands for the time of death: near enough for days.
-        return self._give_back(_RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
+        return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
 
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
         with self._database.read() as connection:
-            counts = {row.state: row.urls for row in connection.execute(_COUNTS)}
-            due = connection.scalar(_DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
+            counts = {row.state: row.urls for row in connection.execute(sql.COUNTS)}
+            due = connection.scalar(sql.DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
         waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
         return dict([waiting, ("due", due), *others])
 
     def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
         """Returns rows, the most urgent first."""
         rows = select(
-            _COLUMNS.url, _COLUMNS.priority, _COLUMNS.state, _COLUMNS.attempts, _COLUMNS.not_before, _COLUMNS.error
-        ).order_by(_COLUMNS.priority, _COLUMNS.due_at, _COLUMNS.id)
+            sql.COLUMNS.url,
+            sql.COLUMNS.priority,
+            sql.COLUMNS.state,
+            sql.COLUMNS.attempts,
+            sql.COLUMNS.not_before,
+            sql.COLUMNS.error,
+            sql.COLUMNS.task,
+            sql.COLUMNS.depth,
+        ).order_by(sql.COLUMNS.priority, sql.COLUMNS.due_at, sql.COLUMNS.id)
         if state is not None:
-            rows = rows.where(_COLUMNS.state == state.value)
+            rows = rows.where(sql.COLUMNS.state == state.value)
         with self._database.read() as connection:
             return [
-                QueuedUrl(row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error)
+                QueuedUrl(
+                    row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error, row.task, row.depth
+                )
                 for row in connection.execute(rows.limit(limit))
             ]
 
@@ -218,26 +170,35 @@ class SqlFrontier:
         """Puts all dead letters back to waiting, due at once. Returns how many."""
         self._recount_in = 0
         with self._database.write(Area.FRONTIER) as connection:
-            return connection.execute(_REVIVE).rowcount
+            return connection.execute(sql.REVIVE).rowcount
 
-    def clear(self) -> int:
-        """Empties the queue, leased, resting and dead URLs included. Returns how many."""
+    def clear(self, task: str | None = None) -> int:
+        """Empties the queue, leased, resting and dead URLs included, or takes one task's URLs out. Returns how many."""
         self._recount_in = 0
+        statement = delete(FRONTIER) if task is None else delete(FRONTIER).where(sql.COLUMNS.task == task)
         with self._database.write(Area.FRONTIER) as connection:
-            return connection.execute(delete(FRONTIER)).rowcount
+            return connection.execute(statement).rowcount
+
+    def tasks(self) -> dict[str, dict[str, int]]:
+        """Returns of each task with URLs in the queue how many are in each state that it has any in."""
+        counts: dict[str, dict[str, int]] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(sql.TASK_COUNTS):
+                counts.setdefault(row.task, {})[row.state] = row.urls
+        return counts
 
     def _add(self, connection: Connection, wanted: Mapping[bytes, Offer], now: float) -> int:
         if now >= self._next_sweep or self._recount_in <= 0:
             self._next_sweep = now + _SWEEP_EVERY_S
             self._sweep(connection, now)
-        known = {row.digest: row for row in connection.execute(_KNOWN, {"digests": list(wanted)})}
+        known = {row.digest: row for row in connection.execute(sql.KNOWN, {"digests": list(wanted)})}
         over = [row.id for row in known.values() if _is_over(row, now)]
         if over:
             _delete(connection, over)
             known = {digest: row for digest, row in known.items() if not _is_over(row, now)}
         hurried = [values for digest, row in known.items() if (values := _hurried(row, wanted[digest], now))]
         if hurried:
-            connection.execute(_HURRY, hurried)
+            connection.execute(sql.HURRY, hurried)
         new = [(digest, offer) for digest, offer in wanted.items() if digest not in known]
         admitted = self._admit(connection, new) if new else new
         if admitted:
@@ -267,7 +228,7 @@ class SqlFrontier:
         settled = _count(connection, QueueState.RESTING) + _count(connection, QueueState.DEAD)
         surplus = settled - 2 * self.max_waiting
         if surplus > 0:
-            _delete(connection, connection.scalars(_OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
+            _delete(connection, connection.scalars(sql.OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
 
     def _give_back(self, statement: Any, lease: Lease, **values: object) -> bool:
         with self._database.write(Area.FRONTIER) as connection:
@@ -276,12 +237,12 @@ class SqlFrontier:
 
 
 def _count(connection: Connection, state: QueueState) -> int:
-    return connection.scalar(_COUNT, {"in_state": state.value}) or 0
+    return connection.scalar(sql.COUNT, {"in_state": state.value}) or 0
 
 
 def _delete(connection: Connection, ids: Sequence[int]) -> None:
     for chunk in batched(ids, _CHUNK):
-        connection.execute(_DELETE, {"ids": chunk})
+        connection.execute(sql.DELETE, {"ids": chunk})
 
 
 def _merged(offers: Iterable[Offer]) -> dict[bytes, Offer]:
@@ -291,9 +252,19 @@ def _merged(offers: Iterable[Offer]) -> dict[bytes, Offer]:
         digest = digest_of(offer.url)
         other = merged.get(digest)
         if other is not None:
-            offer = Offer(offer.url, min(offer.priority, other.priority), min(offer.not_before, other.not_before))  # noqa: PLW2901  the two become one
+            task, depth = _task_of_both(other, offer)
+            offer = Offer(  # noqa: PLW2901  the two become one
+                offer.url, min(offer.priority, other.priority), min(offer.not_before, other.not_before), task, depth
+            )
         merged[digest] = offer
     return merged
+
+
+def _task_of_both(known: Any, offer: Offer) -> tuple[str, int]:
+    """Returns the task and depth of a URL (an offer or a row) that is offered again: it keeps its task, and the shorter way."""
+    if not known.task or known.task != offer.task:
+        return (known.task, known.depth) if known.task else (offer.task, offer.depth)
+    return known.task, min(known.depth, offer.depth)
 
 
 def _new_row(digest: bytes, offer: Offer, now: float) -> dict[str, object]:
@@ -308,6 +279,8 @@ def _new_row(digest: bytes, offer: Offer, now: float) -> dict[str, object]:
         "token": "",
         "error": "",
         "slot": site_slot(offer.url),
+        "task": offer.task,
+        "depth": offer.depth,
     }
 
 
@@ -316,48 +289,53 @@ def site_slot(url: str) -> int:
     try:
         host = parse_url(url).host
     except UrlError:
-        return _ANYBODY
+        return sql.ANYBODY
     return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
 
 
-def _is_over(row: _Row, now: float) -> bool:
+def _is_over(row: sql.FrontierRow, now: float) -> bool:
     """Whether a row only says that its URL was there, and a new offer starts afresh."""
     if row.state == QueueState.DEAD.value:
         return bool(row.due_at + DEAD_REST_S <= now)
     return bool(row.state == QueueState.RESTING.value and row.due_at <= now)
 
 
-def _hurried(row: _Row, offer: Offer, now: float) -> dict[str, object] | None:
-    """Returns the new values of a waiting row that this offer makes more urgent, `None` when it does not."""
+def _hurried(row: sql.FrontierRow, offer: Offer, now: float) -> dict[str, object] | None:
+    """Returns the new values of a waiting row that this offer makes more urgent or puts into a task, `None` when it does not."""
     if row.state != QueueState.WAITING.value:
         return None
     priority = min(row.priority, int(offer.priority))
     due_at = max(offer.not_before, now)
     sooner = row.attempts == 0 and due_at < row.due_at
-    if priority == row.priority and not sooner:
+    task, depth = _task_of_both(row, offer)
+    if priority == row.priority and not sooner and (task, depth) == (row.task, row.depth):
         return None
     return {
         "row_id": row.id,
         "new_priority": priority,
         "new_not_before": offer.not_before if sooner else row.not_before,
         "new_due_at": due_at if sooner else row.due_at,
+        "new_task": task,
+        "new_depth": depth,
     }
 
 
-def _due(connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None) -> list[_Row]:
+def _due(
+    connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None
+) -> list[sql.FrontierRow]:
     """Returns up to `limit` rows of a state whose time has come, the most urgent first.
 
     Priority by priority, for one query over all would walk past every URL that waits for its time.
     """
-    found: list[_Row] = []
-    level = _NO_LEVEL
+    found: list[sql.FrontierRow] = []
+    level = sql.NO_LEVEL
     while len(found) < limit:
-        level = connection.scalar(NEXT_LEVEL, {"in_state": state.value, "after": level})
+        level = connection.scalar(sql.NEXT_LEVEL, {"in_state": state.value, "after": level})
         if level is None:
             break
         values: dict[str, object] = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
         if slots is None:
-            found += connection.execute(DUE_IN_LEVEL, values)
+            found += connection.execute(sql.DUE_IN_LEVEL, values)
         else:
-            found += connection.execute(_DUE_IN_SLOTS, {**values, "slots": [*slots, _ANYBODY]})
+            found += connection.execute(sql.DUE_IN_SLOTS, {**values, "slots": [*slots, sql.ANYBODY]})
     return found

@@ -4,7 +4,7 @@ Source: [page-dedup] bad pages become tasks that a person reviews.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,14 @@ _NONE = b""
 _NEWEST_OF = (
     select(REVIEW_TASKS).where(_T.digest == bindparam("of"), _T.key == bindparam("the_key")).order_by(_T.id.desc()).limit(1)
 )
+_OUTLINE = select(_T.id, _T.group_id, _T.title, _T.simhash, _T.page_digest, _T.category)
 _OUTLINES = (
-    select(_T.id, _T.group_id, _T.title, _T.simhash, _T.page_digest)
-    .where(_T.state == ReviewState.OPEN.value, _T.category == bindparam("the_category"))
+    _OUTLINE.where(_T.state == ReviewState.OPEN.value, _T.category == bindparam("the_category"))
+    .order_by(_T.id.desc())
+    .limit(bindparam("most"))
+)
+_HARMFUL_OUTLINES = (
+    _OUTLINE.where(_T.state != ReviewState.REJECTED.value, _T.kind == ReviewKind.PAGE.value)
     .order_by(_T.id.desc())
     .limit(bindparam("most"))
 )
@@ -87,11 +92,12 @@ class SqlReviewStore:
     def outlines(self, category: str, limit: int) -> list[TaskOutline]:
         """Returns the outlines of the newest open tasks of a category, the newest first."""
         with self._database.read() as connection:
-            rows = connection.execute(_OUTLINES, {"the_category": category, "most": limit})
-            return [
-                TaskOutline(task_id, group_id, title, int.from_bytes(simhash), bytes(page_digest))
-                for task_id, group_id, title, simhash, page_digest in rows
-            ]
+            return _outlines(connection.execute(_OUTLINES, {"the_category": category, "most": limit}))
+
+    def harmful_outlines(self, limit: int) -> list[TaskOutline]:
+        """Returns the outlines of the newest tasks about pages that wait or that a person approved, the newest first."""
+        with self._database.read() as connection:
+            return _outlines(connection.execute(_HARMFUL_OUTLINES, {"most": limit}))
 
     def open_count(self) -> int:
         """Returns how many tasks wait for a person."""
@@ -121,6 +127,13 @@ class SqlReviewStore:
         """Returns (state, category, how many, when the oldest was made) for each state and category."""
         with self._database.read() as connection:
             return [(state, category, count, oldest) for state, category, count, oldest in connection.execute(_STATS)]
+
+
+def _outlines(rows: Iterable[Any]) -> list[TaskOutline]:
+    return [
+        TaskOutline(task_id, group_id, title, int.from_bytes(simhash), bytes(page_digest), category)
+        for task_id, group_id, title, simhash, page_digest, category in rows
+    ]
 
 
 def _write(connection: Connection, task: ReviewTask, step: ReviewStep) -> ReviewStep:

@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0007"
+HEAD = "0008"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -67,6 +67,9 @@ FRONTIER = Table(
     Column("error", Text, nullable=False),
     Index("ix_frontier_digest", "digest", unique=True),
     Column("slot", Integer, nullable=False, server_default="-1"),  # of its site on the ring; -1: anybody's
+    Column("task", Text, nullable=False, server_default=""),  # of `crawl.tasks`, "" for none
+    Column("depth", Integer, nullable=False, server_default="0"),  # links away from where the task began
+    Column("holder", Text, nullable=False, server_default=""),  # leased: the crawler that has it, "" for one without a name
     Index("ix_frontier_state_priority_due_at", "state", "priority", "due_at"),
 )
 
@@ -82,6 +85,29 @@ CRAWLERS = Table(
     METADATA,
     Column("name", Text, primary_key=True),
     Column("seen_at", Double, nullable=False),
+)
+
+TASK_SITES = Table(
+    "task_sites",
+    METADATA,
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of task and site
+    Column("task", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("pages", Integer, nullable=False),  # queued since then
+    Column("since", Double, nullable=False),
+    Index("ix_task_sites_since", "since"),
+)
+
+PAGE_VALIDATORS = Table(
+    "page_validators",
+    METADATA,
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of the URL that was asked for
+    Column("url", Text, nullable=False),  # that answered
+    Column("etag", Text, nullable=False),
+    Column("last_modified", Text, nullable=False),
+    Column("judged_by", Text, nullable=False),  # version of the words
+    Column("fetched_at", Double, nullable=False),  # whole; not when it was last unchanged
+    Index("ix_page_validators_fetched_at", "fetched_at"),
 )
 
 DECISIONS = Table(

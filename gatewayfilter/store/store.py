@@ -13,7 +13,9 @@ from gatewayfilter.store.list_store import SqlListStore
 from gatewayfilter.store.page_verdicts import SqlVerdictStore
 from gatewayfilter.store.reviews import SqlReviewStore
 from gatewayfilter.store.schema_version import bring_to_head
+from gatewayfilter.store.task_sites import SqlTaskSites
 from gatewayfilter.store.unblock_requests import SqlUnblockRequests
+from gatewayfilter.store.validators import SqlValidators
 
 
 class Store:
@@ -24,6 +26,8 @@ class Store:
         feed: what changed in them.
         frontier: URLs to crawl.
         crawlers: who is alive of those that share it.
+        task_sites: how much of each site a task has queued.
+        validators: by what origins know judged pages again.
         log: decisions.
         verdicts: what the classifier said.
         fingerprints: content that was judged.
@@ -37,6 +41,8 @@ class Store:
         self.feed = SqlChangeFeed(database)
         self.frontier = SqlFrontier(database)
         self.crawlers = SqlCrawlers(database)
+        self.task_sites = SqlTaskSites(database)
+        self.validators = SqlValidators(database)
         self.log = SqlDecisionLog(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)

@@ -10,7 +10,8 @@ from sqlalchemy.dialects import sqlite
 from gatewayfilter.interfaces import Offer, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.store.database import Database
-from gatewayfilter.store.frontier import DEAD_KEEP_S, DUE_IN_LEVEL, NEXT_LEVEL
+from gatewayfilter.store.frontier import DEAD_KEEP_S
+from gatewayfilter.store.frontier_statements import DUE_IN_LEVEL, NEXT_LEVEL
 
 LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL
 

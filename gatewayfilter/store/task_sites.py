@@ -1,0 +1,47 @@
+"""How many pages of each site a crawl task has queued: the breadth of its strategy, over restarts and for all crawlers."""
+
+from typing import Final
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.schema import TASK_SITES
+from gatewayfilter.urls import digest_of
+
+KEEP_S: Final = 400 * 86_400.0
+"""Longer than a period is as a rule; a site that nothing was taken of for so long starts anew."""
+
+_COLUMNS = TASK_SITES.c
+_OURS = _COLUMNS.digest == bindparam("of")
+_FIND = select(_COLUMNS.pages, _COLUMNS.since).where(_OURS)
+_COUNT = update(TASK_SITES).where(_OURS).values(pages=bindparam("now_pages"), since=bindparam("now_since"))
+_FORGET = delete(TASK_SITES).where(_COLUMNS.since < bindparam("before"))
+_FORGET_TASK = delete(TASK_SITES).where(_COLUMNS.task == bindparam("of"))
+
+
+class SqlTaskSites:
+    """Implements `interfaces.TaskSites`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take(self, task: str, site: str, wanted: int, limit: int, now: float, period_s: float) -> int:
+        """Takes up to `wanted` pages of what a site has left of `limit` in this period. Returns how many it got."""
+        digest = digest_of(f"{task}\n{site}")
+        with self._database.write(Area.FRONTIER) as connection:
+            row = connection.execute(_FIND, {"of": digest}).one_or_none()
+            over = row is None or now - row.since >= period_s
+            used, since = (0, now) if row is None or over else (row.pages, row.since)
+            got = max(min(wanted, limit - used), 0)
+            if row is None:
+                connection.execute(_FORGET, {"before": now - KEEP_S})
+                values = {"digest": digest, "task": task, "site": site, "pages": got, "since": since}
+                connection.execute(insert(TASK_SITES), values)
+            elif got or over:
+                connection.execute(_COUNT, {"of": digest, "now_pages": used + got, "now_since": since})
+        return got
+
+    def forget(self, task: str) -> int:
+        """Lets all sites of a task start anew. Returns how many there were."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(_FORGET_TASK, {"of": task}).rowcount
