@@ -133,6 +133,7 @@ class TaskOutline:
     title: str
     simhash: int
     page_digest: bytes
+    category: str = ""
 
 
 class FingerprintStore(Protocol):
@@ -193,6 +194,10 @@ class ReviewStore(Protocol):
 
     def outlines(self, category: str, limit: int) -> list[TaskOutline]:
         """Returns the outlines of the newest open tasks of a category, the newest first."""
+        ...
+
+    def harmful_outlines(self, limit: int) -> list[TaskOutline]:
+        """Returns the outlines of the newest tasks about pages that are blocked, the newest first."""
         ...
 
     def open_count(self) -> int:

@@ -57,6 +57,7 @@ METRICS: Mapping[str, str] = {
     "proxies_failed": "requests that an outbound proxy of the crawler did not get through",
     "dns_hits": "host names whose addresses the crawler knew",
     "dns_misses": "host names that the crawler had to look up",
+    "pages_alike": "harmless pages that are nearly the same as a harmful one",
     "pages_known": "pages whose content was judged before",
     "images_known_bad": "images on a list of known bad ones",
     "hosts_harmful": "hosts listed whole, because most of their pages are harmful",

@@ -12,6 +12,7 @@ from gatewayfilter.crawl.backlog import Backlog
 from gatewayfilter.crawl.digest_tree import DigestTree
 from gatewayfilter.crawl.discovery import FocusedDiscovery
 from gatewayfilter.crawl.fleet import FleetFrontier
+from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.rule_links import rule_links
 from gatewayfilter.crawl.seen import SeenFilter
@@ -30,5 +31,6 @@ __all__ = [
     "SeenFilter",
     "WarcArchive",
     "may_crawl",
+    "out_links",
     "rule_links",
 ]

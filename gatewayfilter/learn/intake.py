@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStore, ReviewTask
+from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStore, ReviewTask, TaskOutline
+from gatewayfilter.learn.kinship import Kinship
 from gatewayfilter.learn.likeness import are_alike, simhash
 from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.telemetry import Counters
@@ -25,6 +26,9 @@ class ReviewIntake:
 
     Counts `reviews_opened` and `reviews_dropped`.
 
+    Attributes:
+        kinship: finds harmless pages that are nearly the same as blocked ones.
+
     Args:
         store: where tasks are kept.
         counters: where they are counted.
@@ -33,6 +37,7 @@ class ReviewIntake:
     """
 
     def __init__(self, store: ReviewStore, counters: Counters, most_open: int, clock: Callable[[], float] = time.time) -> None:
+        self.kinship = Kinship(store, clock)
         self._store = store
         self._counters = counters
         self._most_open = most_open
@@ -61,22 +66,50 @@ class ReviewIntake:
         Raises:
             StoreError: the database refuses.
         """
-        fingerprint = simhash(text)
-        task = ReviewTask(
+        task = self._task(page, classification, classification.category, text)
+        return self._open(replace(task, blocked=blocked, page=identity, content=content))
+
+    def kin(
+        self,
+        page: Page,
+        classification: Classification,
+        kin: TaskOutline,
+        *,
+        text: str = "",
+        identity: ContentId | None = None,
+        content: ContentId | None = None,
+    ) -> int | None:
+        """Opens a task for a harmless page that is nearly the same as the harmful page of another task, in that one's group.
+
+        The page stays allowed until a person decides. Returns the task's number, `None` when there is none to open.
+
+        Args:
+            page: what was judged.
+            classification: the verdict.
+            kin: the other task.
+            text: the visible text.
+            identity: of the page's body.
+            content: of its text.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = self._task(page, classification, kin.category, text)
+        return self._open(replace(task, group_id=kin.group_id, page=identity, content=content))
+
+    def _task(self, page: Page, classification: Classification, category: str, text: str) -> ReviewTask:
+        return ReviewTask(
             task_id=0,
             kind=ReviewKind.PAGE,
             url=page.url,
             key=parse_url(page.url).key,
-            category=classification.category,
+            category=category,
             classification=classification,
-            blocked=blocked,
+            blocked=False,
             created_at=self._clock(),
             text=text[:MAX_TEXT],
-            simhash=fingerprint,
-            page=identity,
-            content=content,
+            simhash=simhash(text),
         )
-        return self._open(task)
 
     def host(self, entry: LearnedEntry, classification: Classification, *, blocked: bool) -> int | None:
         """Opens a task for a host that is or would be listed whole. Returns its number, `None` when there is none to open.
@@ -114,7 +147,7 @@ class ReviewIntake:
             self._counters.add("reviews_dropped")
             return None
         self._counters.add("reviews_opened")
-        group_id = self._group_of(task) if task.kind is ReviewKind.PAGE else 0
+        group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
         return self._store.add(replace(task, group_id=group_id))
 
     def _group_of(self, task: ReviewTask) -> int:

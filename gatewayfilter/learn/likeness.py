@@ -2,7 +2,7 @@
 
 Source: [page-dedup] content level: the title's similarity first, then the body's, for those whose titles are alike.
 Deviation: no word segmentation: titles are compared by character pairs, texts by a 64-bit simhash over character 5-grams,
-which serves Chinese and English alike. Likeness only groups tasks and reports; it never hands on a verdict.
+which serves Chinese and English alike. Likeness groups tasks, reports and leads to further links; it never hands on a verdict.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ def distance(one: int, other: int) -> int:
 
 def title_likeness(one: str, other: str) -> float:
     """Returns the share of character pairs that two titles have in common (Jaccard), 0 to 1; 1 for two empty ones."""
-    pairs, others = _pairs(one), _pairs(other)
+    pairs, others = title_pairs(one), title_pairs(other)
     if not pairs and not others:
         return 1.0
     return len(pairs & others) / len(pairs | others)
@@ -65,6 +65,7 @@ def are_alike(title: str, fingerprint: int, other_title: str, other_fingerprint:
     return distance(fingerprint, other_fingerprint) <= ALIKE_BITS
 
 
-def _pairs(title: str) -> set[str]:
+def title_pairs(title: str) -> set[str]:
+    """Returns the pairs of neighbouring letters and digits of a title; empty for one without any."""
     squeezed = "".join(character for character in title.lower() if character.isalnum())
     return {squeezed[index : index + 2] for index in range(max(1, len(squeezed) - 1))} - {""}

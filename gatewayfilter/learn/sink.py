@@ -16,7 +16,7 @@ class LearningSink:
     """Judges pages and grows the lists. Implements `interfaces.PageSink`.
 
     Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
-    `hosts_harmful` and `images_known_bad`.
+    `hosts_harmful`, `images_known_bad` and `pages_alike` (harmless ones that are nearly the same as a harmful one).
 
     Args:
         classify: judges what is not known.
@@ -71,8 +71,14 @@ class LearningSink:
         if classification.harmful:
             self._ask_people(page, classification, identity, by_person=by_person, mode=mode)
             self._learn_host(page, classification)
+        elif not by_person:
+            self._look_for_kin(page, classification, identity)
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
         return classification
+
+    def is_kin(self, page: Page) -> bool:
+        """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
+        return self._intake is not None and self._intake.kinship.take(page.final_url)
 
     def _judge(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
         """Returns the verdict, the page's identity, and whether a person gave it."""
@@ -129,21 +135,31 @@ class LearningSink:
         except ClassifyError:
             return ""
 
+    def _content_of(self, page: Page) -> tuple[str, ContentId | None]:
+        text = self._text_of(page)
+        return text, self._recognition.ids.of_text(text) if text and self._recognition is not None else None
+
     def _ask_people(
         self, page: Page, classification: Classification, identity: ContentId | None, *, by_person: bool, mode: GrowthMode
     ) -> None:
         if self._intake is None or by_person or mode is GrowthMode.BLOCK:
             return
-        text = self._text_of(page)
-        content = self._recognition.ids.of_text(text) if text and self._recognition is not None else None
-        self._intake.page(
-            page,
-            classification,
-            blocked=mode is not GrowthMode.REVIEW,
-            text=text,
-            identity=identity,
-            content=content,
-        )
+        text, content = self._content_of(page)
+        blocked = mode is not GrowthMode.REVIEW
+        self._intake.page(page, classification, blocked=blocked, text=text, identity=identity, content=content)
+
+    def _look_for_kin(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
+        """Notes a harmless page that is nearly the same as a harmful one, and asks a person about it; it stays allowed."""
+        if self._intake is None:
+            return
+        kin = self._intake.kinship.find(classification.title, lambda: self._text_of(page))
+        if kin is None:
+            return
+        self._counters.add("pages_alike")
+        self._intake.kinship.note(page.final_url)
+        if self._settings.mode_of(kin.category) is not GrowthMode.BLOCK:
+            text, content = self._content_of(page)
+            self._intake.kin(page, classification, kin, text=text, identity=identity, content=content)
 
     def _learn_host(self, page: Page, classification: Classification) -> None:
         entry = self._growth.learn_host(page) if self._intake is None else self._growth.learn_host(page, self._intake.refused)

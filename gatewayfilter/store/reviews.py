@@ -28,11 +28,7 @@ _OUTLINES = (
     .order_by(_T.id.desc())
     .limit(bindparam("most"))
 )
-_HARMFUL_OUTLINES = (
-    _OUTLINE.where(_T.state != ReviewState.REJECTED.value, _T.kind == ReviewKind.PAGE.value)
-    .order_by(_T.id.desc())
-    .limit(bindparam("most"))
-)
+_HARMFUL_OUTLINES = _OUTLINE.where(_T.kind == ReviewKind.PAGE.value, _T.blocked).order_by(_T.id.desc()).limit(bindparam("most"))
 _OPEN = select(func.count()).where(_T.state == ReviewState.OPEN.value)
 _STATS = (
     select(_T.state, _T.category, func.count(), func.min(_T.created_at))
@@ -95,7 +91,7 @@ class SqlReviewStore:
             return _outlines(connection.execute(_OUTLINES, {"the_category": category, "most": limit}))
 
     def harmful_outlines(self, limit: int) -> list[TaskOutline]:
-        """Returns the outlines of the newest tasks about pages that wait or that a person approved, the newest first."""
+        """Returns the outlines of the newest tasks about pages that are blocked, the newest first."""
         with self._database.read() as connection:
             return _outlines(connection.execute(_HARMFUL_OUTLINES, {"most": limit}))
 

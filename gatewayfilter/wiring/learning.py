@@ -42,7 +42,7 @@ def crawl_worker(
         frontier: where URLs come from, by default the whole queue.
     """
     from gatewayfilter.classify import FollowingClassifier
-    from gatewayfilter.crawl import CrawlWorker, DigestTree, FocusedDiscovery, SeenFilter, rule_links
+    from gatewayfilter.crawl import CrawlWorker, DigestTree, FocusedDiscovery, SeenFilter, out_links, rule_links
     from gatewayfilter.settings import Dedup
 
     number = backlog.removeprefix("backlog")  # each process writes files of its own
@@ -58,7 +58,8 @@ def crawl_worker(
     def more_links(page: Page, classification: Classification | None) -> list[Url]:
         result = rules.read(page)
         by_rule = rule_links(result, page.final_url, settings.crawl) if result is not None else []
-        return [*by_rule, *discovery.links(page, classification)]
+        kin = out_links(page, classification.charset, settings.crawl) if classification is not None and sink.is_kin(page) else []
+        return [*kin, *by_rule, *discovery.links(page, classification)]
 
     return CrawlWorker(
         frontier or store.frontier,

@@ -92,10 +92,20 @@ def test_outlines_are_of_open_tasks_the_newest_first(reviews: ReviewStore) -> No
     reviews.add(replace(TASK, state=ReviewState.APPROVED))
     reviews.add(replace(TASK, category="adult"))
     assert reviews.outlines("gambling", 10) == [
-        TaskOutline(second, first, "Casino 赌场", 0, b""),
-        TaskOutline(first, first, "Casino 赌场", 2**63 + 5, b"p" * 16),
+        TaskOutline(second, first, "Casino 赌场", 0, b"", "gambling"),
+        TaskOutline(first, first, "Casino 赌场", 2**63 + 5, b"p" * 16, "gambling"),
     ]
     assert len(reviews.outlines("gambling", 1)) == 1
+
+
+def test_harmful_outlines_are_of_blocked_pages(reviews: ReviewStore) -> None:
+    waiting = reviews.add(TASK)
+    reviews.add(replace(TASK, state=ReviewState.REJECTED, blocked=False))
+    approved = reviews.add(replace(TASK, state=ReviewState.APPROVED, category="adult"))
+    reviews.add(replace(TASK, kind=ReviewKind.DOMAIN))
+    found = reviews.harmful_outlines(10)
+    assert [(outline.task_id, outline.category) for outline in found] == [(approved, "adult"), (waiting, "gambling")]
+    assert len(reviews.harmful_outlines(1)) == 1
 
 
 def test_a_decision_and_its_step_are_kept_together(reviews: ReviewStore) -> None:

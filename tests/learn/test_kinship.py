@@ -1,0 +1,142 @@
+import pytest
+
+from gatewayfilter.config import GrowthMode, LearnSettings
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ReviewState
+from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
+from gatewayfilter.learn.likeness import ALIKE_TITLES, are_alike, simhash, title_likeness
+from gatewayfilter.model import Classification
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+
+BODY = " ".join(f"The house of cards number {number} opens its doors for everybody who likes to play." for number in range(60))
+TITLE = "Golden Reef: play tonight"
+
+
+class TitledClassify:
+    """Takes the first line for the title, and finds what says `casino`."""
+
+    def classify_page(self, page: Page) -> Classification:
+        return self.classify_text(page.body.decode())
+
+    def classify_text(self, text: str) -> Classification:
+        title = text.partition("\n")[0]
+        return Classification("gambling" if "casino" in text else "", 42.0 if "casino" in text else 3.0, 20.0, title=title)
+
+    def text_of(self, page: Page) -> str:
+        return page.body.decode()
+
+
+class Parts:
+    def __init__(self, store: Store, settings: LearnSettings) -> None:
+        self.now = 1000.0
+        self.store = store
+        self.counters = Counters()
+        intake = ReviewIntake(store.reviews, self.counters, 100, lambda: self.now)
+        self.kinship = intake.kinship
+        self.recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), str)
+        self.sink = LearningSink(
+            TitledClassify(),
+            Growth(store.lists, store.verdicts, settings),
+            self.counters,
+            settings,
+            recognition=self.recognition,
+            intake=intake,
+            read_text=TitledClassify(),
+        )
+        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, self.recognition, settings)
+
+    def look(self, url: str, text: str) -> Classification | None:
+        self.now += 100
+        return self.sink.page(Page(url, url, 200, {"content-type": "text/html"}, text.encode()))
+
+
+@pytest.fixture
+def parts(store: Store) -> Parts:
+    return Parts(store, LearnSettings())
+
+
+def test_a_toned_down_mirror_stays_allowed_and_is_shown_to_a_person(parts: Parts) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    judged = parts.look("http://two.example/", f"{TITLE}\n{BODY} parlour")
+    assert judged is not None
+    assert not judged.harmful
+    first, second = parts.store.reviews.tasks()
+    assert (second.url, second.category, second.blocked) == ("http://two.example/", "gambling", False)
+    assert second.group_id == first.task_id
+    assert parts.counters.as_dict()["pages_alike"] == 1
+    assert parts.kinship.take("http://two.example/")
+    assert not parts.kinship.take("http://two.example/")
+    assert not parts.kinship.take("http://one.example/")
+    assert [entry.url for entry in parts.store.lists.learned() if entry.category] == ["http://one.example/"]
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        (TITLE, "Cards of birds, flowers and trees, printed by hand. " * 40),
+        ("A house of cards", BODY),
+        ("", BODY),
+        (TITLE, "short"),
+    ],
+    ids=["other text", "other title", "no title", "short"],
+)
+def test_what_is_not_nearly_the_same_is_left_alone(parts: Parts, title: str, body: str) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    parts.look("http://two.example/", f"{title}\n{body}")
+    assert len(parts.store.reviews.tasks()) == 1
+    assert "pages_alike" not in parts.counters.as_dict()
+
+
+def test_a_kin_page_makes_no_further_kin(parts: Parts) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    parts.look("http://two.example/", f"{TITLE}\n{BODY} parlour")
+    parts.desk.reject(1, "ada")
+    parts.look("http://three.example/", f"{TITLE}\n{BODY} parlours")
+    assert [task.url for task in parts.store.reviews.tasks(ReviewState.OPEN)] == ["http://two.example/"]
+
+
+def test_a_person_is_asked_once(parts: Parts) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    for ending in ("parlour", "parlours", "parlour"):
+        parts.look("http://two.example/", f"{TITLE}\n{BODY} {ending}")
+    assert len(parts.store.reviews.tasks()) == 2
+    parts.desk.reject(2, "ada")
+    parts.look("http://two.example/", f"{TITLE}\n{BODY} parlour!")
+    assert len(parts.store.reviews.tasks()) == 2
+
+
+def test_a_person_may_block_it(parts: Parts) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    parts.look("http://two.example/", f"{TITLE}\n{BODY} parlour")
+    parts.desk.approve(2, "ada")
+    assert {entry.url for entry in parts.store.lists.learned() if entry.category == "gambling"} == {
+        "http://one.example/",
+        "http://two.example/",
+    }
+
+
+def test_nobody_is_asked_where_reviews_are_off(store: Store) -> None:
+    parts = Parts(store, LearnSettings())
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    silent = Parts(store, LearnSettings(mode=GrowthMode.BLOCK))
+    silent.look("http://two.example/", f"{TITLE}\n{BODY} parlour")
+    assert len(store.reviews.tasks()) == 1
+    assert silent.kinship.take("http://two.example/")
+
+
+def test_the_index_agrees_with_the_comparison_of_titles(parts: Parts) -> None:
+    titles = [TITLE, "Golden Reef plays tonight", "Golden", "金沙娱乐 在线", "金沙娱乐 在线玩", "Reef", "x"]
+    for number, title in enumerate(titles):
+        parts.look(f"http://{number}.example/", f"{title}\n{BODY} casino")
+    text = f"{TITLE}\n{BODY}"
+    for title in [*titles, "Golden Reef", "在线", "Gold"]:
+        parts.now += 100
+        found = parts.kinship.find(title, lambda: text)
+        expected = [
+            outline
+            for outline in parts.store.reviews.harmful_outlines(100)
+            if title_likeness(title, outline.title) >= ALIKE_TITLES
+            and are_alike(title, simhash(text), outline.title, outline.simhash)
+        ]
+        assert found == (expected[0] if expected else None), title
