@@ -3,6 +3,7 @@
 An unknown key is an error that suggests the nearest known one. Each value remembers where it came from (`config show`).
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -19,10 +20,12 @@ from gatewayfilter.settings import (
     ClassifySettings,
     CosmeticScope,
     CrawlSettings,
+    CrawlTask,
     DenyRule,
     DomainGrowth,
     Extractor,
     FilterSettings,
+    Follow,
     GatewaySettings,
     GrowthMode,
     LearnSettings,
@@ -52,10 +55,12 @@ __all__ = [
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",
+    "CrawlTask",
     "DenyRule",
     "DomainGrowth",
     "Extractor",
     "FilterSettings",
+    "Follow",
     "GatewaySettings",
     "GrowthMode",
     "LearnSettings",
@@ -178,9 +183,19 @@ def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> I
             value = [item.strip() for item in text.split(",") if item.strip()]
         elif key in _TABLE_KEYS:
             value = dict(item.partition("=")[::2] for item in text.replace(" ", "").strip("{}").split(",") if item)
+        elif key in _JSON_KEYS:
+            value = _from_json(text, name)
         yield key, (name, value)
 
 
+def _from_json(text: str, name: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"the environment ({name}) is not valid JSON: {error}") from error
+
+
+_JSON_KEYS = frozenset({"crawl.tasks"})
 _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
@@ -209,6 +224,12 @@ def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Setti
         return Settings.model_validate(tree)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"][:2] if not isinstance(part, int))
+        parts = [str(part) for part in first["loc"] if not isinstance(part, int) and part != "[key]"]
+        key = ".".join(parts[:2])
+        where = ".".join(parts) if key in _JSON_KEYS else key
+        if first["type"] == "extra_forbidden":  # of a table within a section; others are found before
+            near = get_close_matches(parts[-1], CrawlTask.model_fields, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"unknown setting {where!r} in {origins.get(key, 'default')}{hint}") from error
         message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"setting {key!r} ({origins.get(key, 'default')}): {message[0].lower()}{message[1:]}") from error
+        raise ConfigError(f"setting {where!r} ({origins.get(key, 'default')}): {message[0].lower()}{message[1:]}") from error

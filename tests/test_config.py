@@ -114,3 +114,34 @@ def test_settings_are_immutable() -> None:
 def test_the_state_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     assert load(environ={}).settings.data_dir == tmp_path / "gatewayfilter"
+
+
+def test_crawl_tasks_are_tables_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[crawl]\nworkers = 2\n[crawl.tasks.news]\ndepth = 3\nhosts = ["News.example", "*.b.example"]\n')
+    task = load(file=file, environ={}).settings.crawl.tasks["news"]
+    assert (task.depth, task.hosts, task.pages_a_site) == (3, ("news.example", "*.b.example"), 100)
+    inherited = load(environ={"GATEWAYFILTER_CRAWL__TASKS": '{"a": {"follow": "harmful"}}'})
+    assert inherited.settings.crawl.tasks["a"].follow == "harmful"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[crawl.tasks.news]\ndept = 3", r"crawl\.tasks\.news\.dept.*did you mean 'depth'"),
+        ("[crawl.tasks.news]\npriority = 10", r"crawl\.tasks\.news\.priority.*greater than or equal to 11"),
+        ('[crawl.tasks.news]\nhosts = ["http://a.example/"]', r"crawl\.tasks\.news\.hosts.*must be hosts"),
+        ('[crawl.tasks."no name"]\ndepth = 3', r"crawl\.tasks\.no name.*pattern"),
+        ("[crawl.tasks]\ndepth = 3", r"crawl\.tasks\.depth"),
+    ],
+)
+def test_crawl_tasks_that_are_none(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=sentence):
+        load(file=file, environ={})
+
+
+def test_crawl_tasks_in_the_environment_are_json() -> None:
+    with pytest.raises(ConfigError, match=r"GATEWAYFILTER_CRAWL__TASKS.*not valid JSON"):
+        load(environ={"GATEWAYFILTER_CRAWL__TASKS": "news"})

@@ -14,6 +14,7 @@ import click
 from gatewayfilter.cli.command import FilterGroup
 from gatewayfilter.cli.output import counted, print_json, print_table, say
 from gatewayfilter.errors import ConfigError
+from gatewayfilter.settings import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,6 +79,8 @@ def setting_value(settings: Settings, key: str) -> object:
         return str(value)
     if isinstance(value, str):
         return _PASSWORD.sub(r"\1…\2", value)
+    if isinstance(value, dict):
+        return {name: item.model_dump(mode="json") if isinstance(item, Section) else item for name, item in value.items()}
     return value
 
 

@@ -1,5 +1,6 @@
 """Settings of the way a page is fetched, read and learned."""
 
+import re
 from enum import StrEnum
 from ipaddress import ip_network
 from pathlib import Path
@@ -55,6 +56,42 @@ class RenderRule(StrEnum):
     AUTO = "auto"
 
 
+class Follow(StrEnum):
+    """Which pages' links a crawl task follows."""
+
+    ALL = "all"
+    HARMFUL = "harmful"
+    NONE = "none"
+
+
+_HOST_PATTERN = re.compile(r"(\*\.)?[^\s/*:@]+")
+
+
+class CrawlTask(Section):
+    """The strategy of one crawl task."""
+
+    depth: int = Field(default=1, ge=0, le=100)
+    """How many links away from where the task began pages are looked at; 0 follows none."""
+    pages_a_site: int = Field(default=100, ge=1, le=1_000_000)
+    """Most pages of one site (registrable domain) that links lead to, a day, or a `recrawl_hours` when that is longer."""
+    follow: Follow = Follow.ALL
+    """Links of which pages are followed: of `all`, of `harmful` ones, or of `none`."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that links may lead to: `example.com`, or `*.example.com` for all below it too; none: the page's own site."""
+    priority: int = Field(default=100, ge=11, le=1000)
+    """The smaller, the sooner: users' visits have 10, re-checks 50, links of harmful pages 100."""
+    recrawl_hours: float = Field(default=0, ge=0, le=87_600)
+    """A page of the task is looked at again after so many hours; 0 looks once."""
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            if not _HOST_PATTERN.fullmatch(item):
+                raise ValueError(f"must be hosts such as example.com or *.example.com, not {item!r}")
+        return tuple(item.lower() for item in value)
+
+
 class CrawlSettings(Section):
     """How pages are fetched."""
 
@@ -70,6 +107,8 @@ class CrawlSettings(Section):
     """Pages in flight on one host."""
     per_host_delay_s: float = Field(default=1.0, ge=0, le=3600)
     """Least time between two requests to one host, in seconds; a user's own visit goes ahead of it."""
+    per_host_delay_max_s: float = Field(default=30.0, ge=0, le=3600)
+    """How far that time grows, in seconds, for a host that is slow, fails, is asked too much or wishes it; 0: not at all."""
     robots: RobotsRule = RobotsRule.ALWAYS
     """Whom robots.txt is asked for: `always`, only for `links` that no user visited, or `never`."""
     dns_ttl_s: float = Field(default=60.0, ge=0, le=86_400)
@@ -86,6 +125,8 @@ class CrawlSettings(Section):
     """Most URLs that wait; beyond it new ones are dropped and counted."""
     follow_links: int = Field(default=20, ge=0, le=1000)
     """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    tasks: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")], CrawlTask] = Field(default={})
+    """Strategies by name, tables `[crawl.tasks.NAME]`; in the environment as JSON."""
     dedup: Dedup = Dedup.BLOOM
     """How seen links are remembered: `bloom` (2 bytes each, errs once in a thousand) or the exact `tree` (17 bytes each)."""
     archive_mb: int = Field(default=200, ge=0, le=10_000_000)
