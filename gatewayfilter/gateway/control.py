@@ -12,7 +12,7 @@ from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.kernel import Kernel
 from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
 from gatewayfilter.gateway.plan import GatewayPlan
-from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, unload
+from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, tried_ruleset, unload
 
 _FORWARD4: Final = "net/ipv4/ip_forward"
 _FORWARD6: Final = "net/ipv6/conf/all/forwarding"
@@ -93,8 +93,7 @@ class Gateway:
         if missing := sorted(set(plan.lan) - kernel.interfaces()):
             raise GatewayError(f"there is no interface {', '.join(missing)}; there are {', '.join(sorted(kernel.interfaces()))}")
         before = self._memory.read()
-        text = ruleset(plan)
-        kernel.load(text, check_only=True)
+        kernel.load(tried_ruleset(plan), check_only=True)
         if check:
             self._must_listen(wait_s)
         was_up = before is not None and self.status().state is GatewayState.UP and before.fail_open == plan.fail_open
@@ -103,7 +102,7 @@ class Gateway:
             changed = self._switch_on(switches, undo)
             if not was_up:
                 previous = kernel.listing()
-                kernel.load(text)
+                kernel.load(ruleset(plan))
                 undo.callback(kernel.load, f"{unload()}{previous}")
                 changed = True
             self._verify(check=check)
@@ -124,6 +123,20 @@ class Gateway:
     def down(self) -> bool:
         """Removes the rules and puts the switches back as they were before `up`. Returns whether there was anything."""
         return take_down(self._kernel, self._memory)
+
+    def restore(self) -> bool:
+        """Loads the rules again when they vanished without a `down`, as by `nft flush ruleset`. Returns whether it did.
+
+        Raises:
+            GatewayError: one sentence; nothing has changed then.
+        """
+        if self._kernel.has_table():
+            return False
+        with self._memory.changing():
+            # Asked again under the lock: the table goes before the memory while somebody takes the gateway down.
+            if self._memory.read() is None or self._kernel.has_table():
+                return False
+            return self._up(0, check=False)
 
     def open_way(self) -> None:
         """Lets web traffic past the filter."""

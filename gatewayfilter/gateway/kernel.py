@@ -33,13 +33,21 @@ class Kernel:
         Raises:
             GatewayError: nft is missing or not allowed.
         """
-        if not self.has_table():
-            return ""
-        return self._nft(["-s"], "list", "table", "inet", TABLE)
+        return self._listed(["-s"])
 
     def counted(self) -> str:
         """Returns the table with its counters; `""` when it is not there."""
-        return self._nft([], "list", "table", "inet", TABLE) if self.has_table() else ""
+        return self._listed([])
+
+    def _listed(self, options: list[str]) -> str:
+        if not self.has_table():
+            return ""
+        try:
+            return self._nft(options, "list", "table", "inet", TABLE)
+        except GatewayError:
+            if self.has_table():
+                raise
+            return ""  # gone between the two questions
 
     def has_table(self) -> bool:
         """Returns whether the table is loaded."""

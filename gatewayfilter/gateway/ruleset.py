@@ -9,6 +9,11 @@ from gatewayfilter.gateway.plan import GatewayPlan
 TABLE: Final = "gatewayfilter"
 DIVERT: Final = "divert"
 """The chain that sends connections to the filter, alone in it: flushed, it lets them past."""
+STRAYS: Final = "strays"
+"""The chain that ends connections which are past the filter already, alone in it too."""
+_TRIED: Final = f"{TABLE}-check"
+"""The table of a dry run. The kernel shows a table that is made, deleted and made again while it takes a dry run back (nft -c of
+nftables 1.0.6 on Linux 6.18): under its real name `nft list tables` would name rules that are not there."""
 _PRIVATE4: Final = (
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",
 )  # fmt: skip
@@ -21,8 +26,16 @@ _DOT: Final = 853
 
 def ruleset(plan: GatewayPlan) -> str:
     """Returns what `nft -f` loads: the table made anew, whatever it was before."""
-    head = [f"table inet {TABLE}", f"delete table inet {TABLE}", ""]
-    return "\n".join([*head, f"table inet {TABLE} {{", *_sets(plan), "", *_chains(plan), "}", ""])
+    return f"{unload()}\n{_table(plan, TABLE)}"
+
+
+def tried_ruleset(plan: GatewayPlan) -> str:
+    """Returns the same rules in a table of another name, to have the kernel check them without a trace."""
+    return _table(plan, _TRIED)
+
+
+def _table(plan: GatewayPlan, name: str) -> str:
+    return "\n".join([f"table inet {name} {{", *_sets(plan), "", *_chains(plan), "}", ""])
 
 
 def unload() -> str:
@@ -32,13 +45,13 @@ def unload() -> str:
 
 def open_way() -> str:
     """Returns what lets web traffic past the filter, while everything else stays as it is."""
-    return f"flush chain inet {TABLE} {DIVERT}\n"
+    return f"flush chain inet {TABLE} {DIVERT}\nflush chain inet {TABLE} {STRAYS}\n"
 
 
 def close_way(plan: GatewayPlan) -> str:
     """Returns what sends web traffic through the filter again."""
-    rules = "\n".join(f"add rule inet {TABLE} {DIVERT} {rule}" for rule in _divert(plan))
-    return f"{open_way()}{rules}\n"
+    chains = ((DIVERT, _divert(plan)), (STRAYS, _strays(plan)))
+    return open_way() + "".join(f"add rule inet {TABLE} {chain} {rule}\n" for chain, rules in chains for rule in rules)
 
 
 def digest(plan: GatewayPlan) -> str:
@@ -73,6 +86,7 @@ def _set(name: str, kind: str, elements: Sequence[str], *, interval: bool = True
 def _chains(plan: GatewayPlan) -> Iterator[str]:
     yield from _chain("prerouting", "nat hook prerouting priority dstnat", _prerouting(plan))
     yield from _chain(DIVERT, "", _divert(plan))
+    yield from _chain(STRAYS, "", _strays(plan))
     yield from _chain("forward", "filter hook forward priority filter", _forward(plan))
     yield from _chain("input", "filter hook input priority filter", _input(plan))
     yield from _chain("exempt", "", _exempt())
@@ -106,10 +120,20 @@ def _divert(plan: GatewayPlan) -> Iterator[str]:
     yield f"tcp dport {_ports(plan.ports)} counter redirect to :{plan.proxy_port}"
 
 
+def _strays(plan: GatewayPlan) -> Iterator[str]:
+    if plan.transparent:
+        # Redirected connections end in the gateway and are never forwarded: this one was made while there were no rules, or the
+        # way was open. Addresses are translated at a connection's first packet only, so it would go past the filter to its end.
+        yield f'tcp dport {_ports(plan.ports)} ct status & dnat == 0 counter reject with tcp reset comment "made past the filter"'
+
+
 def _forward(plan: GatewayPlan) -> Iterator[str]:
     yield "iifname != @lan accept"
     yield "jump exempt"
-    if not plan.transparent:
+    if plan.transparent:
+        yield f"ip daddr != @private4 jump {STRAYS}"
+        yield f"ip6 daddr != @private6 jump {STRAYS}"
+    else:
         yield "ip daddr @private4 accept"
         yield "ip6 daddr @private6 accept"
         yield f"jump {DIVERT}"

@@ -3,6 +3,7 @@
 import logging
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
@@ -11,6 +12,7 @@ from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway
 from gatewayfilter.gateway.kernel import Kernel
 from gatewayfilter.gateway.memory import MemoryFile
+from gatewayfilter.gateway.news import FirewallNews
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +20,7 @@ POLL_S: Final = 0.5
 OPEN_AFTER: Final = 4
 """Looks in a row that find nobody listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
 RESTORE_EVERY: Final = 6
-"""Looks between two questions whether the rules are still there: three seconds."""
+"""Looks between two questions whether the rules are still there, three seconds: the kernel tells of it at once, if it tells."""
 
 
 class Watchdog:
@@ -41,13 +43,24 @@ class Watchdog:
         self._missed = 0
         self._looks = 0
 
+    def restore(self) -> bool:
+        """Loads the rules again if they vanished without a `gateway down`. Returns whether it did."""
+        try:
+            if not self._restoring or not self._gateway.restore():
+                return False
+        except GatewayError as error:
+            _log.warning("%s", error)
+            return False
+        _log.error("the rules were gone without a gateway down: they are loaded again")
+        return True
+
     def look(self) -> bool:
         """Looks once and does what is needed. Returns whether there is anything left to look after."""
         memory = self._memory.read()
         if memory is None:
             return False
-        if self._restoring and self._looks % RESTORE_EVERY == 0:
-            self._restore()
+        if self._looks % RESTORE_EVERY == 0:
+            self.restore()
         self._looks += 1
         if not memory.fail_open:
             return self._restoring
@@ -63,21 +76,19 @@ class Watchdog:
             _log.warning("%s", error)
         return True
 
-    def _restore(self) -> None:
-        try:
-            if not self._kernel.has_table():
-                self._gateway.up(check=False)
-                _log.error("the rules were gone without a gateway down: they are loaded again")
-        except GatewayError as error:
-            _log.warning("%s", error)
-
     def run(self, stop: threading.Event) -> bool:
         """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""
-        with self._memory.watching() as only:
-            if only:
-                while self.look() and not stop.wait(POLL_S):
-                    pass
+        with self._memory.watching() as only, FirewallNews() as news:
+            while only and not stop.is_set() and self.look():
+                self._wait(news, stop)
             return only
+
+    def _wait(self, news: FirewallNews, stop: threading.Event) -> None:
+        """Waits for the next look, and puts back meanwhile what somebody takes away."""
+        until = time.monotonic() + POLL_S
+        while not stop.is_set() and (left_s := until - time.monotonic()) > 0:
+            if news.wait(left_s):
+                self.restore()
 
 
 def until_terminated(work: Callable[[threading.Event], bool]) -> bool:

@@ -204,6 +204,28 @@ class TestWatchdog:
         del watchdog
         assert "no watchdog runs" in gateway.status().problems[0]
 
+    def test_what_goes_because_of_a_down_is_not_put_back(
+        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The keeper hears of the deleted table before `down` has forgotten the rest: it has to wait and ask again."""
+        gateway.up()
+        keeper = Watchdog(gateway, kernel, memory, 8080, restoring=True)
+        restored: list[bool] = []
+        hearing = threading.Thread(target=lambda: restored.append(keeper.restore()))
+        forget = MemoryFile.forget
+
+        def forget_later(this: MemoryFile) -> None:
+            hearing.start()
+            hearing.join(0.2)  # it is waiting for the lock now
+            assert restored == []
+            forget(this)
+
+        monkeypatch.setattr(MemoryFile, "forget", forget_later)
+        gateway.down()
+        hearing.join(10)
+        assert restored == [False]
+        assert kernel.table == ""
+
     @pytest.mark.parametrize("fail_open", [False, True])
     def test_rules_that_vanish_are_loaded_again_but_not_after_a_down(
         self, kernel: FakeKernel, memory: MemoryFile, *, fail_open: bool

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.plan import GatewayPlan, make_plan
-from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, unload
+from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, tried_ruleset, unload
 
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
 
@@ -118,8 +118,26 @@ def test_only_the_filters_own_port_is_ever_dropped(ports: set[int], lan: list[st
     assert "policy drop" not in rules
 
 
-def test_opening_and_closing_touch_the_divert_chain_alone() -> None:
+def test_opening_and_closing_touch_the_two_chains_of_the_way_alone() -> None:
     for rules in (open_way(), close_way(PLAN)):
-        assert all("inet gatewayfilter divert" in line for line in rules.strip().splitlines())
+        touched = {line.partition("inet gatewayfilter ")[2].split()[0] for line in rules.strip().splitlines()}
+        assert touched == {"divert", "strays"}
     assert "add rule" not in open_way()
     assert unload().splitlines() == ["table inet gatewayfilter", "delete table inet gatewayfilter"]
+
+
+def test_a_dry_run_never_names_the_real_table() -> None:
+    # While the kernel takes a dry run back, it shows a table that the run deletes and makes again.
+    tried = tried_ruleset(PLAN)
+    assert "delete" not in tried
+    assert "inet gatewayfilter {" not in tried
+    assert tried.partition("{")[2] == ruleset(PLAN).partition("{")[2]
+
+
+def test_connections_that_are_past_the_filter_already_are_ended() -> None:
+    sign = 'ct status & dnat == 0 counter reject with tcp reset comment "made past the filter"'
+    assert sign in ruleset(PLAN)
+    assert sign in close_way(PLAN)
+    assert sign not in ruleset(GatewayPlan(lan=("lan0",), proxy_port=8080, transparent=False))
+    forward = ruleset(PLAN).partition("chain forward {")[2].partition("}")[0]
+    assert forward.index("jump exempt") < forward.index("ip daddr != @private4 jump strays")

@@ -36,6 +36,34 @@ def fetch(address: str, host: str, path: str, ca: str, port: int = 0) -> dict[st
     return {"status": answer.status, "filter": answer.getheader("x-gatewayfilter", ""), "text": text}
 
 
+_kept: list[http.client.HTTPConnection] = []
+
+
+def keep(address: str, host: str) -> dict[str, object]:
+    """Opens a connection, asks once, and keeps it open for `ask_kept`."""
+    connection = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
+    connection.sock = socket.create_connection((address, 80), TIMEOUT_S)
+    _kept.append(connection)
+    return _ask_again(connection)
+
+
+def ask_kept() -> dict[str, object]:
+    """Asks once more over the connection that was kept longest, without making another, and closes it."""
+    connection = _kept.pop(0)
+    try:
+        return _ask_again(connection)
+    finally:
+        connection.close()
+
+
+def _ask_again(connection: http.client.HTTPConnection) -> dict[str, object]:
+    connection.auto_open = 0
+    connection.request("GET", "/", headers={"Accept": "text/html"})
+    answer = connection.getresponse()
+    answer.read()
+    return {"status": answer.status}
+
+
 def reached(address: str, port: int, host: str, target: str) -> dict[str, object]:
     """Asks a proxy, and tells its status only: bodies may be binary."""
     connection = http.client.HTTPConnection(address, port, timeout=TIMEOUT_S)
@@ -145,6 +173,8 @@ def reach(address: str, port: int) -> dict[str, object]:
 
 KINDS: dict[str, Callable[..., dict[str, object]]] = {
     "fetch": fetch,
+    "keep": keep,
+    "ask_kept": ask_kept,
     "reached": reached,
     "issuer": issuer,
     "distrust": distrust,

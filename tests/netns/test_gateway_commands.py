@@ -5,6 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from gatewayfilter.config import Settings
+from gatewayfilter.gateway.plan import make_plan
+from gatewayfilter.gateway.ruleset import tried_ruleset
 from gatewayfilter.proxy.users import PasswordHash
 from tests.netns.netns_network import BOX, CLIENT, PORT, SITE, Network, until
 
@@ -161,13 +164,48 @@ def test_in_the_foreground_it_keeps_the_rules_and_takes_them_back_at_the_end(net
     until("watchdog", lambda: network.json("gateway", "status", "--fail-open")["watched"])
     network.meet()
     assert network.ask(4, "blocked.example")["status"] == 403
-    assert network.in_gateway("nft", "flush", "ruleset").returncode == 0
-    until("rules again", lambda: "gatewayfilter" in tables(network))
-    until("filtering again", lambda: network.ask(4, "blocked.example").get("status") == 403)
+    for _ in range(5):
+        assert network.in_gateway("nft", "flush", "ruleset").returncode == 0
+        until("rules again", lambda: "gatewayfilter" in tables(network))
+        for family in (4, 6, 4, 6):  # from the moment that the table is listed on
+            assert network.ask(family, "blocked.example")["status"] == 403
     process.terminate()
     assert process.wait(20) == 0
     assert "gatewayfilter" not in tables(network)
     assert switches(network) == ["0", "0", "1"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_connection_made_past_the_rules_ends_when_they_are_back(network: Network, family: int) -> None:
+    up(network)
+    # As on a machine whose other rules look at connections: the kernel goes on to follow them without ours.
+    for line in ("add table inet other", "add chain inet other seen { type filter hook forward priority 0 ; }",
+                 "add rule inet other seen ct state established counter"):  # fmt: skip
+        assert network.in_gateway("nft", line).returncode == 0
+    assert network.in_gateway("nft", "delete", "table", "inet", "gatewayfilter").returncode == 0
+    try:
+        assert network.say("keep", SITE[family], "blocked.example") == {"status": 200}
+        assert network.say("keep", SITE[family], "blocked.example") == {"status": 200}
+        assert network.say("ask_kept") == {"status": 200}
+        assert network.cli("gateway", "up").returncode == 0
+        assert network.say("ask_kept")["error"] == "ConnectionResetError"
+        assert network.ask(family, "blocked.example")["status"] == 403
+        assert network.ask(family, "site.example")["status"] == 200
+    finally:
+        network.in_gateway("nft", "delete", "table", "inet", "other")
+
+
+def test_a_dry_run_leaves_nothing_to_be_seen(network: Network) -> None:
+    """The check of `gateway up`, over and over, while somebody lists the tables."""
+    rules = network.folder / "tried.nft"
+    rules.write_text(tried_ruleset(make_plan(Settings.model_validate(
+        {"proxy": {"mode": "transparent", "listen": f"[::]:{PORT}"}, "gateway": {"lan": ["lan0"]}}))))  # fmt: skip
+    trying = network.start("gateway", "sh", "-c", f"for i in $(seq 60); do nft -c -f {rules} || exit 1; done")
+    seen = [tables(network)]
+    while trying.poll() is None:
+        seen.append(tables(network))
+    assert trying.returncode == 0
+    assert [found for found in seen if "inet gatewayfilter\n" in found] == []
 
 
 def test_the_doctor_sees_the_gateway(network: Network) -> None:
