@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gatewayfilter.cli.invocation import Invocation
+    from gatewayfilter.interfaces import UnblockRequest
     from gatewayfilter.judgements import ReviewState, ReviewStep, ReviewTask
     from gatewayfilter.learn import ReviewDesk
     from gatewayfilter.store import Store
@@ -51,22 +53,29 @@ def review_group() -> None:
 )
 @click.option("--state", type=click.Choice([*_STATES, "all"]), default="open", show_default=True, help="Which tasks.")
 @click.option("--category", default="", metavar="NAME", help="Only tasks of this category.")
+@click.option("--asked", "only_asked", is_flag=True, help="Only tasks about pages that visitors asked to have unblocked.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
 @click.pass_obj
-def show_list(invocation: Invocation, *, state: str, category: str, limit: int) -> None:
-    """List tasks, the oldest first; `group` is the first task whose page is the same or nearly."""
+def show_list(invocation: Invocation, *, state: str, category: str, only_asked: bool, limit: int) -> None:
+    """List tasks, the oldest first.
+
+    `group` is the first task whose page is the same or nearly, `asked` how often visitors asked for the page on its block page.
+    """
+    from gatewayfilter.cli.asked import Asked
     from gatewayfilter.judgements import ReviewState
 
     with invocation.store() as store:
         wanted = None if state == "all" else ReviewState(state)
-        tasks = store.reviews.tasks(wanted, category=category, limit=limit)
+        asked = Asked(store.unblock)
+        every = _all(store, wanted, category)
+        tasks = list(islice((task for task in every if asked.of(task) or not only_asked), limit))
     if invocation.json:
-        print_json([_summary(task) for task in tasks])
+        print_json([{**_summary(task), "asked": asked.times(task)} for task in tasks])
     elif not tasks:
         say("No task waits." if state == "open" else "There are no such tasks.")
     else:
         print_table(
-            ("task", "group", "state", "blocked", "category", "score", "since", "url"),
+            ("task", "group", "state", "blocked", "category", "score", "since", "asked", "url"),
             [
                 (
                     task.task_id,
@@ -76,6 +85,7 @@ def show_list(invocation: Invocation, *, state: str, category: str, limit: int) 
                     task.category,
                     f"{task.classification.score:.0f}",
                     show_moment(task.created_at),
+                    asked.times(task) or "",
                     task.url,
                 )
                 for task in tasks
@@ -87,12 +97,15 @@ def show_list(invocation: Invocation, *, state: str, category: str, limit: int) 
 @click.argument("task", type=click.IntRange(1))
 @click.pass_obj
 def show(invocation: Invocation, *, task: int) -> int:
-    """Show a task: evidence and arithmetic, the page's text, pages like it, and every step taken."""
+    """Show a task: evidence and arithmetic, the page's text, pages like it, what visitors asked, and every step taken."""
+    from gatewayfilter.cli.asked import Asked
+
     with invocation.store() as store:
         found = store.reviews.get(task)
         steps = store.reviews.steps(task)
         alike = store.reviews.tasks(group_id=found.group_id) if found else []
         archived = store.verdicts.archived(found.url) if found else ""
+        asked = Asked(store.unblock).of(found) if found else []
     if found is None:
         say(f"There is no task {task}.", err=True)
         return 1
@@ -105,15 +118,16 @@ def show(invocation: Invocation, *, task: int) -> int:
                 "alike": others,
                 "steps": steps,
                 "archived": archived,
+                "asked": asked,
                 "classification": found.classification,
             }
         )
     else:
-        _show_task(found, others, steps, archived)
+        _show_task(found, others, steps, archived, asked)
     return 0
 
 
-def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], archived: str) -> None:
+def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], archived: str, asked: list[UnblockRequest]) -> None:
     judged = task.classification
     say(f"task {task.task_id}: {task.url}")
     say(
@@ -136,6 +150,9 @@ def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], arc
         say(f"\nalike: {', '.join(map(str, others))}")
     if archived:
         say(f"archived: {archived}")
+    for request in asked:
+        said = f": {request.comment}" if request.comment else ""
+        say(f"{show_moment(request.at)}  {request.client or 'a visitor'}  asked for {request.url}, {request.times}x{said}")
     for step in reversed(steps):
         undone = " (undone)" if step.undone else ""
         note = f": {step.detail['note']}" if step.detail.get("note") else ""
@@ -160,7 +177,10 @@ def approve(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who:
 @_note
 @click.pass_obj
 def reject(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who: str, note: str) -> None:
-    """Say that pages are harmless: they are allowed at once, and the same content is never blocked again."""
+    """Say that pages are harmless: they are allowed at once, and the same content is never blocked again.
+
+    What visitors asked about these pages is settled by it, as by any decision.
+    """
     _decide(invocation, tasks, lambda desk, task: desk.reject(task, who, note), alike=alike)
 
 
@@ -196,12 +216,18 @@ def undo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str)
 def _decide(
     invocation: Invocation, tasks: tuple[int, ...], decide: Callable[[ReviewDesk, int], ReviewTask], *, alike: bool
 ) -> None:
+    from gatewayfilter.cli.asked import Asked, settle_asked
+    from gatewayfilter.judgements import ReviewState
     from gatewayfilter.wiring import review_desk
 
     with invocation.store() as store:
         desk = review_desk(invocation.settings(), store)
         numbers = list(dict.fromkeys([*tasks, *(_open_alike(store, tasks) if alike else ())]))
         decided = [decide(desk, number) for number in numbers]
+        asked = Asked(store.unblock)
+        for task in decided:
+            if task.state is not ReviewState.OPEN:
+                settle_asked(store.unblock, asked, task)
     if invocation.json:
         print_json([_summary(task) for task in decided])
     for task in () if invocation.json else decided:
@@ -275,9 +301,9 @@ def export(invocation: Invocation, *, examples: bool) -> None:
                 print_json_line({"text": task.text, "label": label, "url": task.url})
 
 
-def _all(store: Store, state: ReviewState | None) -> Iterator[ReviewTask]:
+def _all(store: Store, state: ReviewState | None, category: str = "") -> Iterator[ReviewTask]:
     after = 0
-    while batch := store.reviews.tasks(state, after=after, limit=_PAGE):
+    while batch := store.reviews.tasks(state, category=category, after=after, limit=_PAGE):
         yield from batch
         after = batch[-1].task_id
 

@@ -1,15 +1,19 @@
 import getpass
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gatewayfilter.interfaces import Page
+from gatewayfilter.interfaces import Page, UnblockRequest
 from gatewayfilter.settings import LearnSettings, Settings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import learning_sink
+
+PLAY = "http://play.example/"
 
 type Cli = Callable[..., Any]
 
@@ -109,3 +113,20 @@ def test_fingerprints_are_counted_and_images_imported(cli: Cli, tmp_path: Path) 
     assert "no category" in cli("fingerprints", "images", str(known), "--category", "frodo").complains()
     known.write_text("nothing\n")
     assert cli("fingerprints", "images", str(known), "--category", "adult", "--json").code == 1
+
+
+@pytest.mark.usefixtures("judged")
+def test_what_visitors_asked_stands_beside_the_tasks(cli: Cli, state: Path) -> None:
+    with closing(Store.open(Settings(data_dir=state).store_url)) as store:
+        asks = [
+            UnblockRequest(PLAY, client, "learned", "", "", "gambling", "my shop", 1e9) for client in ("10.0.0.2", "10.0.0.3")
+        ]
+        store.unblock.ask([*asks, asks[0], replace(asks[0], url="http://other.example/")])
+    assert [row["asked"] for row in cli("review", "list", "--json").json] == [3, 0]
+    assert [row["task"] for row in cli("review", "list", "--asked", "--json").json] == [1]
+    shown = cli("review", "show", "1").out
+    assert f"10.0.0.2  asked for {PLAY}, 2x: my shop" in shown
+    assert [request["times"] for request in cli("review", "show", "1", "--json").json["asked"]] in ([1, 2], [2, 1])
+    cli("review", "reject", "1")
+    assert cli("review", "list", "--asked").out == "No task waits.\n"
+    assert [request["url"] for request in cli("list", "requests", "--json").json["requests"]] == ["http://other.example/"]
