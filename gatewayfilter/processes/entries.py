@@ -4,7 +4,12 @@ import os
 
 from gatewayfilter.config import Settings
 
-PRELOAD = ("gatewayfilter.processes.proxy_worker", "gatewayfilter.processes.learner", "gatewayfilter.processes.crawler")
+PRELOAD = (
+    "gatewayfilter.processes.proxy_worker",
+    "gatewayfilter.processes.learner",
+    "gatewayfilter.processes.crawler",
+    "gatewayfilter.processes.preloaded",
+)
 """What the fork server imports once, so that a child starts in milliseconds and shares the memory of it."""
 
 

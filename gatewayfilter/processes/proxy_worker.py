@@ -8,6 +8,7 @@ from pathlib import Path
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
+from gatewayfilter.processes.heap import settle
 from gatewayfilter.processes.inspection_pool import InspectionPool
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
@@ -24,7 +25,13 @@ _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://s
 def run_proxy_worker(index: int, settings: Settings) -> None:
     """Runs a proxy worker until SIGTERM. Exits with 2 when it cannot start."""
     begin_child(settings)
-    run_worker(index, settings, worker_parts)
+    run_worker(index, settings, _settled_parts)
+
+
+def _settled_parts(settings: Settings) -> WorkerParts:
+    parts = worker_parts(settings)
+    settle()
+    return parts
 
 
 def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts:
