@@ -372,6 +372,7 @@ def test_kill_in_the_middle_of_a_download(
     folder = tmp_path / "state" / "sources"
     process = _child(folder, f"{server.base}/a.txt" if adding else "")
     while not reached.exists():
+        assert process.is_alive(), f"the child ended with {process.exitcode} before it asked"
         time.sleep(0.01)
     assert process.pid
     os.kill(process.pid, signal.SIGKILL)
