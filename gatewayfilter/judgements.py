@@ -10,6 +10,7 @@ from typing import Protocol
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
+from gatewayfilter.urls import parse_url
 
 
 class ContentKind(StrEnum):
@@ -78,6 +79,7 @@ class ReviewTask:
     Attributes:
         task_id: the database's number, 0 before it has one.
         key: the list key that is or would be blocked.
+        final_url: what answered, after redirects; `""` where that was `url`. It is or would be blocked too.
         category: of the verdict as it stands: the classifier's, or the one a person gave.
         group_id: the first of the tasks whose pages are alike; its own number for the first.
         blocked: whether it is blocked until somebody decides.
@@ -103,6 +105,17 @@ class ReviewTask:
     content: ContentId | None = None
     decided_at: float | None = None
     decided_by: str = ""
+    final_url: str = ""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of the page: the one that was asked for, and the one that answered where that was another."""
+        return (self.url, self.final_url) if self.final_url else (self.url,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The list keys that a person's word is about, `key` first."""
+        return (self.key, parse_url(self.final_url).key) if self.final_url else (self.key,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,7 @@ class ReviewStep:
     """One thing that a person did to a task.
 
     Attributes:
-        action: `approve`, `reject`, `change` or `undo`.
+        action: `approve`, `reject`, `change`, `undo`, or `redo`.
         undone: it was taken back later.
         detail: what is needed to take it back.
     """

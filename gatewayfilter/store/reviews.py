@@ -174,6 +174,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "text_proof": task.content.proof if task.content else _NONE,
         "classification": as_document(task.classification),
         "text": zlib.compress(task.text.encode(errors="replace"), 6),
+        "final_url": task.final_url,
     }
 
 
@@ -195,6 +196,7 @@ def _task(row: Any) -> ReviewTask:
         content=_content(ContentKind.TEXT, row.text_digest, row.text_proof),
         decided_at=row.decided_at,
         decided_by=row.decided_by,
+        final_url=row.final_url,
     )
 
 
