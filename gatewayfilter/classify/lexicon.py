@@ -34,6 +34,7 @@ class Category:
 
     Attributes:
         limit: a page whose score is above it is of this category …
+        short_share: of the limit, what it falls to on the shortest pages; 1 for not at all.
         min_words: … when at least so many different words were found.
         words: phrase → weight, above zero.
         context: phrase → what it takes away from the score, above zero.
@@ -45,6 +46,7 @@ class Category:
     words: dict[str, float] = field(default_factory=dict)
     context: dict[str, float] = field(default_factory=dict)
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
+    short_share: float = 1.0
 
     def combined(self) -> list[Combination]:
         """Returns the combinations."""
@@ -112,6 +114,8 @@ class Lexicon:
 def _join(category: Category, file: WordFile) -> None:
     if file.limit is not None:
         category.limit = file.limit
+    if file.short_share is not None:
+        category.short_share = file.short_share
     if file.min_words is not None:
         category.min_words = file.min_words
     for phrase in map(_normalised, file.removed):

@@ -4,6 +4,7 @@
 category = "gambling"      # required
 language = "en"            # for people
 limit = 20.0               # score above which a page is of the category
+short_share = 0.5          # of the limit: what it falls to on pages of a few words (score.py); 1 for not at all
 min_words = 3              # and so many different words are needed
 exceptions = ["bingo wings"]      # cover a hit inside them
 removed = ["lottery"]             # words of earlier files that do not count
@@ -42,11 +43,24 @@ from gatewayfilter.errors import ClassifyError
 MAX_PHRASE = 100
 """Characters of a phrase."""
 MAX_WEIGHT = 1000.0
+LEAST_SHORT_SHARE = 0.1
 CATEGORY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 ANY = "any"
 """The name under which files speak of all categories."""
-_KEYS = ("category", "language", "limit", "min_words", "exceptions", "removed", "offers", "words", "context", "combinations")
-_NOT_OF_ANY = frozenset({"limit", "min_words", "words", "combinations"})
+_KEYS = (
+    "category",
+    "language",
+    "limit",
+    "short_share",
+    "min_words",
+    "exceptions",
+    "removed",
+    "offers",
+    "words",
+    "context",
+    "combinations",
+)
+_NOT_OF_ANY = frozenset({"limit", "short_share", "min_words", "words", "combinations"})
 
 
 @dataclass(slots=True)
@@ -63,6 +77,7 @@ class WordFile:
     context: dict[str, float] = field(default_factory=dict)
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
     offers: list[str] = field(default_factory=list)
+    short_share: float | None = None
 
 
 def check_phrase(phrase: object) -> str:
@@ -138,6 +153,7 @@ def parse_word_file(text: str, name: str) -> WordFile:
         read.weighted("context", read.phrase),
         read.weighted("combinations", read.parts, negative=True),
         read.phrases("offers", document.get("offers", [])),
+        read.short_share(),
     )
 
 
@@ -157,6 +173,14 @@ class _Reader:
     def limit(self) -> float | None:
         value = self._document.get("limit")
         return None if value is None else self._weight("limit", value)
+
+    def short_share(self) -> float | None:
+        if "short_share" not in self._document:
+            return None
+        share = self._weight("short_share", self._document["short_share"])
+        if not LEAST_SHORT_SHARE <= share <= 1:
+            raise self._wrong("short_share", f"must be from {LEAST_SHORT_SHARE:g} to 1")
+        return share
 
     def min_words(self) -> int | None:
         if "min_words" not in self._document:
@@ -219,6 +243,8 @@ def format_word_file(file: WordFile) -> str:
         lines.append(f"language = {_quoted(file.language)}")
     if file.limit is not None:
         lines.append(f"limit = {file.limit}")
+    if file.short_share is not None:
+        lines.append(f"short_share = {file.short_share}")
     if file.min_words is not None:
         lines.append(f"min_words = {file.min_words}")
     for key, phrases in (("exceptions", file.exceptions), ("removed", file.removed), ("offers", file.offers)):

@@ -16,7 +16,7 @@ GREATEST_SHIFT = 0.5
 
 def is_grey(found: Judgement, lexicon: Lexicon) -> bool:
     """Tells whether any category's score is neither clearly under nor clearly over its limit."""
-    return any(_grey(score / lexicon.categories[name].limit) for name, score in found.scores.items())
+    return any(_grey(score / _limit(found, lexicon, name)) for name, score in found.scores.items())
 
 
 def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
@@ -34,23 +34,28 @@ def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
     scores: dict[str, float] = {}
     evidence = list(found.evidence)
     for name, score in found.scores.items():
-        limit = lexicon.categories[name].limit
+        limit = _limit(found, lexicon, name)
         shift = round(GREATEST_SHIFT * limit * (2 * probability - 1), 3) if _grey(score / limit) else 0.0
         scores[name] = max(0.0, round(score + shift, 3))
         if shift:
             evidence.append(Evidence(f"second opinion {probability:.0%}", name, shift, "main", UNPLACED))
-    ranked = sorted(scores, key=lambda name: -scores[name] / lexicon.categories[name].limit)
-    over = [name for name in ranked if scores[name] > lexicon.categories[name].limit]
+    ranked = sorted(scores, key=lambda name: -scores[name] / _limit(found, lexicon, name))
+    over = [name for name in ranked if scores[name] > _limit(found, lexicon, name)]
     over = [name for name in over if words[name] >= lexicon.categories[name].min_words or name == found.category]
     first = (over or ranked)[0]
     return replace(
         found,
         category=over[0] if over else "",
         score=scores[first],
-        limit=lexicon.categories[first].limit,
+        limit=_limit(found, lexicon, first),
         scores={name: scores[name] for name in ranked if scores[name] > 0},
         evidence=tuple(evidence),
     )
+
+
+def _limit(found: Judgement, lexicon: Lexicon, name: str) -> float:
+    """Returns the limit that counted for the page, which is lower on short ones."""
+    return found.sums[name].limit if name in found.sums else lexicon.categories[name].limit
 
 
 def _grey(share: float) -> bool:

@@ -131,6 +131,7 @@ def export_category(lexicon: Lexicon, name: str) -> WordFile:
         words=dict(category.words),
         context=dict(category.context),
         combinations=dict(combinations),
+        short_share=category.short_share,
     )
 
 

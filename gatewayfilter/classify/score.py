@@ -8,13 +8,18 @@ together they fill at most `WEAK_SHARE` of the limit, however many and wherever 
 longer the page is: in a long text topic words and offers meet by chance. Context is taken away once a phrase, with at most its
 own weight (twice in the head of the page), and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting
 a doctor. Only context that such a page could not show its visitors ("all of this is fraud": `DECISIVE` and more, where they read
-it) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTEXT`. A combination counts
+it, twice in the title) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTEXT`. A combination counts
 in the weakest zone of its parts, at most once its own weight. On pages above `LONG_PAGE` combinations, and the share that topic
 words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a page offers never do.
+
+A page of few words has room for few of them: from `FULL_LIMIT` bytes down to `SHORTEST_PAGE` a category's limit falls, with the
+logarithm of the length, to its `short_share`. The same words weigh more on a poster than in a book; nothing that is added to
+a page raises its limit above the category's own. Where nothing but topic words was found the limit stays whole.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import log
 
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import ANY
@@ -25,6 +30,7 @@ from gatewayfilter.model import Evidence
 CONTEXT_SHARE = 0.8
 DECISIVE = 12.0
 DECISIVE_SHARE = 0.05
+DECISIVE_ZONES = {"title": 2, "main": 1}
 MOST_OF_CONTEXT = 0.95
 HEAD_CONTEXT = 2.0
 WEAK = 5.0
@@ -36,6 +42,8 @@ SHORT_PAGE = 3_000
 LONG_PAGE = 6_000
 """Above so many bytes, topic words and combinations count less: in a long text any two words meet by chance."""
 LEAST_OF_LONG = 0.3
+SHORTEST_PAGE, FULL_LIMIT = 100, 1_500
+"""Bytes of text at which a limit has fallen to its share for short pages, and from which on it counts whole."""
 MAX_EVIDENCE = 40
 _MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0}
 """What a zone makes of a hit at most."""
@@ -51,6 +59,7 @@ class Sum:
         strong: what words and combinations of weight `WEAK` and more add up to.
         topic: what the lighter ones add up to, of which `topic_counted` counts.
         context: what speaks against it adds up to, of which `context_counted` is taken away.
+        limit: the score above which the page is of the category, at its length.
         words: how many different words and combinations were found, of which `min_words` are needed.
     """
 
@@ -59,6 +68,7 @@ class Sum:
     topic_counted: float
     context: float
     context_counted: float
+    limit: float
     words: int
     min_words: int
 
@@ -86,6 +96,7 @@ class _Tally:
 
     category: Category
     evidence: list[Evidence]
+    length: int
     weak_share: float
     strong: float = 0.0
     weak: float = 0.0
@@ -97,7 +108,7 @@ class _Tally:
         self.evidence.append(evidence)
         if evidence.weight < 0:
             self.against -= evidence.weight
-            self.decisive += own_weight >= DECISIVE and evidence.zone in {"title", "main"}
+            self.decisive += own_weight >= DECISIVE and DECISIVE_ZONES.get(evidence.zone, 0)
             return
         self.words += 1
         if own_weight < WEAK:
@@ -106,14 +117,26 @@ class _Tally:
             self.strong += evidence.weight
 
     @property
+    def limit(self) -> float:
+        return limit_at(self.category, self.length) if self.strong else self.category.limit
+
+    @property
     def sum(self) -> Sum:
-        weak = min(self.weak, self.category.limit * self.weak_share)
+        weak = min(self.weak, self.limit * self.weak_share)
         most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * self.decisive)
         against = min(self.against, (self.strong + weak) * most)
-        return Sum(self.strong, self.weak, weak, self.against, against, self.words, self.category.min_words)
+        return Sum(self.strong, self.weak, weak, self.against, against, self.limit, self.words, self.category.min_words)
 
     def is_over(self, score: float) -> bool:
-        return score > self.category.limit and self.words >= self.category.min_words
+        return score > self.limit and self.words >= self.category.min_words
+
+
+def limit_at(category: Category, length: int) -> float:
+    """Returns the category's limit for a page with so many bytes of visible text."""
+    if category.short_share >= 1 or length >= FULL_LIMIT:
+        return category.limit
+    fullness = max(0.0, log(max(length, 1) / SHORTEST_PAGE) / log(FULL_LIMIT / SHORTEST_PAGE))
+    return round(category.limit * (category.short_share + (1 - category.short_share) * fullness), 3)
 
 
 class Judge:
@@ -151,7 +174,7 @@ class Judge:
         for evidence, own_weight in self._counting(best, chance):
             name = evidence.category
             if name not in tallies:
-                tallies[name] = _Tally(self._categories[name], [], share)
+                tallies[name] = _Tally(self._categories[name], [], length, share)
             tallies[name].add(evidence, own_weight)
         shared = [found for meaning, found in best.items() if meaning.category == ANY]
         for tally in (tally for tally in tallies.values() if tally.words):
@@ -181,7 +204,7 @@ class Judge:
         sums = {tally.category.name: tally.sum for tally in tallies.values() if tally.words}
         speaking = sorted(
             (tally for tally in tallies.values() if tally.words and sums[tally.category.name].score > 0),
-            key=lambda tally: -sums[tally.category.name].score / tally.category.limit,
+            key=lambda tally: -sums[tally.category.name].score / tally.limit,
         )
         over = [tally for tally in speaking if tally.is_over(sums[tally.category.name].score)]
         first = next(iter(over or speaking), None)
@@ -193,7 +216,7 @@ class Judge:
         return Judgement(
             winner,
             sums[first.category.name].score if first else 0.0,
-            first.category.limit if first else self._lowest_limit,
+            first.limit if first else self._lowest_limit,
             {tally.category.name: sums[tally.category.name].score for tally in speaking},
             (*evidence[:MAX_EVIDENCE], *(offers[:MAX_OFFERS] if evidence else ())),
             sums,

@@ -143,6 +143,7 @@ def show(invocation: Invocation, *, category: str | None, only_own: bool) -> Non
             {
                 "category": category,
                 "limit": file.limit,
+                "short_share": file.short_share,
                 "min_words": file.min_words,
                 "words": [dict(zip(names, row, strict=True)) for row in rows],
             }
@@ -158,10 +159,10 @@ def show(invocation: Invocation, *, category: str | None, only_own: bool) -> Non
 
 def _show_categories(invocation: Invocation, categories: list[Category]) -> None:
     rows = [
-        (item.name, len(item.words), len(item.context), len(item.combinations), item.limit, item.min_words)
+        (item.name, len(item.words), len(item.context), len(item.combinations), item.limit, item.short_share, item.min_words)
         for item in sorted(categories, key=lambda item: item.name)
     ]
-    names = ("category", "words", "context", "combinations", "limit", "min_words")
+    names = ("category", "words", "context", "combinations", "limit", "short_share", "min_words")
     if invocation.json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:

@@ -46,6 +46,24 @@ def test_scores(words: PageClassifier, text: str, score: float) -> None:
     assert found.harmful == (score > 10.0)
 
 
+@pytest.mark.parametrize(
+    ("filler", "limit"),
+    [(0, 10.0), (80, 10.0), (381, 15.0), (1_490, 20.0), (100_000, 20.0)],
+)
+def test_a_page_of_few_words_has_a_lower_limit(filler: int, limit: float) -> None:
+    words = WordFile("gambling", limit=20.0, short_share=0.5, min_words=2, words={"jackpot": 10.0, "dice": 1.0})
+    found = PageClassifier(Lexicon.of([words])).classify_text("jackpot, dice" + "." * filler)
+    assert found.score == pytest.approx(11.0)
+    assert found.limit == pytest.approx(limit, abs=0.1)
+    assert found.harmful == (limit < 11.0)
+
+
+def test_nothing_but_topic_words_keeps_the_whole_limit() -> None:
+    words = WordFile("gambling", limit=20.0, short_share=0.5, min_words=2, words={"slots": 4.0, "poker": 4.0, "dice": 4.0})
+    found = PageClassifier(Lexicon.of([words])).classify_text("slots, poker, dice")
+    assert (found.score, found.limit, found.harmful) == (10.0, 20.0, False)
+
+
 def test_any_is_no_category() -> None:
     lexicon = Lexicon.of(FILES)
     assert set(lexicon.categories) == {"gambling"}
