@@ -20,7 +20,9 @@ from gatewayfilter.model import Classification  # noqa: E402
 from tests.classify.synthetic_pages import pages_of, sites  # noqa: E402
 
 LANGUAGES = ("en", "zh")
-FILES = {"first": ("pages", "fine"), "second": ("second", "second-fine")}
+FILES = {"first": ("pages", "fine"), "second": ("second", "second-fine"), "third": ("third", "third-fine")}
+WRITERS = {**{writer: (writer,) for writer in FILES}, "others": ("second", "third"), "all": tuple(FILES)}
+"""Whose sites may be asked for; "others" have not seen a word of the lists."""
 
 
 def judged(classifier: PageClassifier, html: str) -> Classification:
@@ -47,15 +49,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=("tune", "report"), default="report")
     parser.add_argument(
-        "--writer", choices=tuple(FILES), default="first", help="whose sites: the words' own author's or another's"
+        "--writer", choices=tuple(WRITERS), default="first", help="whose sites: the words' own author's or others'"
     )
+    parser.add_argument("--words", type=Path, default=ROOT / "lists" / "words", help="folder of other words, to compare")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
     if options.misses and options.half == "report":
         parser.error("--misses shows pages of the tuning half alone")
-    classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
+    classifier = PageClassifier(Lexicon.load([options.words]))
     found: Counter[tuple[str, str, str]] = Counter()
-    for kind, name in zip(("pages", "fine"), FILES[options.writer], strict=True):
+    named = [pair for writer in WRITERS[options.writer] for pair in zip(("pages", "fine"), FILES[writer], strict=True)]
+    for kind, name in sorted(named, reverse=True):
         for site in (site for language in LANGUAGES for site in sites(f"{name}-{language}", options.half)):
             for made, html in pages_of(site):
                 result = judged(classifier, html)
