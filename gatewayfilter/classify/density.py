@@ -8,7 +8,7 @@ speak against a block instead of not at all; ideographs weigh more than letters 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SIGMA = 1.0
 """Standard deviation of the smoothing, in blocks: a caption between two paragraphs is carried, a teaser beside a menu is not."""
@@ -27,8 +27,7 @@ _IDEOGRAPH_WEIGHT = 2.5
 _CJK = re.compile(r"[\u3400-\u9fff\uac00-\ud7a3\u3040-\u30ff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The text of one block element, whitespace folded, and how many of its characters stand in links."""
 
     text: str

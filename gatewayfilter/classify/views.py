@@ -56,8 +56,10 @@ def normal_view(text: str) -> str:
             text = text.translate(simplified())
         for mark, plain in _FOLDED.items():
             text = text.replace(mark, plain)
-    if "  " in text or _OTHER_BLANK.search(text):
+    if _OTHER_BLANK.search(text):
         text = _BLANKS.sub(" ", text)
+    while "  " in text:  # a handful of times at most: each halves the runs of blanks
+        text = text.replace("  ", " ")
     if " \n" in text or "\n " in text or "\n\n" in text:
         text = _LINES.sub("\n", text)
     return text.strip()
