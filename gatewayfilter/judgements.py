@@ -123,7 +123,7 @@ class ReviewStep:
     """One thing that a person did to a task.
 
     Attributes:
-        action: `approve`, `reject`, `change`, `undo`, or `redo`.
+        action: `approve`, `reject`, `change` or `undo`.
         undone: it was taken back later.
         detail: what is needed to take it back.
     """

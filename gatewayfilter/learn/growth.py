@@ -15,6 +15,8 @@ from gatewayfilter.settings import DomainGrowth, LearnSettings
 from gatewayfilter.urls import Url, domain_key, is_ip_literal, parse_url
 
 _DAY_S = 86_400.0
+CONFIRMED = "; confirmed by a person"
+"""How the evidence of an entry ends that a person approved."""
 
 
 class Growth:
@@ -50,16 +52,25 @@ class Growth:
         self._clock = clock
         self._user_content = user_content or UserContentHosts(())
 
-    def learn(self, page: Page, classification: Classification, *, block: bool = True) -> LearnedEntry:
+    def learn(
+        self,
+        page: Page,
+        classification: Classification,
+        *,
+        block: bool = True,
+        by_person: bool = False,
+    ) -> LearnedEntry:
         """Records the verdict with its evidence and puts the page on its list.
 
         After a redirect both URLs are listed, the one that was asked for and the one that answered: the second is what other
-        pages link to.
+        pages link to. An address that a person confirmed to be harmful stays blocked for as long as that word counts, whatever
+        its page says by now: a judgement never outdoes a person.
 
         Args:
             page: what was judged.
             classification: the verdict.
             block: whether a harmful page is blocked at once; otherwise it stands among the known pages until a person decides.
+            by_person: a person gave the verdict.
 
         Returns:
             The entry of the URL that was asked for.
@@ -73,8 +84,10 @@ class Growth:
         with self._together():
             for text in urls:
                 self._verdicts.record(text, classification, now)
-            self._lists.put_learned(tuple(entries.values()))
-        return entries[parse_url(page.url).key]
+            standing = () if by_person else self._lists.find_learned(tuple(entries))
+            kept = {entry.key: entry for entry in standing if entry.detail.endswith(CONFIRMED) and entry.expires_at > now}
+            self._lists.put_learned([entry for key, entry in entries.items() if key not in kept])
+        return (entries | kept)[parse_url(page.url).key]
 
     def learn_host(self, page: Page, refused: Callable[[str], bool] = lambda _: False) -> LearnedEntry | None:
         """Lists the whole host of a harmful page when enough of its pages are harmful, and most of those that were judged.
@@ -110,6 +123,9 @@ class Growth:
         entry = LearnedEntry(key, ListAction.BLOCK, category, f"http://{host}/", detail, now, until)
         if settings.domains is DomainGrowth.BLOCK:
             self._lists.put_learned((entry,))
+            if refused(key):  # while it was written
+                self._lists.remove_learned((key,))
+                return None
         return entry
 
     def _entry(self, url: Url, classification: Classification, now: float, *, block: bool) -> LearnedEntry:

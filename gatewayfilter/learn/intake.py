@@ -5,6 +5,7 @@ Source: [page-dedup] bad content becomes a disposal task for review by a person;
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
@@ -34,14 +35,23 @@ class ReviewIntake:
         counters: where they are counted.
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
         clock: Unix seconds.
+        together: makes one transaction of what is read and written meanwhile, in which no other task is opened.
     """
 
-    def __init__(self, store: ReviewStore, counters: Counters, most_open: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: ReviewStore,
+        counters: Counters,
+        most_open: int,
+        clock: Callable[[], float] = time.time,
+        together: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self.kinship = Kinship(store, clock)
         self._store = store
         self._counters = counters
         self._most_open = most_open
         self._clock = clock
+        self._together = together
 
     def page(
         self,
@@ -98,11 +108,13 @@ class ReviewIntake:
         return self._open(replace(task, group_id=kin.group_id, page=identity, content=content))
 
     def _task(self, page: Page, classification: Classification, category: str, text: str) -> ReviewTask:
+        asked, answered = parse_url(page.url), parse_url(page.final_url)
         return ReviewTask(
             task_id=0,
             kind=ReviewKind.PAGE,
             url=page.url,
-            key=parse_url(page.url).key,
+            final_url="" if answered.key == asked.key else page.final_url,
+            key=asked.key,
             category=category,
             classification=classification,
             blocked=False,
@@ -139,16 +151,30 @@ class ReviewIntake:
         task = self._store.newest_of(key)
         return task is not None and task.state is ReviewState.REJECTED
 
+    def confirmed(self, key: str, category: str) -> bool:
+        """Tells whether a person approved the last task about this list key, in this category.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = self._store.newest_of(key)
+        return task is not None and task.state is ReviewState.APPROVED and task.category == category
+
     def _open(self, task: ReviewTask) -> int | None:
-        earlier = self._store.newest_of(task.key)
-        if earlier is not None and (earlier.state is ReviewState.OPEN or earlier.category == task.category):
+        if not _is_news(task, self._store.newest_of(task.key)):
             return None
-        if self._store.open_count() >= self._most_open:
-            self._counters.add("reviews_dropped")
-            return None
-        self._counters.add("reviews_opened")
         group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
-        return self._store.add(replace(task, group_id=group_id))
+        with self._together():
+            earlier = self._store.newest_of(task.key)
+            if not _is_news(task, earlier):  # another learner was faster
+                return None
+            if self._store.open_count() >= self._most_open:
+                self._counters.add("reviews_dropped")
+                return None
+            self._counters.add("reviews_opened")
+            # What a person allowed is open all the same, by that person's rule.
+            allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
+            return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
 
     def _group_of(self, task: ReviewTask) -> int:
         """Returns the group of an open task whose page is the same or a near duplicate, 0 for none."""
@@ -158,3 +184,8 @@ class ReviewIntake:
             if same or are_alike(title, task.simhash, other.title, other.simhash):
                 return other.group_id
         return 0
+
+
+def _is_news(task: ReviewTask, earlier: ReviewTask | None) -> bool:
+    """Tells whether a person has neither been asked about this list key nor said the same of it already."""
+    return earlier is None or (earlier.state is not ReviewState.OPEN and earlier.category != task.category)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ContentId, Fingerprint, FingerprintStore
@@ -81,15 +82,17 @@ class Recognition:
             if stored is None:
                 return None
             found = stored
-            if not found.classification.harmful:
-                # A harmful one is looked up each time: a person may have said otherwise meanwhile, in another process.
+            if not found.classification.harmful and not found.judge:
+                # Others are looked up each time: a person may have said otherwise meanwhile, in another process.
                 self._remember(found, now + _RECENT_S)
         if not found.judge and found.words != self._words():
             return None
         self._note_hit(content, now)
         return found
 
-    def record(self, content: ContentId, classification: Classification, url: str, *, judge: str = "") -> None:
+    def record(
+        self, content: ContentId, classification: Classification, url: str, *, judge: str = "", at: float | None = None
+    ) -> None:
         """Records a verdict for this content; a person's is not replaced by the classifier's.
 
         Args:
@@ -97,15 +100,35 @@ class Recognition:
             classification: the verdict.
             url: where it was seen.
             judge: the person's name, `""` for the classifier.
+            at: when it was judged (Unix seconds), `None` for now.
 
         Raises:
             StoreError: it cannot be written.
         """
-        now = self._clock()
+        now = self._clock() if at is None else at
         words = "" if judge else self._words()
         self._store.put(Fingerprint(content, classification, judge, words, url, now, now + VALID_S))
         with self._lock:
             self._recent.pop(content, None)
+
+    def recorded(self, content: ContentId) -> Fingerprint | None:
+        """Returns what is recorded of this content, whatever words it was judged by; that is no hit.
+
+        Raises:
+            StoreError: the fingerprints cannot be read.
+        """
+        return self._store.find(content, self._clock())
+
+    def put_back(self, fingerprint: Fingerprint) -> None:
+        """Records a verdict as it was once, who judged and when.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        expires_at = max(fingerprint.expires_at, self._clock() + VALID_S)
+        self._store.put(replace(fingerprint, expires_at=expires_at))
+        with self._lock:
+            self._recent.pop(fingerprint.content, None)
 
     def forget(self, content: ContentId) -> None:
         """Forgets what is recorded: the next time it is judged anew.

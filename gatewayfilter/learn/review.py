@@ -5,12 +5,15 @@ Source: [page-dedup] disposal tasks are reviewed by a person; the verdict stays 
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import ListStore, VerdictStore
 from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
+from gatewayfilter.learn.former import Former, contents, mark, said
+from gatewayfilter.learn.growth import CONFIRMED
 from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule
 from gatewayfilter.settings import LearnSettings
@@ -20,12 +23,17 @@ APPROVE = "approve"
 REJECT = "reject"
 CHANGE = "change"
 UNDO = "undo"
+_MOST_STEPS = 1000
+"""Of one task that are looked at for what may be taken back or done again."""
+_MOST_SAME = 1000
 
 
 class ReviewDesk:
-    """Decides tasks. Every step says who and when, and can be taken back.
+    """Decides tasks. Every step says who and when, can be taken back, and can be done again.
 
-    The order of writes is such that a step that is cut off half way can simply be taken again: the task itself changes last.
+    Each step is one transaction that begins with reading the task: of two people who decide at the same time the second is told
+    what the first one said. Within it verdicts come first, then lists, then fingerprints: the order in which the learner takes
+    their locks.
 
     Args:
         reviews: the tasks.
@@ -34,6 +42,7 @@ class ReviewDesk:
         recognition: what was judged of each content.
         settings: how long a block counts.
         clock: Unix seconds.
+        together: makes one transaction of what is written meanwhile, in which no other task changes.
     """
 
     def __init__(
@@ -44,13 +53,15 @@ class ReviewDesk:
         recognition: Recognition,
         settings: LearnSettings,
         clock: Callable[[], float] = time.time,
+        together: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._reviews = reviews
         self._lists = lists
-        self._verdicts = verdicts
         self._recognition = recognition
         self._settings = settings
         self._clock = clock
+        self._together = together
+        self._former = Former(lists, verdicts, recognition)
 
     def approve(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Says that the task is right: it is blocked, and the same content is known as harmful from now on.
@@ -59,7 +70,11 @@ class ReviewDesk:
             ReviewError: there is no such task, or it is decided already.
             StoreError: the database refuses.
         """
-        return self._block(self._open_task(task_id), who, note, APPROVE)
+        with self._together():
+            task = self._task(task_id)
+            if task.state is not ReviewState.OPEN:
+                raise ReviewError(f"task {task_id} {_decided(task)}: change it, or undo that first")
+            return self._block(task, who, note, APPROVE)
 
     def change(self, task_id: int, category: str, who: str, note: str = "") -> ReviewTask:
         """Says that the page is harmful, but of another category; also for a task that is decided already.
@@ -68,10 +83,11 @@ class ReviewDesk:
             ReviewError: there is no such task, or the category is empty or the one it has.
             StoreError: the database refuses.
         """
-        task = self._task(task_id)
-        if not category or (category == task.category and task.state is ReviewState.APPROVED):
-            raise ReviewError(f"task {task_id} is {task.category or 'harmless'} already")
-        return self._block(task, who, note, CHANGE, category)
+        with self._together():
+            task = self._task(task_id)
+            if not category or (category == task.category and task.state is ReviewState.APPROVED):
+                raise ReviewError(f"task {task_id} is {task.category or 'harmless'} already")
+            return self._block(task, who, note, CHANGE, category)
 
     def reject(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Says that the page is harmless: it is allowed, by a rule in the person's name that outranks every list.
@@ -83,17 +99,11 @@ class ReviewDesk:
             ReviewError: there is no such task, or it is rejected already.
             StoreError: the database refuses.
         """
-        task = self._task(task_id)
-        if task.state is ReviewState.REJECTED:
-            raise ReviewError(f"task {task_id} is rejected already")
-        before = self._before(task)
-        if task.kind is ReviewKind.PAGE:
-            comment = f"{_mark(task)} not {task.category}" + (f" ({note})" if note else "")
-            self._lists.add_rule(ListAction.ALLOW, EntryKind.URL, task.key, comment=comment)
-            self._record(task, "", who)
-        self._lists.remove_learned((task.key,))
-        decided = replace(task, state=ReviewState.REJECTED, blocked=False, decided_at=self._clock(), decided_by=who)
-        return self._write(decided, REJECT, who, note, before)
+        with self._together():
+            task = self._task(task_id)
+            if task.state is ReviewState.REJECTED:
+                raise ReviewError(f"task {task_id} {_decided(task)}")
+            return self._allow(task, who, note, REJECT)
 
     def undo(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Takes the last step back: task, lists and fingerprints are as they were before it.
@@ -102,106 +112,86 @@ class ReviewDesk:
             ReviewError: there is no such task, or nothing to take back.
             StoreError: the database refuses.
         """
-        task = self._task(task_id)
-        step = next((step for step in self._reviews.steps(task_id) if not step.undone and step.action != UNDO), None)
-        if step is None:
-            raise ReviewError(f"nothing was decided of task {task_id}")
-        before: dict[str, Any] = step.detail
-        self._restore_rule(task, before)
-        self._restore_learned(task, before)
-        former = replace(
-            task,
-            state=ReviewState(before["state"]),
-            category=before["category"],
-            blocked=before["blocked"],
-            decided_at=before["decided_at"],
-            decided_by=before["decided_by"],
-        )
-        if former.state is ReviewState.OPEN:
-            for content in filter(None, (task.page, task.content)):
-                self._recognition.forget(content)
-            self._verdicts.record(task.url, task.classification, self._clock())
-        else:
-            self._record(former, "" if former.state is ReviewState.REJECTED else former.category, former.decided_by)
-        taken = ReviewStep(0, task_id, self._clock(), who, UNDO, detail={"of": step.step_id, "note": note})
-        self._reviews.undo(former, step.step_id, taken)
-        return former
+        with self._together():
+            task = self._task(task_id)
+            steps = self._reviews.steps(task_id, limit=_MOST_STEPS)
+            step = next((step for step in steps if not step.undone and step.action != UNDO), None)
+            if step is None:
+                raise ReviewError(f"nothing was decided of task {task_id}")
+            now = self._clock()
+            former = self._former.put_back(task, step, now)
+            taken = ReviewStep(0, task_id, now, who, UNDO, detail={"of": step.step_id, "note": note})
+            self._reviews.undo(former, step.step_id, taken)
+            return former
 
-    def _block(self, task: ReviewTask, who: str, note: str, action: str, category: str = "") -> ReviewTask:
-        before = self._before(task)
+    def redo(self, task_id: int, who: str, note: str = "") -> ReviewTask:
+        """Does the step again that was undone last; only until something else is decided.
+
+        Raises:
+            ReviewError: there is no such task, or nothing to do again.
+            StoreError: the database refuses.
+        """
+        with self._together():
+            task = self._task(task_id)
+            steps = self._reviews.steps(task_id, limit=_MOST_STEPS)
+            undo = _last_undo(steps)
+            step = next((step for step in steps if undo is not None and step.step_id == undo.detail["of"]), None)
+            if undo is None or step is None:
+                raise ReviewError(f"nothing of task {task_id} was undone last")
+            note = note or str(step.detail.get("note", ""))
+            if step.action == REJECT:
+                return self._allow(task, who, note, REJECT, redoes=undo.step_id)
+            category = str(step.detail.get("to", ""))
+            return self._block(task, who, note, step.action, category, redoes=undo.step_id)
+
+    def same_content(self, task_id: int) -> list[ReviewTask]:
+        """Returns the other open tasks whose pages have this page's body or text: what is said of one is true of all.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = self._reviews.get(task_id)
+        mine = set(contents(task)) if task is not None else set()
+        if task is None or not mine:
+            return []
+        group = self._reviews.tasks(ReviewState.OPEN, group_id=task.group_id, limit=_MOST_SAME)
+        return [other for other in group if other.task_id != task_id and mine & set(contents(other))]
+
+    def _allow(self, task: ReviewTask, who: str, note: str, action: str, redoes: int = 0) -> ReviewTask:
         now = self._clock()
-        category = category or task.category
-        self._remove_own_rule(task)  # an earlier rejection's would keep it open
-        decided = replace(task, category=category, state=ReviewState.APPROVED, blocked=True, decided_at=now, decided_by=who)
+        before = self._former.of(task)
+        decided = replace(task, state=ReviewState.REJECTED, blocked=False, decided_at=now, decided_by=who)
+        self._former.record_verdict(task, said(decided), now)
         if task.kind is ReviewKind.PAGE:
-            self._record(decided, category, who)
-        detail = f"{task.classification.summary() if task.kind is ReviewKind.PAGE else task.text}; confirmed by a person"
+            comment = f"{mark(task)} not {task.category}" + (f" ({note})" if note else "")
+            self._lists.add_rules([PersonRule(0, ListAction.ALLOW, EntryKind.URL, key, comment) for key in task.keys])
+        self._lists.remove_learned(task.keys)
+        return self._write(decided, who, action, {**before, "note": note}, redoes)
+
+    def _block(self, task: ReviewTask, who: str, note: str, action: str, category: str = "", redoes: int = 0) -> ReviewTask:
+        now = self._clock()
+        before = self._former.of(task)
+        category = category or task.category
+        decided = replace(task, category=category, state=ReviewState.APPROVED, blocked=True, decided_at=now, decided_by=who)
+        self._former.record_verdict(task, said(decided), now)
+        self._former.remove_own_rules(task)  # an earlier rejection's would keep it open
+        detail = f"{task.classification.summary() if task.kind is ReviewKind.PAGE else task.text}{CONFIRMED}"
         until = now + self._settings.block_days * _DAY_S
-        self._lists.put_learned((LearnedEntry(task.key, ListAction.BLOCK, category, task.url, detail, now, until),))
-        return self._write(decided, action, who, note, before)
+        addresses = zip(task.keys, task.urls, strict=True)
+        self._lists.put_learned(
+            [LearnedEntry(key, ListAction.BLOCK, category, url, detail, now, until) for key, url in addresses]
+        )
+        return self._write(decided, who, action, {**before, "note": note, "to": category}, redoes)
 
-    def _record(self, task: ReviewTask, category: str, who: str) -> None:
-        """Keeps a person's verdict with the content and with the URL."""
-        said = replace(task.classification, category=category)
-        for content in filter(None, (task.page, task.content)):
-            self._recognition.record(content, said, task.url, judge=who)
-        self._verdicts.record(task.url, said, self._clock())
-
-    def _before(self, task: ReviewTask) -> dict[str, Any]:
-        """Returns what is needed to take a step back that is about to be made."""
-        learned = next(iter(self._lists.find_learned((task.key,))), None)
-        rule = self._rule_of(task)
-        if rule is not None and task.state is not ReviewState.REJECTED and rule.comment.startswith(_mark(task)):
-            rule = None  # of a rejection that was cut off half way
-        return {
-            "state": task.state.value,
-            "category": task.category,
-            "blocked": task.blocked,
-            "decided_at": task.decided_at,
-            "decided_by": task.decided_by,
-            "learned": None if learned is None else {**asdict(learned), "action": learned.action.value},
-            "former_rule": None if rule is None else {**asdict(rule), "action": rule.action.value, "kind": rule.kind.value},
-        }
-
-    def _rule_of(self, task: ReviewTask) -> PersonRule | None:
-        rules = self._lists.rules() if task.kind is ReviewKind.PAGE else []
-        return next((r for r in rules if r.kind is EntryKind.URL and r.pattern == task.key and not r.group), None)
-
-    def _remove_own_rule(self, task: ReviewTask) -> None:
-        """Removes the rule that a rejection made; one that a person made or changed since stays."""
-        rule = self._rule_of(task)
-        if rule is not None and rule.comment.startswith(_mark(task)):
-            self._lists.remove_rule(rule.rule_id)
-
-    def _restore_rule(self, task: ReviewTask, before: dict[str, Any]) -> None:
-        self._remove_own_rule(task)
-        former = before["former_rule"]
-        if former is not None and self._rule_of(task) is None:
-            self._lists.add_rule(
-                ListAction(former["action"]),
-                EntryKind(former["kind"]),
-                former["pattern"],
-                comment=former["comment"],
-                group=former["group"],
-                expires_at=former["expires_at"],
-            )
-
-    def _restore_learned(self, task: ReviewTask, before: dict[str, Any]) -> None:
-        learned = before["learned"]
-        if learned is None:
-            self._lists.remove_learned((task.key,))
-        else:
-            self._lists.put_learned((LearnedEntry(**{**learned, "action": ListAction(learned["action"])}),))
-
-    def _write(self, task: ReviewTask, action: str, who: str, note: str, before: dict[str, Any]) -> ReviewTask:
-        step = ReviewStep(0, task.task_id, self._clock(), who, action, detail={**before, "note": note})
-        self._reviews.decide(task, step)
-        return task
-
-    def _open_task(self, task_id: int) -> ReviewTask:
-        task = self._task(task_id)
-        if task.state is not ReviewState.OPEN:
-            raise ReviewError(f"task {task_id} is {task.state.value} already: change it, or undo that first")
+    def _write(self, task: ReviewTask, who: str, action: str, detail: dict[str, Any], redoes: int) -> ReviewTask:
+        """Keeps a person's verdict with the content, and the step with the task."""
+        if task.decided_at is None:
+            raise AssertionError("a decision has a time")
+        for content in contents(task) if task.kind is ReviewKind.PAGE else ():
+            self._recognition.record(content, said(task), task.url, judge=who, at=task.decided_at)
+        if redoes:
+            detail["redoes"] = redoes
+        self._reviews.decide(task, ReviewStep(0, task.task_id, task.decided_at, who, action, detail=detail))
         return task
 
     def _task(self, task_id: int) -> ReviewTask:
@@ -211,6 +201,19 @@ class ReviewDesk:
         return task
 
 
-def _mark(task: ReviewTask) -> str:
-    """Returns how the comment of a rule begins that a rejection made."""
-    return f"review {task.task_id}:"
+def _decided(task: ReviewTask) -> str:
+    return f"was {task.state.value} by {task.decided_by} already"
+
+
+def _last_undo(steps: list[ReviewStep]) -> ReviewStep | None:
+    """Returns the newest step that took one back and was not itself made good, unless something new was decided since."""
+    made_good: set[object] = set()
+    for step in steps:
+        if "redoes" in step.detail:
+            made_good.add(step.detail["redoes"])
+        elif step.action == UNDO:
+            if step.step_id not in made_good:
+                return step
+        elif not step.undone:
+            return None
+    return None

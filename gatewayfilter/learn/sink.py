@@ -10,6 +10,7 @@ from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
 
 
 class LearningSink:
@@ -66,8 +67,7 @@ class LearningSink:
             return None
         classification, identity, by_person = judged
         mode = self._settings.mode_of(classification.category)
-        block = by_person or mode is not GrowthMode.REVIEW
-        self._growth.learn(page, classification, block=block)
+        self._put_on_list(page, classification, by_person=by_person, mode=mode)
         if classification.harmful:
             self._ask_people(page, classification, identity, by_person=by_person, mode=mode)
             self._learn_host(page, classification)
@@ -79,6 +79,13 @@ class LearningSink:
     def is_kin(self, page: Page) -> bool:
         """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
         return self._intake is not None and self._intake.kinship.take(page.final_url)
+
+    def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> None:
+        block = by_person or mode is not GrowthMode.REVIEW
+        if classification.harmful and not block and self._intake is not None:
+            # A person who has said so of this address before is not asked again.
+            block = self._intake.confirmed(parse_url(page.url).key, classification.category)
+        self._growth.learn(page, classification, block=block, by_person=by_person)
 
     def _judge(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
         """Returns the verdict, the page's identity, and whether a person gave it."""

@@ -72,6 +72,10 @@ class Store:
         """Makes one transaction of a verdict and its entries: all that the thread writes meanwhile."""
         return self._database.together(Area.VERDICTS)
 
+    def deciding(self) -> AbstractContextManager[None]:
+        """Makes one transaction of all that the thread writes meanwhile, in which no other task is opened or decided."""
+        return self._database.together(Area.REVIEWS)
+
     def settling(self) -> AbstractContextManager[None]:
         """Makes one transaction of what becomes of several URLs of the frontier: all that the thread writes meanwhile."""
         return self._database.together(Area.FRONTIER)

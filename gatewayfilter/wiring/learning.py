@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
         RuleResult,
     )
     from gatewayfilter.config import Settings
-    from gatewayfilter.crawl import CrawlOutcome, CrawlWorker, PageBuffer, WarcArchive
+    from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, CrawlWorker, PageBuffer, WarcArchive
     from gatewayfilter.crawl.proxy_pool import PooledProxy
     from gatewayfilter.interfaces import Frontier, Page, PageSink
-    from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk
+    from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk, Revisits
     from gatewayfilter.model import Classification
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
     from gatewayfilter.urls import Url
+
+_log = logging.getLogger(__name__)
 
 
 def crawl_worker(
@@ -41,8 +44,17 @@ def crawl_worker(
         backlog: name of the journal of pages that wait to be judged, of one process alone; `""` lets none wait on the disk.
         frontier: where URLs come from, by default the whole queue.
     """
+    from gatewayfilter.crawl import CrawlWorker
+
+    return CrawlWorker(crawl_context(settings, store, counters, backlog=backlog, frontier=frontier))
+
+
+def crawl_context(
+    settings: Settings, store: Store, counters: Counters, *, backlog: str = "", frontier: Frontier | None = None
+) -> CrawlContext:
+    """Returns what a crawler works with; the arguments are those of `crawl_worker`."""
     from gatewayfilter.classify import FollowingClassifier
-    from gatewayfilter.crawl import CrawlWorker, DigestTree, FocusedDiscovery, SeenFilter, out_links, rule_links
+    from gatewayfilter.crawl import CrawlContext, DigestTree, FocusedDiscovery, SeenFilter, out_links, rule_links
     from gatewayfilter.settings import Dedup
 
     number = backlog.removeprefix("backlog")  # each process writes files of its own
@@ -55,13 +67,13 @@ def crawl_worker(
 
     discovery = FocusedDiscovery(settings.crawl)
 
-    def more_links(page: Page, classification: Classification | None) -> list[Url]:
+    def more_links(page: Page, classification: Classification | None, sitemaps: Sequence[str]) -> list[Url]:
         result = rules.read(page)
         by_rule = rule_links(result, page.final_url, settings.crawl) if result is not None else []
         kin = out_links(page, classification.charset, settings.crawl) if classification is not None and sink.is_kin(page) else []
-        return [*kin, *by_rule, *discovery.links(page, classification)]
+        return [*kin, *by_rule, *discovery.links(page, classification, sitemaps)]
 
-    return CrawlWorker(
+    return CrawlContext(
         frontier or store.frontier,
         buffer or sink,
         settings.crawl,
@@ -70,6 +82,8 @@ def crawl_worker(
         buffer=buffer,
         more_links=more_links,
         together=store.settling,
+        revisits=revisits(settings, store, judge.words_version),
+        task_sites=store.task_sites,
     )
 
 
@@ -80,16 +94,45 @@ async def run_crawl_worker(settings: Settings, store: Store, counters: Counters,
         ConfigError: `crawl.upstream_ca` cannot be read.
         StoreError: the database refuses, at the end.
     """
+    import asyncio
+
     from gatewayfilter.crawl import FleetFrontier
 
     backlog = f"backlog-{index}" if index else "backlog"
-    if settings.crawl.workers == 1 and settings.store_url.startswith("sqlite"):  # nobody to share with: no heartbeats
-        await crawl_worker(settings, store, counters, backlog=backlog).run(stop)
-        return
+    if not index:
+        await asyncio.to_thread(adopt_backlogs, settings)
+    alone = settings.crawl.workers == 1 and settings.store_url.startswith("sqlite")  # nobody to share with: no heartbeats
     name = f"{socket.gethostname()}:{settings.data_dir}:{index}"
-    fleet = FleetFrontier(store.frontier, store.crawlers, name)
-    await crawl_worker(settings, store, counters, backlog=backlog, frontier=fleet).run(stop)
-    fleet.leave()
+    fleet = FleetFrontier(store.frontier, None if alone else store.crawlers, name, counters=counters)
+    alive = asyncio.create_task(fleet.keep_alive(stop))
+    try:
+        await crawl_worker(settings, store, counters, backlog=backlog, frontier=fleet).run(stop)
+    finally:
+        alive.cancel()
+        await asyncio.gather(alive, return_exceptions=True)
+    await asyncio.to_thread(fleet.leave)
+
+
+def adopt_backlogs(settings: Settings) -> int:
+    """Lets the first crawler judge what waits in journals of crawlers beyond `crawl.workers`. Returns how many pages."""
+    from gatewayfilter.crawl import Backlog
+
+    folder = settings.data_dir / "archive"
+    numbers = {path: path.stem.removeprefix("backlog-") for path in sorted(folder.glob("backlog-*.log"))}
+    left = [path for path, number in numbers.items() if number.isdigit() and int(number) >= settings.crawl.workers]
+    try:
+        return sum(Backlog(folder / "backlog.log").adopt(path) for path in left)
+    except OSError as error:
+        _log.warning("cannot take over pages that wait to be judged: %s", error)
+        return 0
+
+
+def revisits(settings: Settings, store: Store, words: Callable[[], str]) -> Revisits:
+    """Returns what spares pages that have not changed since they were judged by these words."""
+    from gatewayfilter.learn import Growth, Revisits
+
+    growth = Growth(store.lists, store.verdicts, settings.learn, together=store.learning)
+    return Revisits(store.validators, store.verdicts, growth, settings.learn, words)
 
 
 def page_buffer(
@@ -140,7 +183,7 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
         counters,
         settings.learn,
         recognition=recognition(settings, store, judge.words_version),
-        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews),
+        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding),
         read_text=judge,
     )
 
@@ -162,28 +205,40 @@ def review_desk(settings: Settings, store: Store) -> ReviewDesk:
     """Returns where people decide tasks."""
     from gatewayfilter.learn import ReviewDesk
 
-    return ReviewDesk(store.reviews, store.lists, store.verdicts, recognition(settings, store), settings.learn)
+    known = recognition(settings, store)
+    return ReviewDesk(store.reviews, store.lists, store.verdicts, known, settings.learn, together=store.deciding)
 
 
 def crawl_now(
-    settings: Settings, store: Store, urls: Sequence[str], report: Callable[[CrawlOutcome], None] | None = None
+    settings: Settings,
+    store: Store,
+    urls: Sequence[str],
+    report: Callable[[CrawlOutcome], None] | None = None,
+    *,
+    task: str = "",
+    progress: Callable[[CrawlProgress], None] | None = None,
 ) -> list[CrawlOutcome]:
-    """Fetches and judges these URLs at once, in order, and grows the lists; `report` is told of each as it is done."""
-    import asyncio
+    """Fetches and judges these URLs at once, and grows the lists.
 
+    Args:
+        settings: the settings.
+        store: the database.
+        urls: where to begin.
+        report: told of each page as it is done.
+        task: by whose strategy links are followed; `""` follows none.
+        progress: told how far the crawl is, whenever that changes.
+
+    Returns:
+        What came of each page, in the order in which they were done.
+    """
+    import asyncio
+    from dataclasses import replace
+
+    from gatewayfilter.crawl import ForegroundCrawl, SeenFilter
     from gatewayfilter.telemetry import Counters
 
-    worker = crawl_worker(settings, store, Counters())
-
-    async def crawl() -> list[CrawlOutcome]:
-        outcomes = []
-        for url in urls:
-            outcomes.append(await worker.crawl_once(url))
-            if report is not None:
-                report(outcomes[-1])
-        return outcomes
-
-    return asyncio.run(crawl())
+    context = replace(crawl_context(settings, store, Counters()), seen=SeenFilter(), revisits=None)
+    return asyncio.run(ForegroundCrawl(context, task, report, progress).run(urls))
 
 
 def check_proxies(settings: Settings) -> list[PooledProxy]:

@@ -1,78 +1,18 @@
 """Visit, judge, review: what people say stays said."""
 
-import random
 from dataclasses import replace
-from hashlib import md5
 
 import pytest
 
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ReviewKind, ReviewState
-from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
-from gatewayfilter.model import Classification, EntryKind, Evidence, ListAction
+from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.model import Classification, EntryKind, ListAction
 from gatewayfilter.settings import GrowthMode, LearnSettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
-
-NOW = 1_000_000.0
-URL = "http://play.example/"
-_CHOSEN = random.Random(5)
-_STORY = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(300))
-BODY = f"<title>Best casino of the town</title><p>{_STORY}</p>".encode()
-TEXT = f"best casino of the town\n{_STORY}\n"
-
-
-class CasinoClassify:
-    """Finds casinos; the text of a page is its body without tags."""
-
-    def __init__(self) -> None:
-        self.judged = 0
-
-    def classify_page(self, page: Page) -> Classification:
-        self.judged += 1
-        return self.classify_text(page.body.decode())
-
-    def classify_text(self, text: str) -> Classification:
-        harmful = "casino" in text
-        evidence = (Evidence("casino", "gambling", 42.0, "title", 5),) if harmful else ()
-        digest = md5(text.encode(), usedforsecurity=False).digest()
-        return Classification("gambling" if harmful else "", 42.0, 20.0, {}, evidence, "Best casino of the town", "", digest)
-
-    def text_of(self, page: Page) -> str:
-        return (
-            page.body.decode().replace("<title>", "").replace("</title>", "\n").replace("<p>", "").replace("</p>", "\n").lower()
-        )
-
-
-class World:
-    """A learner and a desk over one store."""
-
-    def __init__(self, store: Store, settings: LearnSettings) -> None:
-        self.store = store
-        self.classify = CasinoClassify()
-        self.counters = Counters()
-        recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), lambda: "words", lambda: NOW)
-        self.sink = LearningSink(
-            self.classify,
-            Growth(store.lists, store.verdicts, settings, lambda: NOW),
-            self.counters,
-            settings,
-            recognition=recognition,
-            intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews, lambda: NOW),
-            read_text=self.classify,
-        )
-        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, recognition, settings, lambda: NOW)
-
-    def visit(self, url: str = URL, body: bytes = BODY) -> Classification | None:
-        return self.sink.page(Page(url, url, 200, {"content-type": "text/html"}, body))
-
-    def learned(self, key: str = "play.example/") -> ListAction | None:
-        found = self.store.lists.find_learned([key])
-        return found[0].action if found else None
-
-    def allowed_by(self) -> list[str]:
-        return [rule.comment for rule in self.store.lists.rules() if rule.action is ListAction.ALLOW]
+from tests.learn.review_world import BODY, NOW, STORY, TEXT, URL, CasinoClassify, World
 
 
 @pytest.fixture
@@ -222,9 +162,9 @@ def test_a_rule_that_a_person_made_is_left_alone(world: World) -> None:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        (["reject", "reject"], "rejected already"),
-        (["reject", "approve"], "rejected already"),
-        (["approve", "approve"], "approved already"),
+        (["reject", "reject"], "was rejected by ada already"),
+        (["reject", "approve"], "was rejected by ada already: change it"),
+        (["approve", "approve"], "was approved by ada already"),
         (["change", "change"], "is fraud already"),
     ],
 )
@@ -240,7 +180,7 @@ def test_what_cannot_be_decided_so(world: World, steps: list[str], message: str)
 def test_pages_that_are_alike_stand_in_one_group(world: World) -> None:
     world.visit()
     world.visit("http://mirror.example/")
-    world.visit("http://near.example/", BODY.replace(_STORY[:8].encode(), b"changed"))
+    world.visit("http://near.example/", BODY.replace(STORY[:8].encode(), b"changed"))
     world.visit(
         "http://far.example/", b"<title>Casino</title><p>casino: something else entirely, of other words and of another length"
     )
