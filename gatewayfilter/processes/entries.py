@@ -1,6 +1,7 @@
 """Where child processes begin. Importing this module is cheap: the heavy ones are loaded by the fork server, once for all."""
 
 import os
+from multiprocessing.connection import Connection
 
 from gatewayfilter.config import Settings
 
@@ -18,11 +19,11 @@ def worker_count(settings: Settings) -> int:
     return settings.proxy.workers or len(os.sched_getaffinity(0))
 
 
-def proxy_worker(index: int, settings: Settings) -> None:
-    """Runs a proxy worker until SIGTERM."""
+def proxy_worker(index: int, settings: Settings, line: Connection) -> None:
+    """Runs a proxy worker until SIGTERM, which says on `line` that it lives."""
     from gatewayfilter.processes.proxy_worker import run_proxy_worker  # noqa: PLC0415  preloaded
 
-    run_proxy_worker(index, settings)
+    run_proxy_worker(index, settings, line)
 
 
 def crawler(index: int, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 import os
 import secrets
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from gatewayfilter.config import Settings, UnknownRule
@@ -12,6 +13,7 @@ from gatewayfilter.processes.heap import settle
 from gatewayfilter.processes.inspection_pool import InspectionPool
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
+from gatewayfilter.processes.pulse import Pulse
 from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.urls import parse_url
@@ -22,10 +24,10 @@ _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://s
 """Decided once before anybody is served: the first decision loads what later ones find loaded, such as the public suffixes."""
 
 
-def run_proxy_worker(index: int, settings: Settings) -> None:
-    """Runs a proxy worker until SIGTERM. Exits with 2 when it cannot start."""
+def run_proxy_worker(index: int, settings: Settings, line: Connection) -> None:
+    """Runs a proxy worker until SIGTERM, which says on `line` that it lives. Exits with 2 when it cannot start."""
     begin_child(settings)
-    run_worker(index, settings, _settled_parts)
+    run_worker(index, settings, _settled_parts, Pulse(line).beat)
 
 
 def _settled_parts(settings: Settings) -> WorkerParts:

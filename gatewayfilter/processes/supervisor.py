@@ -42,7 +42,7 @@ def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str
         ensure_ca(bound.data_dir / "ca")
         prepare_lists(bound)
         count = entries.worker_count(bound)
-        proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context) for index in range(count)]
+        proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context, beats=True) for index in range(count)]
         learner = Child("learner", entries.learner, (bound,), context)
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
         crawlers = [Child(f"crawler-{index}", entries.crawler, (index, bound), context) for index in further]
@@ -60,6 +60,7 @@ class _Supervisor:
         self._manager = ServiceManager()
         self._stopping = False
         self._ready = False
+        self._looked_at = time.monotonic()
 
     def run(self) -> int:
         for pattern in ("proxy-*.json", "crawler-*.json"):
@@ -78,6 +79,7 @@ class _Supervisor:
                     self._wait(wakened)
                     if self._manager.ping_every_s is not None:
                         self._manager.alive()
+                    self._end_stalled()
                     self._restart()
                     self._announce()
             finally:
@@ -92,13 +94,26 @@ class _Supervisor:
 
     def _wait(self, wakened: socket.socket) -> None:
         waits = [seconds for child in self._children if (seconds := child.wait_s()) is not None]
-        timeout_s = min([*waits, self._manager.ping_every_s or 5.0, 5.0 if self._ready else READY_POLL_S])
+        often = 5.0 if self._ready else READY_POLL_S
+        timeout_s = min([*waits, self._manager.ping_every_s or 5.0, often, self._settings.proxy.stall_s / 4 or often])
         sentinels = [child.sentinel for child in self._children if child.sentinel is not None]
         wait([wakened, *sentinels], timeout_s)
         try:
             wakened.recv(4096)
         except BlockingIOError:
             return
+
+    def _end_stalled(self) -> None:
+        after_s, before = self._settings.proxy.stall_s, self._looked_at
+        self._looked_at = time.monotonic()
+        if not after_s or self._stopping:
+            return
+        if self._looked_at - before > after_s / 2:
+            # It was us who did not look: stopped with Ctrl-Z and all our children with us, or the machine stood still.
+            for child in self._proxies:
+                child.pardon()
+        for child in self._proxies:
+            child.end_if_stalled(after_s)
 
     def _restart(self) -> None:
         changed = False
@@ -116,7 +131,9 @@ class _Supervisor:
         self._status.write(
             state="running" if self._ready else "starting",
             listen=self._settings.proxy.listen,
-            children={child.name: {"pid": child.pid, "restarts": child.restarts} for child in self._children},
+            children={
+                child.name: {"pid": child.pid, "restarts": child.restarts, "stalls": child.stalls} for child in self._children
+            },
         )
 
     def _announce(self) -> None:

@@ -21,11 +21,14 @@ _log = logging.getLogger(__name__)
 _STATUS_EVERY_S: Final = 1.0
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a thread that computes may keep the event loop waiting; Python's own 5 ms would be felt while snapshots swap."""
+_BEAT_EVERY_S: Final = 1.0
 _MOST_FILES: Final = 65_536
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def run_worker(index: int, settings: Settings, build: Callable[[Settings], WorkerParts]) -> None:
+def run_worker(
+    index: int, settings: Settings, build: Callable[[Settings], WorkerParts], beat: Callable[[], None] | None = None
+) -> None:
     """Runs a worker until SIGTERM: the entry of its process. Exits with 2 when it cannot start.
 
     Several workers share one address (SO_REUSEPORT), so its port must be a real one; port 0 gives each worker its own.
@@ -34,6 +37,7 @@ def run_worker(index: int, settings: Settings, build: Callable[[Settings], Worke
         index: which worker; its status is `run/proxy-<index>.json`.
         settings: with the port that is really to be used.
         build: makes the parts, in this process.
+        beat: called every second by the event loop: it tells that the loop has not come to a standstill.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _raise_file_limit()
@@ -42,7 +46,7 @@ def run_worker(index: int, settings: Settings, build: Callable[[Settings], Worke
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:
-        asyncio.run(_run_until_terminated(settings, build(settings), status))
+        asyncio.run(_run_until_terminated(settings, build(settings), status, beat))
     except GatewayFilterError as error:
         _log.error("%s", error)  # one sentence, no traceback: it is the operator's to mend
         sys.exit(2)
@@ -58,10 +62,20 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _run_until_terminated(settings: Settings, parts: WorkerParts, status: StatusFile) -> None:
+async def _run_until_terminated(
+    settings: Settings, parts: WorkerParts, status: StatusFile, beat: Callable[[], None] | None
+) -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    if beat is not None:
+        _go_on_beating(loop, beat)
     await serve(settings, parts, stop, status)
+
+
+def _go_on_beating(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -> None:
+    beat()
+    loop.call_later(_BEAT_EVERY_S, _go_on_beating, loop, beat)
 
 
 async def serve(settings: Settings, parts: WorkerParts, stop: asyncio.Event, status: StatusFile) -> None:

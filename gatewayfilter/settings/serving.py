@@ -43,6 +43,8 @@ class ProxySettings(Section):
     """`regular` (browser setting), `transparent` (redirected by the gateway) or `upstream:URL` (a parent proxy)."""
     workers: int = Field(default=0, ge=0, le=64)
     """Proxy processes; 0 means one a core."""
+    stall_s: float = Field(default=20.0, ge=0, le=3600)
+    """A worker whose event loop stands still for so long is killed and started again, in seconds; 0 means never."""
     unknown: UnknownRule = UnknownRule.ALLOW
     """A URL that no list knows: `allow` it and look at it, `hold` it for a verdict, `inspect` its page, or `block` it."""
     hold_ms: int = Field(default=1500, ge=0, le=30_000)
@@ -75,6 +77,13 @@ class ProxySettings(Section):
     @classmethod
     def _is_address(cls, value: str) -> str:
         split_address(value)
+        return value
+
+    @field_validator("stall_s")
+    @classmethod
+    def _is_longer_than_a_beat(cls, value: float) -> float:
+        if 0 < value < 3:  # workers tell once a second that they live
+            raise ValueError("must be 0 or at least 3")
         return value
 
     @field_validator("mode")

@@ -58,6 +58,20 @@ def test_a_killed_worker_comes_back(state: Path, http_site: Origin) -> None:
             assert gateway.get(f"{http_site.base}/garden/1").status == 200
 
 
+def test_a_worker_that_hangs_is_replaced(state: Path, http_site: Origin) -> None:
+    """Stopped, it still has connections accepted, by the kernel, and answers none of them."""
+    with GatewayProcess(state, proxy__workers="2", proxy__stall_s="3") as gateway:
+        first = gateway.child("proxy-0")
+        first.send_signal(signal.SIGSTOP)
+        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 30.0)
+        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
+        for number in range(10):  # to both workers
+            assert gateway.get(f"{http_site.base}/garden/{number}").status == 200
+        assert gateway.status("supervisor")["children"]["proxy-0"]["stalls"] == 1
+        assert gateway.status("supervisor")["children"]["proxy-1"]["restarts"] == 0
+        assert "has not stirred" in gateway.log.read_text()
+
+
 def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:
     with GatewayProcess(state) as gateway:
         children = [gateway.child("proxy-0"), gateway.child("learner")]

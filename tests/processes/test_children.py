@@ -4,13 +4,14 @@ import multiprocessing
 import os
 import signal
 import time
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 
 import pytest
 
 from gatewayfilter.processes import children
 from gatewayfilter.processes.children import Child
+from gatewayfilter.processes.pulse import Pulse, heard
 
 CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -26,6 +27,17 @@ def live() -> None:
 def stubborn(ready: Event) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     ready.set()
+    time.sleep(60)
+
+
+def beat_until(hang: Event, line: Connection) -> None:
+    pulse = Pulse(line)
+    while not hang.wait(0.02):
+        pulse.beat()
+    time.sleep(60)
+
+
+def silent(_line: Connection) -> None:
     time.sleep(60)
 
 
@@ -92,3 +104,86 @@ def test_one_that_does_not_end_is_killed() -> None:
     child.terminate()
     child.finish(time.monotonic() + 0.5)
     assert child.exit_code == -signal.SIGKILL
+
+
+def test_one_that_does_not_stir_is_killed_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "FIRST_DELAY_S", 0.01)
+    hang = CONTEXT.Event()
+    child = Child("hangs", beat_until, (hang,), CONTEXT, beats=True)
+    child.start()
+    first = child.pid
+    deadline = time.monotonic() + 30
+    while child._heard_at is None:
+        assert time.monotonic() < deadline
+        assert not child.end_if_stalled(30)
+        time.sleep(0.02)
+    hang.set()
+    while not child.end_if_stalled(0.5):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert child.stalls == 1
+    assert not child.end_if_stalled(0.0), "once is enough"
+    await_end(child)
+    assert child.exit_code == -signal.SIGKILL
+    time.sleep((child.wait_s() or 0) + 0.01)
+    hang.clear()
+    child.restart_if_due()
+    assert child.pid not in {None, first}
+    assert not child.end_if_stalled(30), "the new one has its own time"
+    child.terminate()
+    child.finish(time.monotonic() + 10)
+
+
+def test_silence_counts_anew_after_a_pardon_and_not_before_the_first_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    ours, theirs = CONTEXT.Pipe(duplex=False)
+    child = Child("told", live, (), CONTEXT, beats=True)
+    killed: list[bool] = []
+
+    class Process:
+        def kill(self) -> None:
+            killed.append(True)
+
+    monkeypatch.setattr(child, "_process", Process())
+    monkeypatch.setattr(child, "_line", ours)
+    monkeypatch.setattr(child, "_started_at", clock[0])
+    clock[0] += children.FIRST_BEAT_S - 1  # lists of millions of entries are being opened
+    assert not child.end_if_stalled(20)
+    Pulse(theirs).beat()
+    assert not child.end_if_stalled(20)
+    clock[0] += 19
+    assert not child.end_if_stalled(20)
+    clock[0] += 5
+    child.pardon()  # the supervisor was stopped itself, and the child with it
+    assert not child.end_if_stalled(20)
+    clock[0] += 19
+    assert not child.end_if_stalled(20)
+    clock[0] += 2
+    assert child.end_if_stalled(20)
+    assert killed == [True]
+    theirs.close()
+
+
+def test_one_that_never_begins_to_beat_is_killed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child("silent", silent, (), CONTEXT, beats=True)
+    child.start()
+    assert not child.end_if_stalled(0.01)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + children.FIRST_BEAT_S)
+    assert child.end_if_stalled(20)
+    monkeypatch.undo()
+    await_end(child)
+
+
+def test_a_pulse_never_waits_and_never_fails() -> None:
+    ours, theirs = CONTEXT.Pipe(duplex=False)
+    pulse = Pulse(theirs)
+    assert not heard(ours)
+    for _ in range(70_000):  # more than a pipe holds
+        pulse.beat()
+    assert heard(ours)
+    assert not heard(ours)
+    ours.close()
+    pulse.beat()
+    theirs.close()
