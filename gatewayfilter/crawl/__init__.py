@@ -9,9 +9,11 @@ frontier.
 
 from gatewayfilter.crawl.archive import WarcArchive
 from gatewayfilter.crawl.backlog import Backlog
+from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.digest_tree import DigestTree
 from gatewayfilter.crawl.discovery import FocusedDiscovery
 from gatewayfilter.crawl.fleet import FleetFrontier
+from gatewayfilter.crawl.foreground import CrawlProgress, ForegroundCrawl
 from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.rule_links import rule_links
@@ -22,11 +24,14 @@ from gatewayfilter.crawl.worker import CrawlWorker
 
 __all__ = [
     "Backlog",
+    "CrawlContext",
     "CrawlOutcome",
+    "CrawlProgress",
     "CrawlWorker",
     "DigestTree",
     "FleetFrontier",
     "FocusedDiscovery",
+    "ForegroundCrawl",
     "PageBuffer",
     "SeenFilter",
     "WarcArchive",

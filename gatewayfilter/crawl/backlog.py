@@ -51,6 +51,23 @@ class Backlog:
                 os.close(descriptor)
             self._waiting.append(reference)
 
+    def adopt(self, path: Path) -> int:
+        """Takes over what waits in the journal of a crawler that is no more, and removes that. Returns how many pages.
+
+        A process that is killed meanwhile adopts again: pages may be scanned twice, none is lost.
+
+        Raises:
+            OSError: it could not be written or removed.
+        """
+        other = Backlog(path)
+        count = len(other)
+        while (reference := other.first()) is not None:
+            self.put(reference)
+            other.advance()
+        path.unlink(missing_ok=True)
+        path.with_suffix(".cursor").unlink(missing_ok=True)
+        return count
+
     def first(self) -> str | None:
         """Returns the reference that has waited longest, `None` when there is none; it stays until `advance`."""
         with self._lock:

@@ -1,13 +1,14 @@
 """Focused discovery over sitemaps and feeds: only on sites where a harmful page was found, and only there.
 
-A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside its `/sitemap.xml`. When they come
+A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside the sitemaps that its robots.txt names,
+or `/sitemap.xml` where that names none. When they come
 back, their links to the same site are queued. A sitemap or feed of any other site is never followed.
 """
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gatewayfilter.classify.page_parts import read_references
 from gatewayfilter.config import CrawlSettings
@@ -42,15 +43,21 @@ class FocusedDiscovery:
         self._one = threading.Lock()
         self._sites: OrderedDict[str, float] = OrderedDict()
 
-    def links(self, page: Page, classification: Classification | None) -> list[Url]:
-        """Returns the links to follow beside those of the page's text, in order, each once; none as a rule."""
+    def links(self, page: Page, classification: Classification | None, sitemaps: Sequence[str] = ()) -> list[Url]:
+        """Returns the links to follow beside those of the page's text, in order, each once; none as a rule.
+
+        Args:
+            page: a page that was judged.
+            classification: the judgement.
+            sitemaps: those that the robots.txt of its origin names.
+        """
         if not self._settings.follow_links:
             return []
         own = parse_url(page.final_url)
         site = registrable_domain(own.host)
         if classification is not None and classification.harmful:
             fresh = self._note(site)
-            return self._chosen(self._lists(page, classification, own), own, MAX_LISTS + 1) if fresh else []
+            return self._chosen(self._lists(page, classification, own, sitemaps), own, MAX_LISTS + 1) if fresh else []
         if not self._is_harmful(site):
             return []
         feed = feed_of(page)
@@ -75,8 +82,8 @@ class FocusedDiscovery:
         with self._one:
             return self._clock() - self._sites.get(site, float("-inf")) < _DAY_S
 
-    def _lists(self, page: Page, classification: Classification, own: Url) -> Iterator[Url]:
-        yield from _resolved(own, ["/sitemap.xml"])
+    def _lists(self, page: Page, classification: Classification, own: Url, sitemaps: Sequence[str]) -> Iterator[Url]:
+        yield from _resolved(own, list(sitemaps) or ["/sitemap.xml"])
         if page.content_type not in _HTML:
             return
         base, links, _ = read_references(decoded(page.body, classification.charset))

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,12 +24,13 @@ from gatewayfilter.crawl.references import resolve
 from gatewayfilter.crawl.resolver import PooledResolver
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.errors import ConfigError, FetchError, ForbiddenAddressError, UrlError
-from gatewayfilter.interfaces import Page
+from gatewayfilter.interfaces import Page, Validators
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
 
 FIRST_BYTE_S = 5.0
 PATIENCE_S = 5.0
+NOT_MODIFIED = 304
 MAX_RATIO = 100
 RATIO_FROM = 262_144
 """Small bodies of many equal bytes compress beyond 100:1 and harm nobody."""
@@ -49,6 +50,7 @@ class _Hop:
     headers: dict[str, str]
     body: bytes
     truncated: bool
+    latency_s: float
 
     def redirect(self) -> str:
         """Where it sends us, `""` when it is an answer."""
@@ -124,6 +126,7 @@ class Fetcher:
         permit: Permit | None = None,
         max_bytes: int = 0,
         any_type: bool = False,
+        validators: Validators | None = None,
     ) -> Page:
         """Fetches a page, following redirects; each hop passes the policy, `permit`, the host's turn and the guard anew.
 
@@ -134,6 +137,7 @@ class Fetcher:
             permit: asked before each hop, e.g. robots.txt.
             max_bytes: most decoded bytes, 0 for the setting's.
             any_type: read the body whatever its type.
+            validators: of the page as it was; when it is so still, its status is `NOT_MODIFIED`.
 
         Returns:
             The page. Its body is empty where the status is not 2xx or the type is not text.
@@ -152,7 +156,14 @@ class Fetcher:
                 await permit(hop_url)
             async with self.politeness.turn(hop_url.netloc, urgent=urgent, patience_s=patience_s):
                 started = time.monotonic()
-                hop = await self._hop(hop_url, self._settings.timeout_s - spent_s, limit, any_type=any_type)
+                condition = _condition(validators) if validators is not None and validators.url == hop_url.text else {}
+                try:
+                    hop = await self._hop(hop_url, self._settings.timeout_s - spent_s, limit, condition, any_type=any_type)
+                except UnreachableError:
+                    if self._outbound is None:  # else it may be the proxy's fault
+                        self.politeness.failed(hop_url.netloc)
+                    raise
+                self.politeness.answered(hop_url.netloc, hop.status, hop.latency_s)
                 spent_s += time.monotonic() - started
             location = hop.redirect()
             if not location:
@@ -163,39 +174,41 @@ class Fetcher:
             seen.add(hop_url.text)
         raise BadAnswerError(f"more than {self._settings.max_redirects} redirects")
 
-    async def _hop(self, url: Url, budget_s: float, limit: int, *, any_type: bool) -> _Hop:
+    async def _hop(self, url: Url, budget_s: float, limit: int, condition: Mapping[str, str], *, any_type: bool) -> _Hop:
         try:
             async with asyncio.timeout(max(budget_s, 0.0)):
-                return await self._exchange(url, limit, any_type=any_type)
+                return await self._exchange(url, limit, condition, any_type=any_type)
         except TimeoutError as error:
             raise UnreachableError(f"not answered within {self._settings.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _translated(error) from error
 
-    async def _exchange(self, url: Url, limit: int, *, any_type: bool) -> _Hop:
+    async def _exchange(self, url: Url, limit: int, condition: Mapping[str, str], *, any_type: bool) -> _Hop:
         assert self._session is not None, "the fetcher is not open"
-        response = await self._answer(self._session, url)
+        asked = time.monotonic()
+        response = await self._answer(self._session, url, condition)
+        latency_s = time.monotonic() - asked
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
             if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""), url)):
-                return _Hop(response.status, headers, b"", truncated=False)
+                return _Hop(response.status, headers, b"", False, latency_s)
             body = BoundedBody(headers.get("content-encoding", ""), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
             async for data in response.content.iter_chunked(_READ_BYTES):
                 if not body.feed(data):
                     break
-            return _Hop(response.status, headers, body.body, body.truncated)
+            return _Hop(response.status, headers, body.body, body.truncated, latency_s)
         except EncodingError as error:
             raise BadAnswerError(str(error)) from error
         finally:
             response.release()  # closes the connection where the body was not read to its end
 
-    async def _answer(self, session: aiohttp.ClientSession, url: Url) -> aiohttp.ClientResponse:
+    async def _answer(self, session: aiohttp.ClientSession, url: Url, condition: Mapping[str, str]) -> aiohttp.ClientResponse:
         first_byte_s = min(FIRST_BYTE_S, self._settings.timeout_s)
         try:
             async with asyncio.timeout(first_byte_s) as limit:
                 if self._outbound is not None:
-                    return await self._outbound.get(url)
-                return await session.get(URL(url.text, encoded=True), allow_redirects=False)
+                    return await self._outbound.get(url, condition)
+                return await session.get(URL(url.text, encoded=True), headers=condition, allow_redirects=False)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -212,6 +225,12 @@ def _tls_context(upstream_ca: Path | None) -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"crawl.upstream_ca: cannot read authorities from {upstream_ca}") from error
     return context
+
+
+def _condition(validators: Validators) -> dict[str, str]:
+    """Returns the headers that ask for a page only if it has changed (RFC 9110 §13.1)."""
+    written = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+    return {name: value for name, value in written.items() if value}
 
 
 def _is_text(content_type: str, url: Url) -> bool:

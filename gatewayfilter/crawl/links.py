@@ -1,4 +1,4 @@
-"""The links of a harmful page to its own site, which are looked at next."""
+"""The links of a page that are looked at next: as a rule those of a harmful page to its own site."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from gatewayfilter.classify.page_parts import read_references
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.strategy import Strategy, strategy_of
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
@@ -18,24 +19,25 @@ _DAY_S = 86_400.0
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
 
 
-def out_links(page: Page, charset: str, settings: CrawlSettings) -> list[Url]:
-    """Returns the links of a page to pages of the same registrable domain that may be fetched, in order, each once.
+def out_links(page: Page, charset: str, settings: CrawlSettings, strategy: Strategy | None = None) -> list[Url]:
+    """Returns the links of a page to pages where the strategy leads and that may be fetched, in order, each once.
 
     Args:
         page: a fetched page.
         charset: how the classifier decoded it, `""` for UTF-8.
-        settings: `follow_links` bounds the number.
+        settings: what may be fetched.
+        strategy: bounds their number and says where they may lead; by default `follow_links` to the same registrable domain.
     """
-    if page.content_type not in _HTML or not settings.follow_links:
+    strategy = strategy or strategy_of(settings, "")
+    if page.content_type not in _HTML or not strategy.links_a_page:
         return []
     own = parse_url(page.final_url)
-    site = registrable_domain(own.host)
     found: dict[str, Url] = {own.key: own, parse_url(page.url).key: own}
     known = len(found)
     for link in _anchors(decoded(page.body, charset), own):
-        if registrable_domain(link.host) == site and link.key not in found and not may_crawl(link, settings):
+        if link.key not in found and strategy.leads_to(own, link) and not may_crawl(link, settings):
             found[link.key] = link
-            if len(found) - known >= settings.follow_links:
+            if len(found) - known >= strategy.links_a_page:
                 break
     return list(found.values())[known:]
 

@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import aiohttp
@@ -37,6 +38,7 @@ CHECK_S = 30.0
 """How often it is looked whether a proxy is due for a check."""
 MAX_HEADER_LINE = 32_768
 """Content security policies of 10 KB and more are seen in the wild; aiohttp's own bound on the number of lines adds to it."""
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _MOST_LIST_BYTES = 1_000_000
 _COLLECT_TIMEOUT_S = 20.0
 
@@ -101,8 +103,12 @@ class OutboundProxies:
         if self._session is not None:
             await self._session.close()
 
-    async def get(self, url: Url) -> aiohttp.ClientResponse:
+    async def get(self, url: Url, headers: Mapping[str, str] = NO_HEADERS) -> aiohttp.ClientResponse:
         """Asks for a URL through the proxy whose turn it is.
+
+        Args:
+            url: what to ask for.
+            headers: beside those of each request.
 
         Raises:
             ForbiddenAddressError: the host has an address that must not be asked for.
@@ -121,7 +127,7 @@ class OutboundProxies:
             response = await self._session.get(
                 target.with_host(address),
                 proxy=proxy,
-                headers={"Host": url.netloc},
+                headers={"Host": url.netloc, **headers},
                 server_hostname=url.host if url.text.startswith("https:") else None,
                 allow_redirects=False,
             )

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from protego import Protego
 
@@ -22,6 +23,9 @@ TTL_S = 86_400.0
 """A copy must not be used for longer (RFC 9309 §2.4)."""
 RETRY_MAX_S = 600.0
 """Longest time between two tries where robots.txt fails; the first comes after 2 s, before the page's own next try."""
+MAX_SITEMAPS = 20
+MAX_DELAY_S = 300.0
+"""A longer `Crawl-delay` is no wish but a refusal of other words; `per_host_delay_max_s` bounds it further."""
 UNREACHABLE_S = 30 * 86_400.0
 """How long an origin whose robots.txt fails is left alone (RFC 9309 §2.3.1.4), counted since this process first tried."""
 _AGENT_LINE = re.compile(r"^[ \t]*(user[- ]?agent)[ \t]*[: \t][ \t]*([^\r\n#]*)", re.IGNORECASE | re.MULTILINE)
@@ -33,12 +37,16 @@ class _Origin:
 
     Attributes:
         rules: `None` when there are none: everything may be fetched.
+        sitemaps: the first that it names, at most `MAX_SITEMAPS`.
+        delay_s: wished between two requests (`Crawl-delay`), 0 for none; at most `MAX_DELAY_S`.
         failing_since: when it first could not be had, and not since; `None` while it can. `failure` says why,
             `failures` how often in a row.
         known: whether it could be had at any time; what it said then goes on counting.
     """
 
     rules: Protego | None = None
+    sitemaps: tuple[str, ...] = ()
+    delay_s: float = 0.0
     good_until: float = 0.0
     failing_since: float | None = None
     failures: int = 0
@@ -84,6 +92,14 @@ class Robots:
             raise UnreachableError(f"robots.txt cannot be had: {origin.failure}")
         if origin.rules is not None and not origin.rules.can_fetch(url.text, self._agent):
             raise RefusedError("robots.txt does not allow it")
+        if origin.delay_s:
+            fetcher.politeness.wishes(url.netloc, origin.delay_s)
+
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """Returns the sitemaps that the robots.txt of a page's origin names, as far as it was asked; from any thread."""
+        page = parse_url(url)
+        origin = self._origins.get(f"{page.scheme}://{page.netloc}")
+        return () if origin is None else origin.sitemaps
 
     async def _refresh(self, origin: _Origin, url: Url, fetcher: Fetcher, *, urgent: bool, patience_s: float) -> None:
         page, failure = await self._ask(url, fetcher, urgent=urgent, patience_s=patience_s)
@@ -94,7 +110,9 @@ class Robots:
             origin.failing_since = now if origin.failing_since is None else origin.failing_since
             origin.good_until = now + min(2.0**origin.failures, RETRY_MAX_S)
         else:
-            origin.rules = await self._read(page)
+            origin.rules = rules = await self._read(page)
+            origin.sitemaps = () if rules is None else tuple(islice(rules.sitemaps, MAX_SITEMAPS))
+            origin.delay_s = 0.0 if rules is None else min(max(rules.crawl_delay(self._agent) or 0.0, 0.0), MAX_DELAY_S)
             origin.known = True
             origin.failures = 0
             origin.failing_since = None

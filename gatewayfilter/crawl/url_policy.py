@@ -42,7 +42,11 @@ _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _RUN = re.compile(r"[A-Za-z0-9_+=-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SEPARATORS = str.maketrans("", "", "_+=-")
-_guard = lru_cache(maxsize=4)(AddressGuard)
+
+
+@lru_cache(maxsize=4)
+def _guard(networks: tuple[str, ...], ports: tuple[int, ...]) -> AddressGuard:
+    return AddressGuard(CrawlSettings(allow_networks=networks, allow_ports=ports))
 
 
 def may_crawl(url: Url, settings: CrawlSettings) -> str:
@@ -61,7 +65,7 @@ def may_crawl(url: Url, settings: CrawlSettings) -> str:
 def _address_refusal(url: Url, settings: CrawlSettings) -> str:
     port = int(url.port) if url.port else _DEFAULT_PORTS[url.scheme]
     if is_ip_literal(url.host):
-        return _guard(settings).refusal(str(ip_address(url.host.strip("[]"))), port)
+        return _guard(settings.allow_networks, settings.allow_ports).refusal(str(ip_address(url.host.strip("[]"))), port)
     if not settings.allow_networks and port not in settings.allow_ports:
         return f"port {port} may not be crawled"
     return ""

@@ -2,27 +2,23 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch_errors import UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.fetcher import NOT_MODIFIED, Fetcher
 from gatewayfilter.crawl.links import out_links
-from gatewayfilter.crawl.page_buffer import PageBuffer
 from gatewayfilter.crawl.rendering import Renderer
 from gatewayfilter.crawl.robots import Robots
-from gatewayfilter.interfaces import Page, PageSink, Priority
+from gatewayfilter.crawl.strategy import Strategy, strategy_of
+from gatewayfilter.interfaces import Page, Priority, Validators
 from gatewayfilter.model import Classification
-from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
 
 _log = logging.getLogger(__name__)
-
-type MoreLinks = Callable[[Page, Classification | None], Sequence[Url]]
-"""Finds links on a page that was judged."""
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that say nothing of the page and may be another one later."""
@@ -56,54 +52,69 @@ class Look:
     """A page that was fetched and judged.
 
     Attributes:
-        links: those of a harmful page, and those that an extraction rule names.
+        links: those that its strategy follows, as a rule of harmful pages alone, and those that an extraction rule names.
         buffered: it lies in the buffer and is judged later.
+        unchanged: its origin says that it is as it was; the verdict before counts anew.
+        rendered: a browser made it what it is, so its origin's validators do not speak for all of it.
     """
 
     page: Page
     classification: Classification | None
     links: tuple[Url, ...]
     buffered: bool = False
+    unchanged: bool = False
+    rendered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be looked at.
+
+    Attributes:
+        url: canonical.
+        priority: see `Priority`.
+        strategy: whose links are followed.
+        depth: links away from where the task began.
+        validators: by which the origin knows the page that was judged before; `None` fetches it whole.
+    """
+
+    url: Url
+    priority: int
+    strategy: Strategy
+    depth: int = 0
+    validators: Validators | None = None
 
 
 class Visitor:
     """Looks at URLs with an open fetcher.
 
+    Counts `pages_fetched` and `pages_unchanged`.
+
     Args:
+        context: the crawler's collaborators.
+        fetcher: open.
+        robots: what sites want.
         judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
-        buffer: where pages wait when the scanner lags; it is the sink too. `None`: all wait in memory.
         rendering: renders pages that a script builds; `None` where they are judged as they came.
-        more_links: finds links that are followed whatever the judgement; `None` for none. Called in the judge's thread.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  it brings together what the worker has opened
-        self,
-        fetcher: Fetcher,
-        robots: Robots,
-        sink: PageSink,
-        judge: Executor,
-        settings: CrawlSettings,
-        counters: Counters,
-        clock: Callable[[], float] = time.time,
-        buffer: PageBuffer | None = None,
-        more_links: MoreLinks | None = None,
-        rendering: Renderer | None = None,
+    def __init__(
+        self, context: CrawlContext, fetcher: Fetcher, robots: Robots, judge: Executor, rendering: Renderer | None = None
     ) -> None:
-        self._rendering = rendering
-        self._more_links = more_links
-        self._buffer = buffer
-        self._in_memory = 0
-        self._most_in_memory = max(settings.concurrency // 4, 1)
+        self._context = context
         self._fetcher = fetcher
         self._robots = robots
-        self._sink = sink
         self._judge_thread = judge
-        self._settings = settings
-        self._counters = counters
-        self._clock = clock
+        self._rendering = rendering
+        self._in_memory = 0
+        self._most_in_memory = max(context.settings.concurrency // 4, 1)
 
-    async def look(self, url: Url, *, priority: int, patience_s: float) -> Look:
+    async def look(self, target: Target, *, patience_s: float) -> Look:
         """Fetches and judges a URL.
+
+        Args:
+            target: what to look at.
+            patience_s: longest wait for a host's turn.
 
         Raises:
             FetchError: it was refused or could not be fetched.
@@ -111,22 +122,28 @@ class Visitor:
         """
 
         async def permit(hop: Url) -> None:
-            await self._robots.check(hop, self._fetcher, priority=priority, patience_s=patience_s)
+            await self._robots.check(hop, self._fetcher, priority=target.priority, patience_s=patience_s)
 
-        urgent = priority <= Priority.VISIT
-        page = await self._fetcher.fetch(url, urgent=urgent, patience_s=patience_s, permit=permit)
-        self._counters.add("pages_fetched")
+        urgent = target.priority <= Priority.VISIT
+        page = await self._fetcher.fetch(
+            target.url, urgent=urgent, patience_s=patience_s, permit=permit, validators=target.validators
+        )
+        self._context.counters.add("pages_fetched")
+        if page.status == NOT_MODIFIED and target.validators is not None:
+            return await self._renewed(page, target, patience_s)
         if page.status in _PASSING:
             raise self._passing(page)
+        came = page
         if self._rendering is not None:
             page = await self._rendering.improved(page)
-        if not urgent and await self._put_aside(page):
+        if not urgent and not target.strategy.task and await self._put_aside(page):
             return Look(page, None, (), buffered=True)
         self._in_memory += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._judge, page)
+            look = await self._in_judge_thread(partial(self._judge, page, target))
         finally:
             self._in_memory -= 1
+        return look if page is came else replace(look, rendered=True)
 
     async def scan_first(self) -> Look | bool:
         """Judges the page that has waited longest in the buffer; `buffer.advance` takes it out.
@@ -137,38 +154,56 @@ class Visitor:
         Raises:
             StoreError: the verdict could not be kept.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, self._scan)
+        return await self._in_judge_thread(self._scan)
+
+    async def _renewed(self, page: Page, target: Target, patience_s: float) -> Look:
+        """Lets the verdict of a page that has not changed count anew; where there is none that may, looks at it whole."""
+        revisits = self._context.revisits
+        classification = await self._in_judge_thread(partial(revisits.renew, page)) if revisits is not None else None
+        if classification is None:
+            return await self.look(replace(target, validators=None), patience_s=patience_s)
+        self._context.counters.add("pages_unchanged")
+        return Look(page, classification, (), unchanged=True)
+
+    async def _in_judge_thread[T](self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, work)
 
     async def _put_aside(self, page: Page) -> bool:
         """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
-        buffer = self._buffer
+        buffer = self._context.buffer
         if buffer is None or not page.body or self._in_memory < self._most_in_memory or not buffer.has_room:
             return False
         try:
             await asyncio.wrap_future(buffer.put(page))
         except OSError as error:
-            self._counters.add("archive_failures")
+            self._context.counters.add("archive_failures")
             _log.warning("cannot put a page into the archive: %s; it waits in memory", error.strerror)
             return False
         return True
 
     def _scan(self) -> Look | bool:
-        scanned = self._buffer.scan_first() if self._buffer is not None else None
+        buffer = self._context.buffer
+        scanned = buffer.scan_first() if buffer is not None else None
         if scanned is None or scanned.page is None:
             return scanned is not None
-        return self._looked_at(scanned.page, scanned.classification)
+        return self._looked_at(scanned.page, scanned.classification, strategy_of(self._context.settings, ""), 0)
 
-    def _judge(self, page: Page) -> Look:
-        return self._looked_at(page, self._sink.page(page))
+    def _judge(self, page: Page, target: Target) -> Look:
+        return self._looked_at(page, self._context.sink.page(page), target.strategy, target.depth)
 
-    def _looked_at(self, page: Page, classification: Classification | None) -> Look:
-        more = self._more_links(page, classification) if self._more_links is not None else ()
-        if classification is None or not classification.harmful:
+    def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> Look:
+        more: Sequence[Url] = ()
+        if self._context.more_links is not None:
+            more = self._context.more_links(page, classification, self._robots.sitemaps(page.final_url))
+        harmful = classification is not None and classification.harmful
+        if not strategy.follows(depth, harmful=harmful):
             return Look(page, classification, tuple(more))
-        return Look(page, classification, (*out_links(page, classification.charset, self._settings), *more))
+        charset = classification.charset if classification is not None else ""
+        return Look(page, classification, (*out_links(page, charset, self._context.settings, strategy), *more))
 
     def _passing(self, page: Page) -> UnreachableError:
         wait_s = 0.0
         if page.status == 429 or (page.status == 503 and "retry-after" in page.headers):
-            wait_s = self._fetcher.politeness.asked_to_wait(parse_url(page.final_url).netloc, page.headers, self._clock())
+            netloc = parse_url(page.final_url).netloc
+            wait_s = self._fetcher.politeness.asked_to_wait(netloc, page.headers, self._context.clock())
         return UnreachableError(f"answered with status {page.status}", wait_s)

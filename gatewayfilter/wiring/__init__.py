@@ -15,6 +15,7 @@ from gatewayfilter.wiring.filtering import (
 )
 from gatewayfilter.wiring.learning import (
     check_proxies,
+    crawl_context,
     crawl_now,
     crawl_worker,
     extract_now,
@@ -52,6 +53,7 @@ __all__ = [
     "category_title",
     "check_proxies",
     "classifier",
+    "crawl_context",
     "crawl_now",
     "crawl_worker",
     "engine_for_lists",

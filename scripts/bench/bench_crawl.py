@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
-from gatewayfilter.crawl import CrawlWorker
+from gatewayfilter.crawl import CrawlContext, CrawlWorker
 from gatewayfilter.interfaces import Offer, Page, PageSink
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification
@@ -108,7 +108,8 @@ async def measure(store: Store, port: int) -> None:
     sink = TimedSink(LearningSink(PageClassifier(Lexicon.load([ROOT / "lists" / "words"])), growth, counters))
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
     stop = asyncio.Event()
-    running = asyncio.create_task(CrawlWorker(store.frontier, sink, settings, counters, together=store.settling).run(stop))
+    context = CrawlContext(store.frontier, sink, settings, counters, together=store.settling)
+    running = asyncio.create_task(CrawlWorker(context).run(stop))
     urls = [parse_url(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}").text for number in range(VISITS + PAGES)]
     chance = random.Random(7)
     waits_ms = []

@@ -16,6 +16,7 @@ class FakeFrontier:
         self.attempts: dict[str, int] = {}
         self.finished: dict[str, float] = {}
         self.retried: list[tuple[str, float, str]] = []
+        self.due_again: dict[str, tuple[float, int]] = {}
         self.buried: dict[str, str] = {}
         self.added: list[Offer] = []
         self.failing_adds = 0
@@ -41,15 +42,21 @@ class FakeFrontier:
         leases = []
         for offer in taken:
             self.attempts[offer.url] = self.attempts.get(offer.url, 0) + 1
-            leases.append(Lease(offer.url, offer.priority, self.attempts[offer.url], "token", now + lease_s))
+            attempts = self.attempts[offer.url]
+            leases.append(Lease(offer.url, offer.priority, attempts, "token", now + lease_s, offer.task, offer.depth))
         return leases
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         self.finished[lease.url] = rest_until
         return True
 
-    def retry(self, lease: Lease, not_before: float, error: str) -> bool:
+    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
         self.retried.append((lease.url, not_before, error))
+        self.attempts[lease.url] -= not counted
+        return True
+
+    def again(self, lease: Lease, at: float, priority: int) -> bool:
+        self.due_again[lease.url] = (at, priority)
         return True
 
     def bury(self, lease: Lease, error: str) -> bool:
@@ -65,12 +72,12 @@ class FakeFrontier:
     def revive(self) -> int:
         return 0
 
-    def clear(self) -> int:
+    def clear(self, task: str | None = None) -> int:
         return 0
 
     @property
     def settled(self) -> int:
-        return len(self.finished) + len(self.retried) + len(self.buried)
+        return len(self.finished) + len(self.retried) + len(self.buried) + len(self.due_again)
 
 
 HARMLESS = Classification("", 0.0, 20.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import CrawlWorker, SeenFilter
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
 from gatewayfilter.interfaces import Offer, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -28,7 +28,8 @@ async def test_the_whole_way(origin: Origin, store: Store, tmp_path: Path) -> No
     origin.answers["/ill"] = reply(status="500 Oops")
     sink = FakeSink()
     settings = loopback_settings(max_attempts=1)
-    worker = CrawlWorker(store.frontier, sink, settings, Counters(), seen=SeenFilter(tmp_path / "seen.bloom"))
+    seen = SeenFilter(tmp_path / "seen.bloom")
+    worker = CrawlWorker(CrawlContext(store.frontier, sink, settings, Counters(), seen=seen))
     stop = asyncio.Event()
     running = asyncio.create_task(worker.run(stop))
     store.frontier.add([Offer(origin.url("/bad")), Offer(origin.url("/ill")), Offer("http://10.0.0.1/")], time.time())

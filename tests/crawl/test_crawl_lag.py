@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import Backlog, CrawlWorker, PageBuffer, WarcArchive
+from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
 from gatewayfilter.interfaces import Offer, Page, Priority
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
@@ -48,7 +48,7 @@ class Lagging:
         self.backlog = Backlog(folder / "backlog.log")
         self.buffer = PageBuffer(self.sink, archive, store.verdicts, 1000.0, self.counters, self.backlog)
         settings = loopback_settings(concurrency=4, per_host_concurrency=4, robots="never")
-        self.worker = CrawlWorker(store.frontier, self.buffer, settings, self.counters, buffer=self.buffer)
+        self.worker = CrawlWorker(CrawlContext(store.frontier, self.buffer, settings, self.counters, buffer=self.buffer))
         self.stop = asyncio.Event()
 
     async def until(self, condition: Callable[[], bool]) -> None:

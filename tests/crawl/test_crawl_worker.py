@@ -4,16 +4,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlWorker, SeenFilter, worker
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, settlement, worker
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
-from tests.crawl.crawl_fakes import HARMFUL, HARMLESS, FakeFrontier, FakeSink
+from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 NOW = 1_700_000_000.0
@@ -28,7 +29,8 @@ class Crawl:
         self.counters = Counters()
         self.seen = SeenFilter()
         self.settings = chosen = settings or loopback_settings()
-        self.worker = CrawlWorker(self.frontier, self.sink, chosen, self.counters, clock=lambda: NOW, seen=self.seen)
+        self.context = CrawlContext(self.frontier, self.sink, chosen, self.counters, clock=lambda: NOW, seen=self.seen)
+        self.worker = CrawlWorker(self.context)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         stop = asyncio.Event()
@@ -50,7 +52,7 @@ async def test_a_harmless_page(origin: Origin) -> None:
     crawl = Crawl(origin.url("/a"))
     await crawl.settle()
     assert [page.body for page in crawl.sink.pages] == [b"<p>knitting"]
-    assert crawl.frontier.finished == {origin.url("/a"): NOW + worker.JUDGED_REST_S}
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + settlement.JUDGED_REST_S}
     assert crawl.counters.as_dict() == {"pages_fetched": 1}
     assert origin.requests == ["/robots.txt", "/a"]
     assert len(crawl.frontier.threads) == len(crawl.sink.threads) == 1
@@ -112,7 +114,7 @@ async def test_passing_answers_are_tried_again_then_buried(origin: Origin, statu
     await crawl.settle()
     [(url, not_before, error)] = crawl.frontier.retried
     assert url == origin.url("/a")
-    assert NOW + worker.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
+    assert NOW + settlement.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
     assert status[:3] in error
     last = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
     last.frontier.attempts[url] = 1
@@ -236,42 +238,6 @@ async def test_an_idle_worker_polls_seldom() -> None:
     assert time.monotonic() - started >= 10 * worker.POLL_MIN_S
 
 
-async def test_crawl_once(origin: Origin) -> None:
-    origin.answers["/a"] = reply(b"", "Location: /b", status="302 Found")
-    origin.answers["/b"] = reply(b"casino")
-    crawl = Crawl()
-    outcome = await crawl.worker.crawl_once(origin.url("/a").removeprefix("http://"))
-    assert (outcome.url, outcome.final_url, outcome.status) == (origin.url("/a"), origin.url("/b"), 200)
-    assert (outcome.classification, outcome.error, outcome.refused) == (HARMFUL, "", False)
-    assert (await crawl.worker.crawl_once(origin.url("/b"))).classification == HARMFUL
-    assert origin.requests.count("/robots.txt") == 1
-    assert HARMLESS.harmful is False
-
-
-@pytest.mark.parametrize(
-    ("url", "refused", "error"),
-    [
-        ("http://10.0.0.1/", True, "not a public address"),
-        ("localhost:1/logout", True, "logout"),
-        ("http://127.0.0.1:1/", False, "cannot connect"),
-        ("http://[", True, "not a URL"),
-        ("", True, "not a"),
-        ("ftp://a.test/", True, "http"),
-    ],
-)
-async def test_crawl_once_says_what_went_wrong(url: str, error: str, *, refused: bool) -> None:
-    outcome = await Crawl().worker.crawl_once(url)
-    assert error in outcome.error
-    assert outcome.refused is refused
-    assert outcome.classification is None
-
-
-async def test_crawl_once_of_a_page_that_is_not_judged(origin: Origin) -> None:
-    outcome = await Crawl().worker.crawl_once(origin.url("/none"))
-    assert (outcome.status, outcome.refused) == (404, False)
-    assert "404" in outcome.error
-
-
 async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Origin) -> None:
     paths = [f"/{number}" for number in range(20)]
     origin.answers.update({path: reply(b'casino <a href="/x">') for path in paths})
@@ -284,9 +250,7 @@ async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Or
         yield
         transactions.append(crawl.frontier.settled - before)
 
-    crawl.worker = CrawlWorker(
-        crawl.frontier, crawl.sink, crawl.settings, crawl.counters, clock=lambda: NOW, seen=crawl.seen, together=together
-    )
+    crawl.worker = CrawlWorker(replace(crawl.context, together=together))
     await crawl.settle(20)
     assert sum(transactions) == 20
     assert len(transactions) < 20
@@ -303,9 +267,7 @@ async def test_a_transaction_that_fails_leaves_no_link_for_seen(origin: Origin) 
         failed.set()
         raise StoreError("the disk is full")
 
-    crawl.worker = CrawlWorker(
-        crawl.frontier, crawl.sink, crawl.settings, crawl.counters, clock=lambda: NOW, seen=crawl.seen, together=together
-    )
+    crawl.worker = CrawlWorker(replace(crawl.context, together=together))
     await crawl.until(failed.is_set)
     assert parse_url(origin.url("/x")).digest not in crawl.seen
     assert parse_url(origin.url("/a")).digest not in crawl.seen

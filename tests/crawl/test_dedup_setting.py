@@ -4,7 +4,7 @@ import pytest
 
 from gatewayfilter.config import CrawlSettings, Settings
 from gatewayfilter.telemetry import Counters
-from gatewayfilter.wiring import crawl_worker, open_store
+from gatewayfilter.wiring import crawl_context, open_store
 
 
 @pytest.mark.parametrize(("dedup", "kind"), [("bloom", "SeenFilter"), ("tree", "DigestTree")])
@@ -12,7 +12,7 @@ def test_the_setting_chooses_the_set(tmp_path: Path, dedup: str, kind: str) -> N
     settings = Settings(data_dir=tmp_path / "state", crawl=CrawlSettings.model_validate({"dedup": dedup}))
     store = open_store(settings)
     try:
-        worker = crawl_worker(settings, store, Counters())
-        assert type(worker._seen).__name__ == kind
+        context = crawl_context(settings, store, Counters())
+        assert type(context.seen).__name__ == kind
     finally:
         store.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import CrawlWorker
+from gatewayfilter.crawl import CrawlContext, CrawlWorker
 from gatewayfilter.crawl.fleet import DEAD_AFTER_S, FleetFrontier
 from gatewayfilter.interfaces import SITE_SLOTS, Offer, QueueState
 from gatewayfilter.store import Store
@@ -90,7 +90,7 @@ def crawl(url: str, name: str) -> None:
     with closing(Store.open(url)) as store:
         frontier = FleetFrontier(store.frontier, store.crawlers, name, beat_s=0.1, dead_after_s=1.5)
         settings = loopback_settings(robots="never", timeout_s=0.2)
-        worker = CrawlWorker(frontier, FakeSink(), settings, Counters(), together=store.settling)
+        worker = CrawlWorker(CrawlContext(frontier, FakeSink(), settings, Counters(), together=store.settling))
         worker._lease_s = 1.0  # what the killed one had in work comes back soon
         asyncio.run(worker.run(asyncio.Event()))
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlWorker, rendering
+from gatewayfilter.crawl import CrawlContext, ForegroundCrawl, rendering
 from gatewayfilter.crawl.rendering import Renderer, RenderError, can_render, renderer
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
@@ -172,6 +172,6 @@ async def test_the_worker_judges_what_the_browser_saw(origin: Origin) -> None:
     for rule in ("off", "auto"):
         sink = FakeSink()
         settings = loopback_settings(render=rule)
-        outcome = await CrawlWorker(FakeFrontier(), sink, settings, Counters()).crawl_once(origin.url("/shop"))
+        (outcome,) = await ForegroundCrawl(CrawlContext(FakeFrontier(), sink, settings, Counters())).run([origin.url("/shop")])
         assert outcome.status == 200
         assert (b"built casino" in sink.pages[0].body) is (rule == "auto")

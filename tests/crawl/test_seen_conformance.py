@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import CrawlWorker, DigestTree, SeenFilter, digest_tree
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, DigestTree, SeenFilter, digest_tree
 from gatewayfilter.crawl.seen import SeenUrls
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -64,4 +64,4 @@ def test_a_full_tree_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_worker_takes_either(make: Make) -> None:
-    assert CrawlWorker(FakeFrontier(), FakeSink(), loopback_settings(), Counters(), seen=make(None))
+    assert CrawlWorker(CrawlContext(FakeFrontier(), FakeSink(), loopback_settings(), Counters(), seen=make(None)))

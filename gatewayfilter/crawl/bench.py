@@ -1,0 +1,55 @@
+"""What is open while a crawler works: its connections and its two threads."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from gatewayfilter.crawl.context import CrawlContext
+from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.rendering import renderer
+from gatewayfilter.crawl.robots import Robots
+from gatewayfilter.crawl.visit import Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """An open crawler.
+
+    Attributes:
+        visitor: looks at URLs.
+        queue: the one thread in which the frontier and the set of seen URLs are used.
+    """
+
+    visitor: Visitor
+    queue: ThreadPoolExecutor
+
+
+class Manners:
+    """What a crawler knows of hosts; it outlives the connections."""
+
+    def __init__(self, context: CrawlContext) -> None:
+        self.politeness = Politeness(context.settings, counters=context.counters)
+        self.robots = Robots(context.settings, context.clock)
+
+
+@contextlib.asynccontextmanager
+async def open_bench(context: CrawlContext, manners: Manners) -> AsyncIterator[Bench]:
+    """Opens what a crawler works with; at the end all pages are on the disk.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read.
+    """
+    settings, counters = context.settings, context.counters
+    fetcher = Fetcher(settings, manners.politeness, counters)
+    judge = ThreadPoolExecutor(1, "crawl-judge")
+    queue = ThreadPoolExecutor(1, "crawl-queue")
+    with judge, queue:
+        async with fetcher, renderer(settings, counters) as rendering:
+            try:
+                yield Bench(Visitor(context, fetcher, manners.robots, judge, rendering), queue)
+            finally:
+                if context.buffer is not None:
+                    await asyncio.get_running_loop().run_in_executor(judge, context.buffer.flush)

@@ -1,0 +1,203 @@
+"""Crawls now, with somebody waiting: URLs that were named, and where a strategy follows links, what they lead to.
+
+The queue in the database is not touched: what is still to do when this ends is forgotten. Lists grow as ever.
+"""
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gatewayfilter.crawl.bench import Bench, Manners, open_bench
+from gatewayfilter.crawl.context import CrawlContext
+from gatewayfilter.crawl.fetch_errors import HostBusyError, is_refusal
+from gatewayfilter.crawl.fetcher import PATIENCE_S
+from gatewayfilter.crawl.strategy import Strategy, strategy_of
+from gatewayfilter.crawl.visit import CrawlOutcome, Look, Target
+from gatewayfilter.errors import FetchError, UrlError
+from gatewayfilter.interfaces import Priority
+from gatewayfilter.urls import Url, parse_loose_url, registrable_domain
+
+BUSY_TRIES: Final = 200
+"""How often a page waits anew for its host before it is given up; each time as long as the host says."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlProgress:
+    """How far a crawl is.
+
+    Attributes:
+        done: pages looked at, whatever came of them.
+        running: in work.
+        waiting: known and not begun.
+        harmful: of those done.
+        failed: of those done: refused, or not to be had.
+        elapsed_s: since it began.
+    """
+
+    done: int
+    running: int
+    waiting: int
+    harmful: int
+    failed: int
+    elapsed_s: float
+
+    @property
+    def rate(self) -> float:
+        """Pages a second."""
+        return self.done / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+@dataclass(order=True, slots=True)
+class _Task:
+    """A page to look at: the nearest to the start first, then in order."""
+
+    depth: int
+    number: int
+    url: Url = field(compare=False)
+    priority: int = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Tally:
+    done: int = 0
+    harmful: int = 0
+    failed: int = 0
+
+
+type Report = Callable[[CrawlOutcome], None]
+type ShowProgress = Callable[[CrawlProgress], None]
+
+
+class ForegroundCrawl:
+    """One crawl, from the URLs that were named.
+
+    Args:
+        context: its collaborators; the frontier is not used.
+        task: whose strategy counts; `""`: no links are followed.
+        report: told of each page as it is done.
+        progress: told whenever that changes.
+    """
+
+    def __init__(
+        self, context: CrawlContext, task: str = "", report: Report | None = None, progress: ShowProgress | None = None
+    ) -> None:
+        self._context = context
+        self._manners = Manners(context)
+        strategy = strategy_of(context.settings, task)
+        self._strategy = strategy if task else replace(strategy, links_a_page=0)
+        self._report = report
+        self._progress = progress
+        self._waiting: list[_Task] = []
+        self._numbers = itertools.count()
+        self._known: set[bytes] = set()
+        self._hosts: set[str] = set()
+        self._pages: dict[str, int] = {}
+        self._running: set[asyncio.Task[CrawlOutcome]] = set()
+        self._tally = _Tally()
+        self._started = 0.0
+
+    async def run(self, urls: Sequence[str]) -> list[CrawlOutcome]:
+        """Looks at these URLs, and at what they lead to. A scheme may be left away.
+
+        Returns:
+            What came of each, in the order in which they were done. What is wrong with a page is in its outcome.
+
+        Raises:
+            StoreError: a verdict could not be kept.
+            ConfigError: `crawl.upstream_ca` cannot be read.
+        """
+        self._started = time.monotonic()
+        outcomes: list[CrawlOutcome] = []
+        for url in urls:
+            try:
+                self._put(parse_loose_url(url), 0)
+            except UrlError as error:
+                self._context.counters.add("pages_refused")
+                self._done(CrawlOutcome(url, error=str(error), refused=True), outcomes)
+        if not self._waiting:
+            return outcomes
+        async with open_bench(self._context, self._manners) as bench:
+            try:
+                while self._waiting or self._running:
+                    self._begin(bench)
+                    self._show()
+                    finished, self._running = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                    for task in finished:
+                        self._done(task.result(), outcomes)
+            finally:
+                for task in self._running:
+                    task.cancel()
+                await asyncio.gather(*self._running, return_exceptions=True)
+        return outcomes
+
+    def _begin(self, bench: Bench) -> None:
+        while self._waiting and len(self._running) < self._context.settings.concurrency:
+            self._running.add(asyncio.create_task(self._look(bench, heapq.heappop(self._waiting))))
+
+    def _done(self, outcome: CrawlOutcome, outcomes: list[CrawlOutcome]) -> None:
+        outcomes.append(outcome)
+        self._tally.done += 1
+        self._tally.failed += outcome.classification is None and not outcome.status
+        self._tally.harmful += outcome.classification is not None and outcome.classification.harmful
+        if self._report is not None:
+            self._report(outcome)
+        self._show()
+
+    def _show(self) -> None:
+        if self._progress is not None:
+            tally, elapsed_s = self._tally, time.monotonic() - self._started
+            counts = (tally.done, len(self._running), len(self._waiting), tally.harmful, tally.failed)
+            self._progress(CrawlProgress(*counts, elapsed_s))
+
+    def _put(self, url: Url, depth: int) -> None:
+        if url.digest in self._known:
+            return
+        self._known.add(url.digest)
+        priority: int = self._strategy.priority
+        if not depth:  # somebody waits for it, but further ones of a host come as the host may be asked
+            priority = Priority.RECHECK if url.netloc in self._hosts else Priority.MANUAL
+            self._hosts.add(url.netloc)
+        heapq.heappush(self._waiting, _Task(depth, next(self._numbers), url, priority))
+
+    async def _look(self, bench: Bench, task: _Task) -> CrawlOutcome:
+        """Looks at a page, when its host may be asked; the links that the strategy follows wait then too."""
+        started = time.monotonic()
+        target = Target(task.url, task.priority, self._strategy, task.depth)
+        try:
+            look = await self._patiently(bench, target)
+        except FetchError as error:
+            refused = is_refusal(error)
+            self._context.counters.add("pages_refused" if refused else "pages_failed")
+            return CrawlOutcome(task.url.text, error=str(error), refused=refused, elapsed_ms=_ms_since(started))
+        self._follow(look, task.depth + 1)
+        page = look.page
+        why = "" if look.classification is not None else f"a page of this kind is not classified (status {page.status})"
+        return CrawlOutcome(page.url, page.final_url, page.status, look.classification, why, elapsed_ms=_ms_since(started))
+
+    async def _patiently(self, bench: Bench, target: Target) -> Look:
+        if target.priority == Priority.MANUAL:
+            return await bench.visitor.look(target, patience_s=PATIENCE_S)
+        for _ in range(BUSY_TRIES):
+            try:
+                return await bench.visitor.look(target, patience_s=PATIENCE_S)
+            except HostBusyError as error:
+                await asyncio.sleep(error.retry_after_s)
+        return await bench.visitor.look(target, patience_s=PATIENCE_S)
+
+    def _follow(self, look: Look, depth: int) -> None:
+        strategy: Strategy = self._strategy
+        if not strategy.task:
+            return
+        for link in look.links:
+            site = registrable_domain(link.host) or link.host
+            if link.digest not in self._known and self._pages.get(site, 0) < strategy.pages_a_site:
+                self._pages[site] = self._pages.get(site, 0) + 1
+                self._put(link, depth)
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
