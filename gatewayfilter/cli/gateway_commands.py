@@ -24,7 +24,7 @@ _LAN = click.option(
     "--lan", multiple=True, metavar="INTERFACE", help="An interface of the LAN, in place of gateway.lan; repeatable."
 )
 _FAIL_OPEN = click.option(
-    "--fail-open/--fail-closed", default=None, help="Whether web traffic goes past the filter while no worker listens."
+    "--fail-open/--fail-closed", default=None, help="Whether web traffic goes past the filter while no worker listens or answers."
 )
 
 
@@ -56,12 +56,15 @@ def _gateway(settings: Settings) -> Gateway:
 
 
 def _watchdog(settings: Settings, *, restoring: bool = False) -> Watchdog:
+    from gatewayfilter.gateway.answering import Answering
     from gatewayfilter.gateway.kernel import Kernel
     from gatewayfilter.gateway.memory import MemoryFile
     from gatewayfilter.gateway.plan import make_plan
     from gatewayfilter.gateway.watchdog import Watchdog
 
-    return Watchdog(_gateway(settings), Kernel(), MemoryFile(), make_plan(settings).proxy_port, restoring=restoring)
+    port = make_plan(settings).proxy_port
+    answers = Answering(settings.proxy.listen)
+    return Watchdog(_gateway(settings), Kernel(), MemoryFile(), port, restoring=restoring, answers=answers)
 
 
 @gateway_group.command(
@@ -94,7 +97,7 @@ def up(
     """Load the firewall rules and switch forwarding on; when a step fails, what was done is taken back.
 
     Doing it twice is doing it once. Needs root. With --fail-open a watchdog is started that opens the way past the filter while
-    no worker listens.
+    no worker listens or answers.
     """
     settings = _settings(invocation, lan, fail_open=fail_open)
     gateway = _gateway(settings)
@@ -198,7 +201,7 @@ def status(invocation: Invocation, *, lan: tuple[str, ...], fail_open: bool | No
             ("state", _STATES[found.state]),
             ("filter listens", _families(found.listening)),
             ("kernel forwards", _families(found.forwarding)),
-            ("when no worker listens", _failing(found)),
+            ("when no worker serves", _failing(found)),
             ("redirected", counted(found.redirected, "connection")),
             ("QUIC refused", counted(found.quic_refused, "datagram")),
         ])  # fmt: skip

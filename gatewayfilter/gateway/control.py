@@ -36,15 +36,15 @@ class GatewayStatus:
     """What `gateway status` tells.
 
     Attributes:
-        state: `up` as wanted; `open`: up, but web traffic goes past the filter because no worker listens; `outdated`: loaded
-            from other settings; `changed`: somebody changed the rules since; `foreign`: the table is there, but `gateway up` did
-            not load it (or not since the last restart); `down`.
+        state: `up` as wanted; `open`: up, but web traffic goes past the filter because no worker listens or answers; `outdated`:
+            loaded from other settings; `changed`: somebody changed the rules since; `foreign`: the table is there, but
+            `gateway up` did not load it (or not since the last restart); `down`.
         problems: what is wrong, a sentence each.
         listening: families (4, 6) in which the filter's port listens.
         forwarding: families that the kernel forwards.
         redirected: connections sent to the filter since the rules were loaded.
         quic_refused: datagrams of QUIC refused since.
-        fail_open: whether the way opens while no worker listens.
+        fail_open: whether the way opens while no worker listens or answers.
         watched: whether a watchdog runs that opens it.
     """
 

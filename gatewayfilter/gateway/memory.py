@@ -24,7 +24,7 @@ class GatewayMemory:
         digest: of the ruleset that was loaded.
         listing: the table right after loading, without counters.
         switches: sysctl → value before.
-        fail_open: whether the way opens while no worker listens.
+        fail_open: whether the way opens while no worker listens or answers.
         opened: whether it is open now.
         quic_rejected, dot_rejected: what the set-up page tells.
         lan: the interfaces.

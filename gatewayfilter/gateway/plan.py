@@ -31,7 +31,7 @@ class GatewayPlan:
         own_port_80: the gateway's own port 80 belongs to the filter's pages.
         free_macs, free4, free6: devices that go past the filter.
         past4, past6: destinations that go past the filter.
-        fail_open: whether the way past the filter opens while no worker listens.
+        fail_open: whether the way past the filter opens while no worker listens or answers.
     """
 
     lan: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Failing open: lets web traffic past the filter while no worker listens, and sends it back when one does."""
+"""Failing open: lets web traffic past the filter while no worker listens or answers, and sends it back when one does."""
 
 import logging
 import signal
@@ -19,6 +19,10 @@ _log = logging.getLogger(__name__)
 POLL_S: Final = 0.5
 OPEN_AFTER: Final = 4
 """Looks in a row that find nobody listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
+ASK_EVERY: Final = 4
+"""Looks between two questions whether workers answer, two seconds; while one was not answered each look asks."""
+UNANSWERED: Final = 3
+"""Questions in a row without an answer, each of them open for four seconds: a filter under heavy load is slower, but not that."""
 RESTORE_EVERY: Final = 6
 """Looks between two questions whether the rules are still there, three seconds: the kernel tells of it at once, if it tells."""
 
@@ -32,15 +36,27 @@ class Watchdog:
         memory: tells whether the gateway is still up and to fail open.
         port: the filter's.
         restoring: whether rules that vanish without a `gateway down`, as by `nft flush ruleset`, are loaded again.
+        answers: asks the filter, and returns whether it answered.
     """
 
-    def __init__(self, gateway: Gateway, kernel: Kernel, memory: MemoryFile, port: int, *, restoring: bool = False) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        kernel: Kernel,
+        memory: MemoryFile,
+        port: int,
+        *,
+        restoring: bool = False,
+        answers: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._gateway = gateway
         self._kernel = kernel
         self._memory = memory
         self._port = port
         self._restoring = restoring
+        self._answers = answers
         self._missed = 0
+        self._unanswered = 0
         self._looks = 0
 
     def restore(self) -> bool:
@@ -65,16 +81,24 @@ class Watchdog:
         if not memory.fail_open:
             return self._restoring
         self._missed = 0 if self._kernel.listens(self._port) else self._missed + 1
+        if not self._missed and (self._unanswered or self._looks % ASK_EVERY == 0):
+            self._unanswered = 0 if self._answers() else self._unanswered + 1
         try:
-            if memory.opened and not self._missed:
-                self._gateway.close_way()
-                _log.warning("the filter listens again: web traffic goes through it")
-            elif not memory.opened and self._missed >= OPEN_AFTER:
-                self._gateway.open_way()
-                _log.error("nothing listens on port %d: web traffic goes past the filter", self._port)
+            self._open_or_close(opened=memory.opened)
         except GatewayError as error:  # taken down meanwhile, or tried again at the next look
             _log.warning("%s", error)
         return True
+
+    def _open_or_close(self, *, opened: bool) -> None:
+        if opened and not self._missed and not self._unanswered:
+            self._gateway.close_way()
+            _log.warning("the filter serves again: web traffic goes through it")
+        elif not opened and self._missed >= OPEN_AFTER:
+            self._gateway.open_way()
+            _log.error("nothing listens on port %d: web traffic goes past the filter", self._port)
+        elif not opened and self._unanswered >= UNANSWERED:
+            self._gateway.open_way()
+            _log.error("nobody answers on port %d: web traffic goes past the filter", self._port)
 
     def run(self, stop: threading.Event) -> bool:
         """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""

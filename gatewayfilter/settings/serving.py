@@ -142,7 +142,7 @@ class GatewaySettings(Section):
     free_sites: tuple[str, ...] = ()
     """Destinations that go past the filter: addresses or networks."""
     fail_open: bool = False
-    """Whether web traffic goes past the filter while no worker listens, instead of nowhere."""
+    """Whether web traffic goes past the filter while no worker listens or answers, instead of nowhere."""
     hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
     """Names and addresses under which the filter serves its set-up page to everybody whose traffic passes it."""
     bypass: tuple[str, ...] = ()

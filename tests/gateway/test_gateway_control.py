@@ -1,5 +1,6 @@
 """Up, down, status and the watchdog, on a kernel in memory. On a real one: tests/netns."""
 
+import itertools
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
 from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
 from gatewayfilter.gateway.plan import GatewayPlan
-from gatewayfilter.gateway.watchdog import OPEN_AFTER, RESTORE_EVERY, Watchdog
+from gatewayfilter.gateway.watchdog import ASK_EVERY, OPEN_AFTER, RESTORE_EVERY, UNANSWERED, Watchdog
 from tests.gateway.gateway_fakes import FakeKernel
 
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
@@ -178,6 +179,38 @@ class TestWatchdog:
             for _ in range(OPEN_AFTER - 1):
                 watchdog.look()
             kernel.ports = {8080: frozenset({4})}
+            watchdog.look()
+            assert gateway.status().state is GatewayState.UP
+
+    def test_it_opens_when_workers_listen_but_none_answers(
+        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+    ) -> None:
+        answers = True
+        gateway.up()
+        watchdog = Watchdog(gateway, kernel, memory, 8080, answers=lambda: answers)
+        for _ in range(3 * ASK_EVERY):
+            watchdog.look()
+        assert gateway.status().state is GatewayState.UP
+        answers = False
+        looks = 0
+        while gateway.status().state is GatewayState.UP:
+            watchdog.look()
+            looks += 1
+        assert gateway.status().state is GatewayState.OPEN
+        assert UNANSWERED <= looks <= ASK_EVERY + UNANSWERED
+        watchdog.look()
+        assert gateway.status().state is GatewayState.OPEN, "it listens, but that is not enough"
+        answers = True
+        watchdog.look()
+        assert gateway.status().state is GatewayState.UP
+
+    def test_a_question_left_open_now_and_then_does_not_open(
+        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+    ) -> None:
+        turns = itertools.cycle([*[False] * (UNANSWERED - 1), True])
+        gateway.up()
+        watchdog = Watchdog(gateway, kernel, memory, 8080, answers=lambda: next(turns))
+        for _ in range(20 * ASK_EVERY):
             watchdog.look()
             assert gateway.status().state is GatewayState.UP
 

@@ -24,10 +24,10 @@ def _tls(plain: socket.socket, host: str, ca: str, protocols: tuple[str, ...] = 
     return context.wrap_socket(plain, server_hostname=host)
 
 
-def fetch(address: str, host: str, path: str, ca: str, port: int = 0) -> dict[str, object]:
+def fetch(address: str, host: str, path: str, ca: str, port: int = 0, timeout_s: float = TIMEOUT_S) -> dict[str, object]:
     """Asks a site at an address, as a browser that has looked its name up; with a CA by HTTPS."""
-    connection = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
-    plain = socket.create_connection((address, port or (443 if ca else 80)), TIMEOUT_S)
+    connection = http.client.HTTPConnection(host, timeout=timeout_s)
+    plain = socket.create_connection((address, port or (443 if ca else 80)), timeout_s)
     connection.sock = _tls(plain, host.strip("[]"), ca) if ca else plain
     connection.request("GET", path, headers={"Accept": "text/html"})
     answer = connection.getresponse()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from gatewayfilter.config import Settings
@@ -154,6 +155,28 @@ def test_it_fails_open_and_closes_again(network: Network) -> None:
         until("closed way", lambda family=family: network.ask(family, "blocked.example").get("status") == 403)  # type: ignore[misc]
     network.cli("gateway", "down")
     until("end of the watchdog", lambda: not network.json("gateway", "status")["watched"])
+
+
+def test_it_fails_open_when_workers_hang(network: Network) -> None:
+    network.stop_filter()
+    network.environment["GATEWAYFILTER_PROXY__STALL_S"] = "0"  # nobody replaces them
+    network.start_filter()
+    workers = [psutil.Process(network.status(name)["pid"]) for name in ("proxy-0", "proxy-1")]
+    up(network, "--fail-open")
+    workers[0].suspend()
+    try:
+        answers = [network.ask(4, "blocked.example", short=True).get("status") for _ in range(6)]
+        assert set(answers) <= {403, None}  # what comes to the one that hangs waits; nothing goes past
+        workers[1].suspend()
+        for family in (4, 6):
+            until("open way", lambda family=family: network.ask(family, "blocked.example", short=True).get("status") == 200)  # type: ignore[misc]
+        assert network.json("gateway", "status", "--fail-open")["state"] == "open"
+    finally:
+        for worker in workers:
+            worker.resume()
+    until("closed way", lambda: network.ask(4, "blocked.example").get("status") == 403)
+    assert [network.status(name)["pid"] for name in ("proxy-0", "proxy-1")] == [worker.pid for worker in workers]
+    network.stop_filter()
 
 
 def test_in_the_foreground_it_keeps_the_rules_and_takes_them_back_at_the_end(network: Network) -> None:
