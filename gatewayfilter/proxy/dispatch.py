@@ -10,7 +10,7 @@ handler. Both rely on internals of the mitmproxy version that pyproject.toml pin
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -18,6 +18,8 @@ from typing import Any
 from mitmproxy import addonmanager, exceptions, flow, hooks
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
+
+from gatewayfilter.proxy.short_ways import deliver
 
 _log = logging.getLogger(__name__)
 _connections_log = logging.getLogger("mitmproxy.proxy.server")
@@ -67,20 +69,23 @@ class CachedAddonManager(addonmanager.AddonManager):
 
     def run(self, event: hooks.Hook) -> Awaitable[None] | None:
         """Runs a hook. Returns what remains when one of its methods has to wait, else `None`."""
-        handlers = self.handlers(event.name)
-        if not handlers:
-            return None
-        arguments = _arguments(event)
+        return self.call(event.name, *_arguments(event)) if self.handlers(event.name) else None
+
+    def call(self, name: str, *arguments: object) -> Awaitable[None] | None:
+        """Runs a hook by its name. Returns what remains when one of its methods has to wait, else `None`."""
+        handlers = self._table.get(name)
+        if handlers is None:
+            handlers = self.handlers(name)
         for position, handler in enumerate(handlers):
             try:
                 waits = handler(*arguments)
             except exceptions.AddonHalt:
                 return None
             except Exception:  # noqa: BLE001  as mitmproxy: an addon that fails must not stop the others
-                _log.exception("hook %s failed", event.name)
+                _log.exception("hook %s failed", name)
             else:
                 if waits is not None and inspect.isawaitable(waits):
-                    return self._finish(waits, handlers[position + 1 :], event)
+                    return self._finish(waits, handlers[position + 1 :], name, arguments)
         return None
 
     def run_or_defer(self, event: hooks.Hook) -> bool:
@@ -90,8 +95,12 @@ class CachedAddonManager(addonmanager.AddonManager):
         waits = self.run(event)
         if waits is None:
             return True
-        self._unfinished[id(event)] = waits
+        self.defer(event, waits)
         return False
+
+    def defer(self, event: hooks.Hook, waits: Awaitable[None]) -> None:
+        """Takes what remains of a hook, for `handle_lifecycle` to finish it."""
+        self._unfinished[id(event)] = waits
 
     async def trigger_event(self, event: hooks.Hook) -> None:
         """Runs a hook to its end."""
@@ -108,17 +117,19 @@ class CachedAddonManager(addonmanager.AddonManager):
         if self.handlers("update") and isinstance(subject := event.args()[0], flow.Flow):
             await self.trigger_event(hooks.UpdateHook([subject]))
 
-    async def _finish(self, waits: Awaitable[None], rest: tuple[Callable[..., Any], ...], event: hooks.Hook) -> None:
+    async def _finish(
+        self, waits: Awaitable[None], rest: tuple[Callable[..., Any], ...], name: str, arguments: tuple[object, ...]
+    ) -> None:
         try:
             await waits
             for handler in rest:
-                waits = handler(*event.args())
+                waits = handler(*arguments)
                 if waits is not None and inspect.isawaitable(waits):
                     await waits
         except exceptions.AddonHalt:
             return
         except Exception:  # noqa: BLE001  as mitmproxy: an addon that fails must not stop the others
-            _log.exception("hook %s failed", event.name)
+            _log.exception("hook %s failed", name)
 
 
 class HookRunner:
@@ -137,15 +148,22 @@ class HookRunner:
         """The context of the layer that it stands for."""
         return self._top.context
 
-    def handle_event(self, event: events.Event) -> Iterator[commands.Command]:  # noqa: C901  the hot loop: a call costs more
-        """Yields the commands that follow from an event.
+    def handle_event(self, event: events.Event) -> Iterable[commands.Command]:
+        """Returns the commands that follow from an event."""
+        if type(event) is not events.DataReceived:
+            return self._climb(self._top.handle_event(event))
+        coming = deliver(self._top, event)
+        return coming if type(coming) is list else self._climb(iter(coming))
+
+    def _climb(self, coming: Iterator[commands.Command]) -> Iterator[commands.Command]:  # noqa: C901, PLR0912  a call costs more
+        """Yields commands.
 
         What is sent to one connection in a row goes out in one piece: headers and body take one system call instead of two.
         """
-        replies: deque[events.Event] = deque((event,))
+        replies: deque[events.Event] = deque()
         unsent: commands.SendData | None = None
-        while replies:
-            for command in self._top.handle_event(replies.popleft()):
+        while True:
+            for command in coming:
                 if isinstance(command, commands.SendData):
                     if unsent is None:
                         unsent = command
@@ -164,5 +182,8 @@ class HookRunner:
                     yield command
                 elif command.blocking:
                     replies.append(events.HookCompleted(command, None))
+            if not replies:
+                break
+            coming = self._top.handle_event(replies.popleft())
         if unsent is not None:
             yield unsent

@@ -21,9 +21,11 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._events import ErrorCode, RequestHeaders, ResponseProtocolError
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
+from gatewayfilter.proxy.steps import Begun, Step
+
 type RunHook = Callable[[commands.StartHook], bool]
 """Runs a hook; returns False when it has to wait: whoever is above finishes it."""
-type _Steps = list[tuple[layer.Layer | None, Iterator[commands.Command]]]
+type _Steps = list[Step]
 
 
 def install() -> None:
@@ -34,23 +36,34 @@ def install() -> None:
 def _event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> layer.CommandGenerator[None]:
     """Stands in for `HttpLayer.event_to_child`."""
     state = self.__dict__
-    tunnel = _tunnel(self, child, event)
+    tunnel = tunnel_of(self, child, event)
     steps: _Steps = [(child, child.handle_event(event)) if tunnel is None else (tunnel, _through(tunnel, event))]
     if "hook_replies" in state:  # from within a step: what is left is the outermost call's to do
         yield from _run(self, steps, state["hook_replies"])
         return
+    yield from run_steps(self, steps)
+
+
+def run_steps(http: HttpLayer, steps: _Steps, begun: Begun | None = None) -> layer.CommandGenerator[None]:
+    """Does steps, the last one first, and all that follows from them.
+
+    Args:
+        http: not within another step.
+        steps: layers, and what they do.
+        begun: hooks that ran before.
+    """
     replies: deque[tuple[layer.Layer, events.HookCompleted]] = deque()
-    state["hook_replies"] = replies
+    http.__dict__["hook_replies"] = replies
     try:
-        yield from _run(self, steps, replies)
+        yield from _run(http, steps, replies, begun)
         while replies:
             waiting, reply = replies.popleft()
-            yield from _run(self, [(waiting, waiting.handle_event(reply))], replies)
+            yield from _run(http, [(waiting, waiting.handle_event(reply))], replies, begun)
     finally:
-        del state["hook_replies"]
+        del http.__dict__["hook_replies"]
 
 
-def _tunnel(http: HttpLayer, child: layer.Layer, event: events.Event) -> HttpStream | None:
+def tunnel_of(http: HttpLayer, child: layer.Layer, event: events.Event) -> HttpStream | None:
     """Returns the stream of an open CONNECT tunnel when an event need not become an HTTP event for it first."""
     kind = type(event)
     if kind is not events.DataReceived and not isinstance(event, events.CommandCompleted):
@@ -70,10 +83,14 @@ def _tunnel(http: HttpLayer, child: layer.Layer, event: events.Event) -> HttpStr
 
 
 def _through(stream: HttpStream, event: events.Event) -> Iterator[commands.Command]:
-    """Hands an event to what is inside a tunnel; only what ends the connection goes through the tunnel's own state."""
-    inside = stream.child_layer
-    assert inside is not None
-    for command in inside.handle_event(event):
+    """Hands an event to what is inside a tunnel."""
+    assert stream.child_layer is not None
+    return closing(stream, stream.child_layer.handle_event(event))
+
+
+def closing(stream: HttpStream, inside: Iterator[commands.Command]) -> Iterator[commands.Command]:
+    """Lets what ends the client's connection go through a tunnel's own state."""
+    for command in inside:
         if isinstance(command, commands.CloseConnection):
             if command.connection is stream.context.client:
                 yield SendHttp(ResponseProtocolError(stream.stream_id, "EOF", ErrorCode.PASSTHROUGH_CLOSE), command.connection)
@@ -84,9 +101,9 @@ def _through(stream: HttpStream, event: events.Event) -> Iterator[commands.Comma
 
 
 def _run(  # noqa: C901, PLR0912  the hot loop: a call costs more
-    http: HttpLayer, steps: _Steps, replies: deque[tuple[layer.Layer, events.HookCompleted]]
+    http: HttpLayer, steps: _Steps, replies: deque[tuple[layer.Layer, events.HookCompleted]], begun: Begun | None = None
 ) -> layer.CommandGenerator[None]:
-    run_hook: RunHook | None = getattr(http.context.options, "run_hook", None)
+    run_hook: RunHook | None = getattr(http.context.options, "run_hook", None) if begun is None else begun.run
     while steps:
         child, coming = steps[-1]
         for command in coming:

@@ -21,7 +21,7 @@ from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionH
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy import http_layer, speedups
+from gatewayfilter.proxy import http_layer, short_ways, speedups
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.dialer import Dialer
@@ -95,8 +95,10 @@ class LeanMaster(master.Master):
         _widen(tls.certstore)
         speedups.install()
         http_layer.install()
+        short_ways.install()
         self._frozen_options = cast(
-            "options.Options", speedups.frozen_options(self.options, run_hook=self.cached_addons.run_or_defer)
+            "options.Options",
+            speedups.frozen_options(self.options, run_hook=self.cached_addons.run_or_defer, hooks=self.cached_addons),
         )
         self._instance = self._make_instance(settings.proxy.mode)
 

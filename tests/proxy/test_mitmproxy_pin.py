@@ -1,6 +1,8 @@
 """What proxy/ relies on inside mitmproxy. When this fails, read the named modules again before the pin is moved."""
 
+import ast
 import hashlib
+import importlib
 import inspect
 
 import mitmproxy.version
@@ -15,10 +17,29 @@ PASSTHROUGH = "a6df32aba1ae251a3857c0ea097d8315c6c5871a7704cb4cbb8314f4ea700f36"
 """Of the code that http_layer.py does the work of."""
 
 
+SHORT_EXCHANGE = "97b04eed28c103471bba083a32d2310ddfdcc8e2e864af1ff9d454c11b843619"
+SHORT_WAYS = "93ec3276a98eb67c6366cc1336769089530179269655938baa7e5f196b76388d"
+"""Of the code that short_exchange.py, message_heads.py and short_ways.py do the work of."""
+
+
+def digest(*functions: str) -> str:
+    """Returns the SHA-256 of the sources of methods, from their files: the classes may have ours by now."""
+    found = hashlib.sha256()
+    for name in functions:
+        module, _, path = name.partition(":")
+        tree = ast.parse(text := inspect.getsource(importlib.import_module(module)))
+        node: ast.AST = tree
+        for part in path.split("."):
+            node = next(one for one in ast.iter_child_nodes(node) if getattr(one, "name", "") == part)
+        found.update((ast.get_source_segment(text, node) or "").encode())
+    return found.hexdigest()
+
+
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
         "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, http_layer.py, "
-        "connections.py, front_door.py, master.py, origin_connections.py and speedups.py "
+        "connections.py, front_door.py, master.py, message_heads.py, origin_connections.py, short_exchange.py, short_ways.py "
+        "and speedups.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
@@ -77,6 +98,51 @@ def test_what_the_http_layer_replaces() -> None:
     assert hashlib.sha256(original.encode()).hexdigest() == EVENT_TO_CHILD
     assert hashlib.sha256(inspect.getsource(HttpStream.passthrough).encode()).hexdigest() == PASSTHROUGH
     assert "command.blocking = self" in inspect.getsource(layer.Layer.handle_event)
+
+
+def test_what_the_short_exchange_replaces() -> None:
+    http_1, stream, top = (
+        "mitmproxy.proxy.layers.http._http1:",
+        "mitmproxy.proxy.layers.http:HttpStream.",
+        "mitmproxy.proxy.layers.http:",
+    )
+    parts = (
+        *(http_1 + f"Http1Connection.{name}" for name in ("_handle_event", "read_body", "wait", "mark_done")),
+        *(http_1 + f"Http1Server.{name}" for name in ("send", "read_headers", "mark_done")),
+        *(http_1 + f"Http1Client.{name}" for name in ("send", "read_headers")),
+        *(http_1 + name for name in ("should_make_pipe", "make_body_reader")),
+        *(
+            stream + name
+            for name in (
+                "__init__", "_handle_event", "state_wait_for_request_headers", "state_consume_request_body", "flow_done",
+                "state_wait_for_response_headers", "start_response_stream", "state_stream_response_body", "send_response",
+                "state_consume_response_body", "check_body_size", "check_invalid", "check_killed", "make_server_connection",
+            )
+        ),
+        *(top + name for name in ("validate_request", "GetHttpConnection.connection_spec_matches")),
+        *(top + f"HttpLayer.{name}" for name in ("make_stream", "get_connection")),
+        *(f"mitmproxy.net.http.http1.read:{name}" for name in (
+            "connection_close", "expected_http_body_size", "_read_request_line", "_read_response_line", "_read_headers",
+            "read_request_head", "read_response_head",
+        )),
+        "mitmproxy.net.http.validate:validate_headers",
+        "mitmproxy.net.http.url:parse",
+        "h11._readers:ContentLengthReader",
+    )  # fmt: skip
+    assert digest(*parts) == SHORT_EXCHANGE
+
+
+def test_what_the_short_ways_replace() -> None:
+    parts = (
+        *(f"mitmproxy.proxy.layer:{name}" for name in ("Layer.handle_event", "Layer.__process", "NextLayer")),
+        *(f"mitmproxy.proxy.layers.modes:{name}" for name in ("HttpProxy", "HttpUpstreamProxy", "DestinationKnown.finish_start")),
+        *(f"mitmproxy.proxy.tunnel:TunnelLayer.{name}" for name in ("_handle_event", "_handle_command", "event_to_child")),
+        *(f"mitmproxy.proxy.layers.tls:TLSLayer.{name}" for name in ("tls_interact", "receive_data", "send_data")),
+        "mitmproxy.proxy.layers.tls:ServerTLSLayer.event_to_child",
+        "mitmproxy.proxy.layers.http:HttpClient",
+        *(f"OpenSSL.SSL:Connection.{name}" for name in ("recv", "bio_read", "bio_write", "sendall")),
+    )
+    assert digest(*parts) == SHORT_WAYS
 
 
 def test_what_the_listener_replaces() -> None:

@@ -1,0 +1,130 @@
+"""The heads that are read in one pass, held against mitmproxy's own reading of the same bytes."""
+
+import pytest
+from h11._receivebuffer import ReceiveBuffer
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mitmproxy import http
+from mitmproxy.net.http import http1
+from mitmproxy.net.http.validate import validate_headers
+
+from gatewayfilter.proxy.message_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
+
+NAMES = st.sampled_from([
+    b"Host", b"accept", b"Connection", b"content-length", b"Content-Length", b"Transfer-Encoding", b"expect", b"Upgrade", b"x",
+    b"", b" x", b"x ", b"\tfold", b"bad name", b"caf\xc3\xa9", b"x\x00",
+])  # fmt: skip
+VALUES = st.sampled_from([
+    b"", b"x", b" x ", b"keep-alive", b"Keep-Alive", b"close", b"0", b"5", b"05", b"-1", b"5, 5", b"chunked", b"gzip, chunked",
+    b"identity", b"100-continue", b"a:b", b"\xff", b"x\rz", b"x\nz", b"h2c", b"9" * 30,
+])  # fmt: skip
+FIELDS = st.lists(st.tuples(NAMES, VALUES, st.sampled_from([b":", b": ", b""])), max_size=4).map(
+    lambda fields: [name + colon + value for name, value, colon in fields]
+)
+TARGETS = st.one_of(
+    st.sampled_from([
+        b"/", b"*", b"", b"/a?b=c#d", b"//x/y", b"http://a.example", b"http://a.example/x", b"HTTP://A.example:80/", b"http://a:b/",
+        b"https://[::1]:8443/p", b"http://[::1/", b"http://user@a.example/", b"http://a.example?x", b"ftp://a.example/",
+        b"http:///x", b"http://a.example:99999/", b"http://\xc3\xa9.example/", b"http://xn--caf-dma.example/[1]", b"/\xc3\xa9",
+        b"/a\x0bb", b"a.example:1",
+    ]),
+    st.text("/?#[]:@%;=&.ab1", max_size=12).map(lambda text: b"http://a.example/" + text.encode()),
+    st.text("/?#[]:@%;=&.ab1", max_size=12).map(lambda text: b"http://" + text.encode()),
+)  # fmt: skip
+METHODS = st.sampled_from([b"GET", b"HEAD", b"get", b"POST", b"OPTIONS", b"DELETE", b"CONNECT", b"G T"])
+VERSIONS = st.sampled_from([b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"http/1.1", b"", b"HTTP/1.1 "])
+STATUS = st.sampled_from([
+    b"HTTP/1.1 200 OK", b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.1  200 OK", b"HTTP/1.1 404 Not  Found ", b"HTTP/1.0 200 OK",
+    b"HTTP/1.1 204 No Content", b"HTTP/1.1 304 Not Modified", b"HTTP/1.1 101 Switching", b"HTTP/1.1 100", b"HTTP/1.1 20 x",
+    b"HTTP/1.1 999 x", b"HTTP/1.1 200 caf\xc3\xa9", b"HTTP/1.1\t200 OK", b"HTTP/1.1 200 a\tb", b"ICY 200 OK",
+])  # fmt: skip
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    buffer = ReceiveBuffer()
+    buffer += data
+    return [bytes(line) for line in buffer.maybe_extract_lines() or []]
+
+
+def same(ours: http.Message, theirs: http.Message) -> None:
+    ours.data.timestamp_start = theirs.data.timestamp_start
+    assert ours.data == theirs.data
+    validate_headers(theirs)
+    assert not http1.connection_close(theirs.http_version, theirs.headers)  # type: ignore[no-untyped-call]
+    assert keeps_open(theirs.headers.fields)
+
+
+@given(METHODS, TARGETS, VERSIONS, FIELDS, st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n"]))
+@example(b"GET", b"http://a.example:8080/x", b"HTTP/1.1", [b"Host: a.example:8080", b"Accept: */*"], b"\r\n")
+def test_a_request_is_read_as_mitmproxy_reads_it(
+    method: bytes, target: bytes, version: bytes, fields: list[bytes], end: bytes
+) -> None:
+    data = end.join([b"%b %b %b" % (method, target, version), *fields, b"", b""])
+    found = read_request(data)
+    if found is None:
+        return
+    expected = http1.read_request_head(lines_of(data))
+    assert http1.expected_http_body_size(expected) == 0
+    same(found, expected)
+
+
+@given(STATUS, FIELDS, st.sampled_from([b"GET", b"HEAD", b"POST"]))
+@example(b"HTTP/1.1 200 OK", [b"Content-Length: 5", b"Connection: keep-alive"], b"GET")
+def test_a_response_is_read_as_mitmproxy_reads_it(status: bytes, fields: list[bytes], method: bytes) -> None:
+    head = b"\r\n".join([status, *fields])
+    found = read_response(head, method)
+    if found is None:
+        return
+    response, size = found
+    expected = http1.read_response_head(lines_of(head + b"\r\n\r\n"))
+    request = http.Request.make(method.decode(), "http://a.example/")
+    assert http1.expected_http_body_size(request, expected) == (None if size == CHUNKED else size)
+    same(response, expected)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        b"GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive\r\nCookie: a=b\r\n\r\n",
+        b"HEAD https://a.example:8443/ HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_plain_requests_are_read(data: bytes) -> None:
+    assert read_request(data) is not None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: a.example\r\n",
+        b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\nGET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a.example\r\n folded\r\n\r\n",
+        b"GET / HTTP/1.1\r\nx: " + b"y" * LONGEST_HEAD + b"\r\n\r\n",
+        b"\r\nGET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        b"CONNECT a.example:443 HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_whatever_is_disputed_is_left_to_mitmproxy(data: bytes) -> None:
+    assert read_request(data) is None
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5", 5),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked", CHUNKED),
+        (b"HTTP/1.1 304 Not Modified", 0),
+        (b"HTTP/1.1 200 OK", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close", None),
+        (b"HTTP/1.1 100 Continue", None),
+    ],
+)
+def test_the_end_of_a_response_is_clear_or_left_to_mitmproxy(head: bytes, size: int | None) -> None:
+    found = read_response(head, b"GET")
+    assert (found[1] if found else None) == size
