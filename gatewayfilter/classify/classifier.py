@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.extraction_book import RuleBook
+from gatewayfilter.classify.html_text import read_html, tokens_of
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
 from gatewayfilter.classify.opinion import is_grey, with_opinion
+from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_of, parts_with_texts
 from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
 from gatewayfilter.classify.scanner import Hit, Scanner
 from gatewayfilter.classify.score import Judge, Sum
@@ -19,7 +21,6 @@ from gatewayfilter.settings import Extractor
 
 MAX_BODY = 2_000_000
 """Bytes of a body that are read."""
-_HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 _TEXT_TYPES = frozenset({"application/json", "application/ld+json"})
 
 
@@ -74,6 +75,17 @@ class PageClassifier:
         """
         return self._classify(*self._read(page))
 
+    def classify_with_parts(self, page: Page) -> tuple[Classification, PageParts]:
+        """Judges a page as `classify_page` does, and returns what stands on it as well; the markup is read once for both."""
+        kind = page.content_type
+        if kind not in HTML_TYPES or is_pdf(kind, page.body):
+            return self.classify_page(page), parts_of(page)
+        decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
+        tokens = tokens_of(decoded.text)
+        html = read_html(decoded.text, tokens)
+        text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), html)
+        return self._classify(text, decoded.charset), parts_with_texts(tokens, html)
+
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""
         return self._classify(plain_text(text), "")
@@ -92,14 +104,17 @@ class PageClassifier:
         if is_pdf(kind, page.body):
             title, text = pdf_text(page.body)
             return plain_text(text, page.final_url, title), ""
-        if kind not in _HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
+        if kind not in HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
             return plain_text("", page.final_url), ""
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-        if kind in _HTML_TYPES:
-            ruled = self._rules.read(page) if self._rules is not None else None
-            named = ruled.zones() if ruled is not None else None
-            return page_text(decoded.text, page.final_url, self._extractor, named), decoded.charset
+        if kind in HTML_TYPES:
+            return page_text(decoded.text, page.final_url, self._extractor, self._named(page)), decoded.charset
         return plain_text(decoded.text, page.final_url), decoded.charset
+
+    def _named(self, page: Page) -> dict[str, str] | None:
+        """Returns the zones that an extraction rule finds, `None` where no rule is for the page."""
+        ruled = self._rules.read(page) if self._rules is not None else None
+        return ruled.zones() if ruled is not None else None
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())

@@ -7,7 +7,7 @@ page of 2 MB held the process for minutes (docs/classification.md). This pass ca
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 
@@ -85,9 +85,25 @@ class HtmlText:
         return split_by_density(self.blocks)
 
 
-def read_html(html: str) -> HtmlText:
-    """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`."""
-    return _Reader().read(bounded(html))
+type Token = tuple[str, str, str, str]
+"""Name of a raw-text element or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, and the text after it."""
+
+
+def read_html(html: str, tokens: Sequence[Token] | None = None) -> HtmlText:
+    """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`.
+
+    Args:
+        html: the markup.
+        tokens: its `tokens_of`, where they are at hand.
+    """
+    first = html.find("<", 0, MAX_HTML)
+    return _Reader().read(html[:MAX_HTML] if first < 0 else html[:first], tokens_of(html) if tokens is None else tokens)
+
+
+def tokens_of(html: str) -> list[Token]:
+    """Returns the markup from its first `<` on, token by token, bounded as `read_html`."""
+    found: list[Token] = _TOKEN.findall(bounded(html))
+    return found
 
 
 def iter_tags(html: str) -> Iterator[tuple[str, str]]:
@@ -98,15 +114,15 @@ def iter_tags(html: str) -> Iterator[tuple[str, str]]:
             yield name, token[3]
 
 
-def iter_tokens(html: str) -> Iterator[tuple[str, str, str]]:
-    """Yields the name of each tag (`div`, `/div`, `""` for comments and raw text), its attributes and the text after it."""
-    for token in _TOKEN.finditer(bounded(html)):
-        yield (token[2] or "").lower(), token[3] or "", token[4]
-
-
 def attributes_of(attributes: str) -> dict[str, str]:
     """Returns the attributes of a tag as it was written: lower-case names, values unescaped; the first of repeated ones."""
     return {name: _unescaped(value) for name, value in _attributes(attributes).items()}
+
+
+def some_attributes_of(attributes: str, names: Iterable[str]) -> list[str]:
+    """Returns the values of some attributes (lower-case names) as `attributes_of` does, `""` for what is not there."""
+    values = _attributes(attributes)
+    return [_unescaped(values.get(name, "")) for name in names]
 
 
 def text_of(text: str) -> str:
@@ -132,12 +148,11 @@ class _Reader:
         self._hidden_by = ""
         self._hidden_depth = 0
 
-    def read(self, html: str) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
-        """Reads a whole page."""
+    def read(self, before: str, tokens: Sequence[Token]) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
+        """Reads a whole page: the text before its first token, and the tokens."""
         pieces = self._pieces
-        first = html.find("<")
-        pieces.append(html if first < 0 else html[:first])
-        for _, name, attributes, text in _TOKEN.findall(html):
+        pieces.append(before)
+        for _, name, attributes, text in tokens:
             # Most tags change nothing, and a third are links: told here, where it costs least.
             if not name:
                 pass

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
-from gatewayfilter.classify.html_text import MAX_HTML, read_html
+from gatewayfilter.classify.html_text import MAX_HTML, HtmlText, read_html
 from gatewayfilter.classify.main_text import split_main
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.settings import Extractor
@@ -51,7 +51,11 @@ class PageText:
 
 
 def page_text(
-    html: str, url: str = "", extractor: Extractor = Extractor.DENSITY, named: Mapping[str, str] | None = None
+    html: str,
+    url: str = "",
+    extractor: Extractor = Extractor.DENSITY,
+    named: Mapping[str, str] | None = None,
+    page: HtmlText | None = None,
 ) -> PageText:
     """Reads the zones of an HTML page.
 
@@ -61,11 +65,12 @@ def page_text(
         extractor: tells main text from the rest.
         named: zone → text that an extraction rule found, which takes the zone's place. What a rule leaves out of the main text
             is `rest`: no rule hides anything.
+        page: what `read_html` made of the markup, where it was read already.
 
     Comments, scripts and styles do not count. Hidden text does not count, since anybody who can put it on a page would get
     that page blocked; but when the markup hides more than it shows, a script shows it: then it counts as `rest`.
     """
-    page = read_html(html)
+    page = page or read_html(html)
     main, rest = split_main(html, page, extractor)
     shown = sum(map(len, main)) + sum(map(len, rest))
     labels = list(dict.fromkeys(page.labels))

@@ -1,14 +1,17 @@
-"""The crawler beside a Scrapy project that does the same: fetch, classify with our classifier, keep what it says.
+"""The crawler beside Scrapy, over the same real pages from the same origin on loopback (bench_crawl.py).
 
-    python scripts/bench/bench_crawl_peers.py [--pages 600] [--rounds 3]
+    python scripts/bench/bench_crawl_peers.py [--pages 600] [--rounds 3] [--compare]
 
-Each takes turns in a process of its own, over the same real pages from the same origin on loopback (bench_crawl.py). CPU time is
-that of the process from the first request to the last entry; imports and the loading of words are left out. Both ask 16 hosts,
-have 32 requests in flight, wait for no delay and ask each host for its robots.txt. Prints a Markdown table of medians.
+Each takes turns in a process of its own. CPU time is that of the process from the first request to the last entry; imports and
+the loading of words are left out. Both ask 16 hosts, have 32 requests in flight, wait for no delay and ask each host for its
+robots.txt; Scrapy runs on asyncio, without logs, cookies, cache, throttle and telnet. Prints a Markdown table of medians.
 
+- `same fields`: title, description, keywords, links with their texts, images with theirs, main text and category of each page go
+  into a file of JSON lines. Scrapy's side does it with Scrapy's own tools (scrapy_parsing.py), ours is the whole crawler: queue,
+  archive and lists included. `--compare` prints how far the fields agree.
+- `our classifier`: Scrapy's item pipeline judges each response with our classifier; with `and lists` it also grows the lists, in
+  the same kind of database.
 - `fetching alone`: nothing is parsed or judged; ours leases from its queue in SQL and settles there, Scrapy's queue is in memory.
-- `same parsing`: Scrapy's item pipeline judges each response with our classifier, its item exporter keeps what that says.
-- `same work`: the pipeline also grows the lists, in the same kind of database.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +32,7 @@ from bench_crawl import HOSTS, ROOT, TimedSink, serve, until
 
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
-from gatewayfilter.crawl import Backlog, CrawlWorker, PageBuffer, WarcArchive
+from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
 from gatewayfilter.interfaces import Offer, Page
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification
@@ -37,10 +41,12 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 
 WORK = {
-    "ours": "scrapy, same parsing",
-    "ours, without archive": "scrapy, same work",
-    "scrapy, same parsing": "",
-    "scrapy, same work": "",
+    "ours, same fields": "scrapy, same fields",
+    "scrapy, same fields": "",
+    "ours": "scrapy, our classifier",
+    "scrapy, our classifier": "",
+    "ours, without archive": "scrapy, our classifier and lists",
+    "scrapy, our classifier and lists": "",
     "ours, fetching alone": "scrapy, fetching alone",
     "scrapy, fetching alone": "",
 }
@@ -60,18 +66,50 @@ def classifier() -> PageClassifier:
     return PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
 
 
-def run_ours(urls: list[str], folder: Path, *, archive: bool, judge: bool) -> float:
+class FieldWriter:
+    """Judges pages, and writes what stands on them as a line of JSON."""
+
+    def __init__(self, judge: PageClassifier, path: Path) -> None:
+        self._judge = judge
+        self._file = path.open("w", encoding="utf-8")
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a page."""
+        found, parts = self._judge.classify_with_parts(page)
+        item = {
+            "url": page.url,
+            "title": parts.title,
+            "description": parts.description,
+            "keywords": parts.keywords,
+            "links": [(link.reference, link.text) for link in parts.links if link.on_page],
+            "images": [(image.reference, image.alt) for image in parts.images],
+            "main": parts.main,
+            "category": found.category,
+            "score": found.score,
+        }
+        self._file.write(json.dumps(item) + "\n")
+        return found
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self._file.close()
+
+
+def run_ours(urls: list[str], folder: Path, *, archive: bool, judge: bool, fields: Path | None) -> float:
     """Returns the CPU seconds of our crawler."""
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3")
     counters = Counters()
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",), per_host_delay_s=0.0)
     growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
-    timed = TimedSink(LearningSink(classifier(), growth, counters) if judge else Nothing())
+    writer = FieldWriter(classifier(), fields) if fields is not None else None
+    timed = TimedSink(LearningSink(writer or classifier(), growth, counters) if judge else Nothing())
     buffer = None
     if archive:
         warc = WarcArchive(folder / "archive", 1_000_000_000)
         buffer = PageBuffer(timed, warc, store.verdicts, 86_400.0, counters, Backlog(folder / "archive" / "backlog.log"))
-    worker = CrawlWorker(store.frontier, buffer or timed, settings, counters, buffer=buffer, together=store.settling)
+    worker = CrawlWorker(
+        CrawlContext(store.frontier, buffer or timed, settings, counters, buffer=buffer, together=store.settling)
+    )
 
     async def crawl() -> float:
         stop = asyncio.Event()
@@ -83,6 +121,8 @@ def run_ours(urls: list[str], folder: Path, *, archive: bool, judge: bool) -> fl
         await until(lambda: store.frontier.stats(0.0)["resting"] >= len(urls), 300)
         if buffer is not None:
             await asyncio.to_thread(buffer.flush)
+        if writer is not None:
+            writer.close()
         spent_s = time.process_time() - begun
         stop.set()
         await running
@@ -93,13 +133,16 @@ def run_ours(urls: list[str], folder: Path, *, archive: bool, judge: bool) -> fl
     return spent_s
 
 
-def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool) -> float:
+def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool, fields: Path | None) -> float:  # noqa: C901
     """Returns the CPU seconds of a Scrapy project."""
     import scrapy  # noqa: PLC0415  the peer alone pays for it
     from scrapy.crawler import CrawlerProcess  # noqa: PLC0415
+    from scrapy_parsing import Parser  # noqa: PLC0415
 
     spent: list[float] = []
     judge = classifier()
+    parser = Parser(judge.lexicon)
+    items = fields or folder / "items.jsonl"
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3") if grow else None
     growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning) if store is not None else None
 
@@ -108,6 +151,8 @@ def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool) -> f
 
         def process_item(self, item: Any) -> Any:
             """Judges a response."""
+            if fields is not None:
+                return item
             page: Page = item.pop("page")
             if judging:
                 found = judge.classify_page(page)
@@ -129,6 +174,9 @@ def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool) -> f
 
         def parse(self, response: Any) -> Any:
             """Yields the page as an item."""
+            if fields is not None:
+                yield parser.fields(response)
+                return
             headers = {"content-type": response.headers.get("Content-Type", b"").decode()}
             yield {"url": response.url, "page": Page(response.url, response.url, response.status, headers, response.body)}
 
@@ -138,7 +186,6 @@ def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool) -> f
 
     process = CrawlerProcess(
         {
-            "LOG_LEVEL": "ERROR",
             "ROBOTSTXT_OBEY": True,
             "CONCURRENT_REQUESTS": 32,
             "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
@@ -146,23 +193,49 @@ def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool) -> f
             "TELNETCONSOLE_ENABLED": False,
             "COOKIES_ENABLED": False,
             "ITEM_PIPELINES": {Judge: 1},
-            "FEEDS": {str(folder / "items.jsonl"): {"format": "jsonlines"}},
+            "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+            "LOG_ENABLED": False,
+            "HTTPCACHE_ENABLED": False,
+            "AUTOTHROTTLE_ENABLED": False,
+            "FEEDS": {str(items): {"format": "jsonlines"}},
         }
     )
     process.crawl(Pages)
     process.start()
-    if len((folder / "items.jsonl").read_text().splitlines()) != len(urls):
+    if len(items.read_text().splitlines()) != len(urls):
         raise RuntimeError("Scrapy did not fetch all pages")
     return spent[1] - spent[0]
 
 
-def turn(what: str, port: int, pages: int) -> float:
+def turn(what: str, port: int, pages: int, fields: Path | None) -> float:
     """Does one round of one side in this process. Returns its CPU seconds."""
     urls = [parse_url(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}").text for number in range(pages)]
+    judge = not what.endswith("alone")
     with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wanted = (fields or folder / "fields.jsonl") if what.endswith("fields") else None
         if what.startswith("scrapy"):
-            return run_scrapy(urls, Path(name), judging=not what.endswith("alone"), grow=what.endswith("work"))
-        return run_ours(urls, Path(name), archive=what == "ours", judge=not what.endswith("alone"))
+            return run_scrapy(urls, folder, judging=judge, grow=what.endswith("lists"), fields=wanted)
+        return run_ours(urls, folder, archive=judge and not what.endswith("archive"), judge=judge, fields=wanted)
+
+
+def compare(ours: Path, theirs: Path) -> None:
+    """Prints how far the fields agree that both sides wrote."""
+    pages = [{item["url"]: item for item in map(json.loads, path.read_text().splitlines())} for path in (ours, theirs)]
+    pairs = [(pages[0][url], pages[1][url]) for url in pages[0]]
+    titles = statistics.mean(ours["title"] == theirs["title"] for ours, theirs in pairs)
+    links = [len({link for link, _ in ours["links"]}) / max(len(theirs["links"]), 1) for ours, theirs in pairs]
+    images = statistics.mean(len(ours["images"]) == len(theirs["images"]) for ours, theirs in pairs)
+    shared = [overlap(ours["main"], theirs["main"]) for ours, theirs in pairs]
+    print(f"\ntitles equal on {titles:.0%} of {len(pairs)} pages; as many images on {images:.0%}; links, ours to theirs, median")
+    print(f"{statistics.median(links):.2f}; words of the main text in common (F1), median {statistics.median(shared):.2f}")
+
+
+def overlap(ours: list[str], theirs: list[str]) -> float:
+    """Returns the words that two texts have in common as F1, 0 to 1."""
+    left, right = Counter(" ".join(ours).split()), Counter(" ".join(theirs).split())
+    total = left.total() + right.total()
+    return 2 * (left & right).total() / total if total else 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -170,30 +243,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--turn", nargs=2, metavar=("WHAT", "PORT"), help="one round, for this script itself")
+    parser.add_argument("--compare", action="store_true", help="also say how far the fields of both sides agree")
+    parser.add_argument("--turn", nargs=3, metavar=("WHAT", "PORT", "FIELDS"), help="one round, for this script itself")
     options = parser.parse_args(argv)
     if options.turn:
-        print(json.dumps(turn(options.turn[0], int(options.turn[1]), options.pages)))
+        what, port, fields = options.turn
+        print(json.dumps(turn(what, int(port), options.pages, Path(fields) if fields else None)))
         return 0
+    with tempfile.TemporaryDirectory() as folder:
+        measure(options.pages, options.rounds, Path(folder) if options.compare else None)
+    return 0
+
+
+def measure(pages: int, rounds: int, folder: Path | None) -> None:
+    """Measures and prints; fields stay in the folder, if any, and are compared."""
     ours, theirs = multiprocessing.Pipe()
     origin = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
     origin.start()
     try:
         port = ours.recv()
         spent: dict[str, list[float]] = {what: [] for what in WORK}
-        for _ in range(options.rounds):
+        for _ in range(rounds):
             for what, seconds in spent.items():
-                command = [sys.executable, __file__, "--pages", str(options.pages), "--turn", what, str(port)]
+                fields = str(folder / what) if folder is not None and what.endswith("fields") else ""
+                command = [sys.executable, __file__, "--pages", str(pages), "--turn", what, str(port), fields]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 seconds.append(json.loads(done.stdout.splitlines()[-1]))
     finally:
         origin.terminate()
         origin.join()
-    speeds = {what: options.pages / statistics.median(seconds) for what, seconds in spent.items()}
+    speeds = {what: pages / statistics.median(seconds) for what, seconds in spent.items()}
     print("| crawler | pages a CPU second | peer | ratio |\n|---|---|---|---|")
     for what, peer in WORK.items():
         print(f"| {what} | {speeds[what]:.0f} | {peer} | {f'{speeds[what] / speeds[peer]:.2f}' if peer else ''} |")
-    return 0
+    if folder is not None:
+        compare(folder / "ours, same fields", folder / "scrapy, same fields")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,23 @@ def test_any_markup(html: str) -> None:
     read_parts(html)
 
 
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/html", HTML.encode()),
+        ("text/html; charset=gb18030", HTML.replace("Some text", "一些文字和赌场").encode("gb18030")),
+        ("", b"<A HREF=1>casino<IMG SRC=a ALT=b></A><AREA HREF=2>"),
+        ("text/plain", b"casino\nbonus"),
+        ("image/png", b"\x89PNG"),
+        ("text/html", b"no tag at all: casino"),
+    ],
+)
+def test_judged_and_taken_apart_in_one_reading(content_type: str, body: bytes) -> None:
+    page = Page("http://site.example/", "http://site.example/", 200, {"content-type": content_type}, body)
+    classifier = PageClassifier(Lexicon.of([WordFile("test", words={"casino": 30.0, "赌场": 30.0}, min_words=1)]))
+    assert classifier.classify_with_parts(page) == (classifier.classify_page(page), parts_of(page))
+
+
 def pdf(*texts: str, title: str = "", extra: bytes = b"") -> bytes:
     """A PDF file of these pages, written by hand."""
     objects = [
