@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterCommand
+from gatewayfilter.cli.crawl_progress import showing_crawl
+from gatewayfilter.cli.crawl_tasks import chosen_task
 from gatewayfilter.cli.judgements import show_judgement
-from gatewayfilter.cli.output import print_json_line, print_table, say
+from gatewayfilter.cli.output import counted, print_json_line, print_table, say
 from gatewayfilter.errors import ClassifyError, FetchError
 from gatewayfilter.urls import parse_loose_url
 
@@ -29,6 +31,7 @@ _SHOWN = 300
     examples=(
         "gatewayfilter crawl https://example.com/",
         "gatewayfilter crawl example.com example.org/page --json",
+        "gatewayfilter crawl --task forums https://forum.example/",
         "gatewayfilter crawl --rule news.toml https://news.example.com/article/1",
     ),
     prints_data=True,
@@ -36,20 +39,28 @@ _SHOWN = 300
 )
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 @click.option("--rule", default="", metavar="FILE", help="Try an extraction rule, a file or one in use; nothing is learned.")
+@click.option("--task", default="", metavar="NAME", help="Follow links by the strategy [crawl.tasks.NAME] of the settings.")
 @click.pass_obj
-def crawl(invocation: Invocation, *, urls: tuple[str, ...], rule: str) -> int:
+def crawl(invocation: Invocation, *, urls: tuple[str, ...], rule: str, task: str) -> int:
     """Fetch pages now, judge them, and put them on the learned lists; running workers know within a second.
 
-    The crawler's safety rules hold here too: no private addresses but those in crawl.allow_networks. With --json one
-    object a line. Exit code 1 when a page is harmful, 2 when none is and one could not be fetched or judged.
+    The crawler's safety rules hold here too: no private addresses but those in crawl.allow_networks, robots.txt, and a delay
+    between pages of one host. With --json one object a line, as each page is done. Exit code 1 when a page is harmful, 2 when
+    none is and one could not be fetched or judged; with --task pages that links led to do not count for that.
 
     With --rule the pages are only read by that rule: its fields and links are printed. Exit code 1 when it is not for one of the
     URLs, or a field was not found.
     """
     targets = [parse_loose_url(url).text for url in urls]
+    if rule and task:
+        raise click.UsageError("--rule and --task do not go together: a rule is only tried")
     if rule:
         return _try_rule(invocation, rule, targets)
     from gatewayfilter.wiring import crawl_now
+
+    settings = invocation.settings()
+    if task:
+        chosen_task(settings, task)
 
     def show(outcome: CrawlOutcome) -> None:
         if invocation.json:
@@ -57,11 +68,20 @@ def crawl(invocation: Invocation, *, urls: tuple[str, ...], rule: str) -> int:
         else:
             _show(outcome)
 
-    with invocation.store() as store:
-        outcomes = crawl_now(invocation.settings(), store, targets, show)
+    with invocation.store() as store, showing_crawl(quiet=invocation.json) as progress:
+        outcomes = crawl_now(settings, store, targets, show, task=task, progress=progress)
+    if not invocation.json and len(outcomes) > 1:
+        _sum_up(outcomes)
     if any(outcome.classification is not None and outcome.classification.harmful for outcome in outcomes):
         return 1
-    return _NOT_FETCHED if any(outcome.classification is None for outcome in outcomes) else 0
+    counting = [outcome for outcome in outcomes if not task or outcome.url in targets]
+    return _NOT_FETCHED if any(outcome.classification is None for outcome in counting) else 0
+
+
+def _sum_up(outcomes: list[CrawlOutcome]) -> None:
+    harmful = sum(outcome.classification is not None and outcome.classification.harmful for outcome in outcomes)
+    unjudged = sum(outcome.classification is None for outcome in outcomes)
+    say(f"{counted(len(outcomes), 'page')}: {harmful:,} harmful, {unjudged:,} not judged.", err=True)
 
 
 def _try_rule(invocation: Invocation, name: str, targets: list[str]) -> int:

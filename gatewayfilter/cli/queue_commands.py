@@ -23,6 +23,86 @@ def queue_group() -> None:
     """The queue of pages that no list knows and that the crawler looks at, the most urgent first."""
 
 
+@queue_group.command(
+    examples=("gatewayfilter queue add https://example.com/", "gatewayfilter queue add --task forums https://forum.example/"),
+    prints_data=True,
+)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option("--task", default="", metavar="NAME", help="Follow links by the strategy [crawl.tasks.NAME] of the settings.")
+@click.pass_obj
+def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
+    """Have pages looked at by the running crawler, ahead of all others; with --task, when that task's turn comes.
+
+    Exit code 1 when all were in the queue already (waiting, in work, or resting after they were looked at), 2 when one may not be
+    crawled: then none is added.
+    """
+    from gatewayfilter.cli.crawl_tasks import chosen_task
+    from gatewayfilter.crawl import may_crawl
+    from gatewayfilter.errors import FetchError
+    from gatewayfilter.interfaces import Offer, Priority
+    from gatewayfilter.urls import parse_loose_url
+
+    settings = invocation.settings()
+    priority = chosen_task(settings, task).priority if task else Priority.MANUAL
+    targets = [parse_loose_url(url) for url in urls]
+    for target in targets:
+        if refusal := may_crawl(target, settings.crawl):
+            raise FetchError(f"{target.text} may not be crawled: {refusal}")
+    offers = {target.text: Offer(target.text, priority, task=task) for target in targets}
+    with invocation.store() as store:
+        new = store.frontier.add(offers.values(), time.time())
+    if invocation.json:
+        print_json({"queued": new, "known": len(offers) - new})
+    else:
+        known = len(offers) - new
+        say(f"{counted(new, 'URL')} queued" + (f", {known:,} there already." if known else "."))
+    return 0 if new else 1
+
+
+@queue_group.command(examples=("gatewayfilter queue tasks", "gatewayfilter queue tasks --json"), prints_data=True)
+@click.pass_obj
+def tasks(invocation: Invocation) -> None:
+    """Show the crawl tasks of the settings, and of those in the queue how many URLs are in each state.
+
+    `links` counts the pages that links led to, in this period of `pages_a_site`.
+    """
+    strategies = invocation.settings().crawl.tasks
+    with invocation.store() as store:
+        counts = store.frontier.tasks()
+        links = store.task_sites.totals()
+    names = sorted({*strategies, *counts})
+    if invocation.json:
+        print_json(
+            {
+                name: {
+                    "strategy": strategies[name].model_dump(mode="json") if name in strategies else None,
+                    "links": links.get(name, 0),
+                    "urls": {state: counts.get(name, {}).get(state, 0) for state in _STATES},
+                }
+                for name in names
+            }
+        )
+    elif not names:
+        say("There are no crawl tasks: a table [crawl.tasks.NAME] in the settings makes one.")
+    else:
+        print_table(
+            ("task", "depth", "pages a site", "follows", "again after h", "links", *_STATES),
+            [
+                (
+                    name,
+                    *(
+                        (chosen.depth, chosen.pages_a_site, chosen.follow.value, f"{chosen.recrawl_hours:g}")
+                        if (chosen := strategies.get(name)) is not None
+                        else ("not set", "", "none", "")
+                    ),
+                    links.get(name, 0),
+                    *(counts.get(name, {}).get(state, 0) for state in _STATES),
+                )
+                for name in names
+            ],
+        )
+
+
 @queue_group.command(examples=("gatewayfilter queue show", "gatewayfilter queue show --state dead --limit 100"), prints_data=True)
 @click.option("--state", type=click.Choice(_STATES), help="Only URLs in this state.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
@@ -39,8 +119,11 @@ def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
         say("The queue is empty." if state is None else f"No URL is {state}.")
     else:
         print_table(
-            ("state", "priority", "tries", "not before", "url", "error"),
-            [(row.state, row.priority, row.attempts, show_day(row.not_before or None), row.url, row.error) for row in rows],
+            ("state", "priority", "tries", "not before", "task", "url", "error"),
+            [
+                (row.state, row.priority, row.attempts, show_day(row.not_before or None), row.task, row.url, row.error)
+                for row in rows
+            ],
         )
 
 
@@ -118,15 +201,19 @@ def retry(invocation: Invocation) -> None:
         say(f"{counted(count, 'URL')} put back to waiting.")
 
 
-@queue_group.command(examples=("gatewayfilter queue clear --yes",), prints_data=True)
+@queue_group.command(examples=("gatewayfilter queue clear --yes", "gatewayfilter queue clear --task forums"), prints_data=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--task", metavar="NAME", help="Only the URLs of this crawl task, which ends with that.")
 @click.pass_obj
-def clear(invocation: Invocation, *, yes: bool) -> int:
+def clear(invocation: Invocation, *, yes: bool, task: str | None) -> int:
     """Empty the queue: waiting, resting and failed URLs. They come back when somebody visits them again."""
-    if not yes and sys.stdin.isatty() and not click.confirm("Empty the queue?", err=True):
+    question = "Empty the queue?" if task is None else f"Take the URLs of the task {task} out of the queue?"
+    if not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
         return 1
     with invocation.store() as store:
-        count = store.frontier.clear()
+        count = store.frontier.clear(task)
+        if task is not None:
+            store.task_sites.forget(task)
     if invocation.json:
         print_json({"removed": count})
     else:

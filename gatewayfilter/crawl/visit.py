@@ -197,7 +197,7 @@ class Visitor:
             more = self._context.more_links(page, classification, self._robots.sitemaps(page.final_url))
         harmful = classification is not None and classification.harmful
         if not strategy.follows(depth, harmful=harmful):
-            return Look(page, classification, tuple(more))
+            return Look(page, classification, () if strategy.task else tuple(more))
         charset = classification.charset if classification is not None else ""
         return Look(page, classification, (*out_links(page, charset, self._context.settings, strategy), *more))
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import TASK_SITES
@@ -16,6 +16,7 @@ _OURS = _COLUMNS.digest == bindparam("of")
 _FIND = select(_COLUMNS.pages, _COLUMNS.since).where(_OURS)
 _COUNT = update(TASK_SITES).where(_OURS).values(pages=bindparam("now_pages"), since=bindparam("now_since"))
 _FORGET = delete(TASK_SITES).where(_COLUMNS.since < bindparam("before"))
+_TOTALS = select(_COLUMNS.task, func.sum(_COLUMNS.pages).label("pages")).group_by(_COLUMNS.task)
 _FORGET_TASK = delete(TASK_SITES).where(_COLUMNS.task == bindparam("of"))
 
 
@@ -40,6 +41,11 @@ class SqlTaskSites:
             elif got or over:
                 connection.execute(_COUNT, {"of": digest, "now_pages": used + got, "now_since": since})
         return got
+
+    def totals(self) -> dict[str, int]:
+        """Returns how many pages each task has queued, of all sites, in their periods."""
+        with self._database.read() as connection:
+            return {row.task: row.pages for row in connection.execute(_TOTALS)}
 
     def forget(self, task: str) -> int:
         """Lets all sites of a task start anew. Returns how many there were."""

@@ -64,6 +64,20 @@ def test_several_pages_one_line_each(cli: Cli, site: str) -> None:
     assert cli("check", f"{site}/calm", "--json").json["verdict"]["reason"] == "whitelist"
 
 
+def test_a_crawl_task_follows_links_and_sums_up(cli: Cli, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_Site.pages, "/start", '<a href="/calm">calm</a> <a href="/bad">bad</a> <a href="/gone">gone</a>')
+    monkeypatch.setenv("GATEWAYFILTER_CRAWL__TASKS", '{"look": {"depth": 1}}')
+    answer = cli("crawl", "--task", "look", f"{site}/start")
+    assert answer.code == 1
+    assert "4 pages: 1 harmful, 1 not judged." in answer.err
+    lines = cli("crawl", "--task", "look", f"{site}/start", "--json").lines
+    assert {line["url"].removeprefix(site) for line in lines} == {"/start", "/calm", "/bad", "/gone"}
+    assert cli("crawl", "--task", "lok", f"{site}/start").complains() == (
+        "gatewayfilter: there is no crawl task 'lok'; did you mean 'look'?\n"
+    )
+    assert "do not go together" in cli("crawl", "--task", "look", "--rule", "x", f"{site}/start").complains()
+
+
 def test_what_may_not_be_crawled_is_said(cli: Cli) -> None:
     answer = cli("crawl", "http://127.0.0.1:9/")
     assert (answer.code, answer.out) == (2, "")

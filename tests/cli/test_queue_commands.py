@@ -64,3 +64,38 @@ def test_pause_and_resume(cli: Cli) -> None:
     assert cli("queue", "resume", "--json").json == {"paused": False, "changed": True}
     assert cli("queue", "resume").out == "The queue was not paused.\n"
     assert cli("queue", "stats", "--json").json["paused_since"] is None
+
+
+def test_adding_and_tasks(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del state
+    assert "There are no crawl tasks" in cli("queue", "tasks").out
+    monkeypatch.setenv("GATEWAYFILTER_CRAWL__TASKS", '{"forums": {"depth": 3, "priority": 70}}')
+    assert cli("queue", "add", "a.example", "http://a.example/#x", "b.example").out == "2 URLs queued.\n"
+    again = cli("queue", "add", "a.example")
+    assert (again.code, again.out) == (1, "0 URLs queued, 1 there already.\n")
+    assert cli("queue", "add", "--task", "forums", "a.example", "c.example", "--json").json == {"queued": 1, "known": 1}
+    rows = {row["url"]: (row["priority"], row["task"]) for row in cli("queue", "show", "--json").json}
+    assert rows == {
+        "http://a.example/": (Priority.MANUAL, "forums"),  # what waited already belongs to the task now
+        "http://b.example/": (Priority.MANUAL, ""),
+        "http://c.example/": (70, "forums"),
+    }
+    found = cli("queue", "tasks", "--json").json["forums"]
+    assert (found["strategy"]["depth"], found["urls"]["waiting"], found["links"]) == (3, 2, 0)
+    assert "forums" in cli("queue", "tasks").out
+    assert cli("queue", "clear", "--task", "forums").out == "2 URLs removed.\n"
+    assert [row["url"] for row in cli("queue", "show", "--json").json] == ["http://b.example/"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["10.0.0.1"], "may not be crawled: 10.0.0.1 is not a public address"),
+        (["a.example/logout", "b.example"], "may not be crawled"),
+        (["http://["], "not a URL"),
+        (["--task", "none", "a.example"], "there is no crawl task 'none'"),
+    ],
+)
+def test_what_cannot_be_added_is_said_and_nothing_is(cli: Cli, arguments: list[str], sentence: str) -> None:
+    assert sentence in cli("queue", "add", *arguments).complains()
+    assert cli("queue", "show").out == "The queue is empty.\n"

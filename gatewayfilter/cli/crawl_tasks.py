@@ -1,0 +1,25 @@
+"""The strategies of crawl tasks, by their names in the settings."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from gatewayfilter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gatewayfilter.config import CrawlTask, Settings
+
+
+def chosen_task(settings: Settings, name: str) -> CrawlTask:
+    """Returns the strategy of a task.
+
+    Raises:
+        ConfigError: there is none of that name; the sentence says how one is made.
+    """
+    found = settings.crawl.tasks.get(name)
+    if found is None:
+        near = get_close_matches(name, settings.crawl.tasks, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "a table [crawl.tasks.NAME] in the settings makes one"
+        raise ConfigError(f"there is no crawl task {name!r}; {hint}")
+    return found
