@@ -11,7 +11,7 @@ from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.classify.own_words import OwnWords, export_category
 from gatewayfilter.classify.page_parts import PageParts, parts_of
-from gatewayfilter.classify.pdf_text import is_pdf
+from gatewayfilter.classify.pdf_text import is_pdf, read_pdf_aside
 from gatewayfilter.classify.phrase_list import PhraseList, parse_phrase_list
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "load_classifier",
     "parse_phrase_list",
     "parts_of",
+    "read_pdf_aside",
     "read_rule_file",
     "words_version",
 ]

@@ -5,7 +5,10 @@ A PDF file is a program in several languages: it may hold a process for hours or
 
 import io
 import logging
-from functools import cache, lru_cache
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from hashlib import md5
 from importlib.util import find_spec
 from typing import Any
@@ -35,39 +38,61 @@ def is_pdf(content_type: str, body: bytes) -> bool:
     return content_type in PDF_TYPES and _MARK in body[:_MARK_WITHIN] and can_read_pdf()
 
 
+_REMEMBERED = 32
+"""Files whose text is remembered, 1 MB each at most: those that were read aside and wait to be judged."""
+
+
 @cache
-def _confined() -> Confined:
-    return Confined("gatewayfilter.classify.pdf_text:read_confined", TIME_LIMIT_S)
+def _reader() -> "_Reader":
+    return _Reader()
 
 
 def pdf_text(body: bytes) -> tuple[str, str]:
     """Returns title and text of a PDF file, both `""` for one that cannot be read. Never raises; bounded in time and memory."""
-    return _read(_Body(body))
+    return _reader().read(body)
 
 
-class _Body:
-    """A body with its digest: a cache that holds this does not compare megabytes."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self._digest = md5(body, usedforsecurity=False).digest() + len(body).to_bytes(8)
-
-    def __hash__(self) -> int:
-        return hash(self._digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Body) and other._digest == self._digest
+@cache
+def _aside() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "pdf")
 
 
-@lru_cache(maxsize=4)
-def _read(file: _Body) -> tuple[str, str]:
-    """Reads a file; judging it, keeping its text and recognising it each ask once."""
-    try:
-        found: dict[str, Any] = _confined().ask({}, file.body)
-    except ConfinedError as error:
-        _log.info("a PDF file was not read: %s", error)
-        return "", ""
-    return str(found["title"]), str(found["text"])
+def read_pdf_aside(body: bytes) -> "Future[tuple[str, str]]":
+    """Reads a PDF file in a thread of its own, one file at a time; afterwards `pdf_text` knows it at no cost.
+
+    For those who must not wait `TIME_LIMIT_S` for each file that somebody made to be slow.
+    """
+    return _aside().submit(pdf_text, body)
+
+
+class _Reader:
+    """Reads files one at a time and remembers what they said: judging a file, keeping its text and recognising it each ask."""
+
+    def __init__(self) -> None:
+        self._confined = Confined("gatewayfilter.classify.pdf_text:read_confined", TIME_LIMIT_S)
+        self._known: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, body: bytes) -> tuple[str, str]:
+        """Returns title and text, both `""` for a file that cannot be read."""
+        digest = md5(body, usedforsecurity=False).digest() + len(body).to_bytes(8)
+        known = self._known.get(digest)
+        if known is not None:
+            return known
+        with self._lock:
+            known = self._known.get(digest) or self._ask(body)
+            self._known[digest] = known
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return known
+
+    def _ask(self, body: bytes) -> tuple[str, str]:
+        try:
+            found: dict[str, Any] = self._confined.ask({}, body)
+        except ConfinedError as error:
+            _log.info("a PDF file was not read: %s", error)
+            return "", ""
+        return str(found["title"]), str(found["text"])
 
 
 def read_confined(_: object, body: bytes) -> dict[str, str]:

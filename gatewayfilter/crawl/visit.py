@@ -7,8 +7,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gatewayfilter.classify.pdf_text import is_pdf, read_pdf_aside
 from gatewayfilter.crawl.context import CrawlContext
-from gatewayfilter.crawl.fetch_errors import UnreachableError
+from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError
 from gatewayfilter.crawl.fetcher import NOT_MODIFIED, Fetcher
 from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.rendering import Renderer
@@ -22,6 +23,9 @@ _log = logging.getLogger(__name__)
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that say nothing of the page and may be another one later."""
+_MOST_FILES = 4
+"""PDF files that may wait to be read: each may take five seconds, and the places of the crawler are for pages too."""
+_FILES_REST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class Visitor:
         self._judge_thread = judge
         self._rendering = rendering
         self._in_memory = 0
+        self._files = 0
         self._most_in_memory = max(context.settings.concurrency // 4, 1)
 
     async def look(self, target: Target, *, patience_s: float) -> Look:
@@ -133,6 +138,8 @@ class Visitor:
             return await self._renewed(page, target, patience_s)
         if page.status in _PASSING:
             raise self._passing(page)
+        if is_pdf(page.content_type, page.body):
+            await self._read_aside(page)
         came = page
         if self._rendering is not None:
             page = await self._rendering.improved(page)
@@ -168,9 +175,25 @@ class Visitor:
     async def _in_judge_thread[T](self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._judge_thread, work)
 
+    async def _read_aside(self, page: Page) -> None:
+        """Has a PDF file read beside the judge, whom a file that was made to be slow would hold from all others.
+
+        Raises:
+            HostBusyError: too many files wait already.
+        """
+        if self._files >= _MOST_FILES:
+            raise HostBusyError("other files are read first", _FILES_REST_S)
+        self._files += 1
+        try:
+            await asyncio.wrap_future(read_pdf_aside(page.body))
+        finally:
+            self._files -= 1
+
     async def _put_aside(self, page: Page) -> bool:
         """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
         buffer = self._context.buffer
+        if is_pdf(page.content_type, page.body):
+            return False  # out of the buffer it would be read in the judge's thread
         if buffer is None or not page.body or self._in_memory < self._most_in_memory or not buffer.has_room:
             return False
         try:
