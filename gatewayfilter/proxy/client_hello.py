@@ -51,7 +51,7 @@ def read_client_hello(data: bytes | bytearray) -> ClientHello | None:
         NotTls: this will never be one.
     """
     try:
-        message = _message(data)
+        message = _whole(data) or _message(data)
     except _Incomplete:
         if len(data) >= MAX_HELLO_BYTES:
             raise NotTls from None
@@ -60,6 +60,15 @@ def read_client_hello(data: bytes | bytearray) -> ClientHello | None:
         return _read(message)
     except _Incomplete:  # the message is whole, so a length inside it is wrong
         raise NotTls from None
+
+
+def _whole(data: bytes | bytearray) -> bytes:
+    """Returns the message of a hello that one record holds, as nearly all do; nothing for every other."""
+    if len(data) < 9 or data[0] != 22 or data[1] != 3 or data[5] != 1:
+        return b""
+    length = data[3] << 8 | data[4]
+    end = 9 + int.from_bytes(data[6:9])
+    return bytes(data[9:end]) if end <= length + 5 <= _MAX_RECORD + 5 and end <= len(data) else b""
 
 
 def _message(data: bytes | bytearray) -> bytes:
@@ -133,24 +142,37 @@ def _read(message: bytes) -> ClientHello:
 def _read_extensions(message: bytes, at: int, stop: int) -> ClientHello:
     name = ""
     seen = encrypted = False
-    while at < stop:
-        if at + 4 > stop:
-            raise _Incomplete
-        kind, length = _EXTENSION.unpack_from(message, at)
+    unpack = _EXTENSION.unpack_from
+    while at + 4 <= stop:
+        kind, length = unpack(message, at)
         at += 4 + length
-        if at > stop:
-            raise _Incomplete
         if kind == _SERVER_NAME:
-            if seen:  # RFC 8446 §4.2: no two of a kind; servers differ in which of them they would take
+            if seen or at > stop:  # RFC 8446 §4.2: no two of a kind; servers differ in which of them they would take
                 raise NotTls
             seen = True
             name = _server_name(message[at - length : at])
         elif kind == _ENCRYPTED_CLIENT_HELLO:
             encrypted = True
+    if at != stop:
+        raise _Incomplete
     return ClientHello(name, encrypted)
 
 
 def _server_name(body: bytes) -> str:
+    length = len(body)
+    if length > 5 and not body[2] and (body[0] << 8 | body[1]) == length - 2 and (body[3] << 8 | body[4]) == length - 5:
+        found: bytes | None = body[5:]  # one host name and nothing else, as everybody sends it
+    else:
+        found = _host_name(body)
+    if found is None:
+        return ""
+    try:
+        return canonical_host(found.decode("ascii"))
+    except (UnicodeDecodeError, UrlError):
+        raise NotTls from None
+
+
+def _host_name(body: bytes) -> bytes | None:
     names = _Reader(_Reader(body).vector(2))
     found: bytes | None = None
     while names:
@@ -160,9 +182,4 @@ def _server_name(body: bytes) -> str:
             if found is not None:
                 raise NotTls
             found = value
-    if found is None:
-        return ""
-    try:
-        return canonical_host(found.decode("ascii"))
-    except (UnicodeDecodeError, UrlError):
-        raise NotTls from None
+    return found

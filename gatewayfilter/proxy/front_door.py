@@ -16,14 +16,15 @@ from ipaddress import ip_address
 from typing import Final, Protocol
 
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
-from gatewayfilter.proxy.arrival import Arrival
-from gatewayfilter.proxy.dialer import Dialer, Way
+from gatewayfilter.proxy.arrival import HELLO_S, SILENT_S, Arrival
+from gatewayfilter.proxy.deadlines import Deadlines
+from gatewayfilter.proxy.dialer import Dialer
+from gatewayfilter.proxy.poller import READ
 from gatewayfilter.proxy.relay import RelayPool
 
 _log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 1024
-_ACCEPT_AT_ONCE: Final = 64
 _REST_S: Final = 0.5
 """How long nothing is accepted after the system had no descriptors left."""
 _SWEEP_S: Final = 5.0
@@ -88,7 +89,6 @@ class FrontDoor:
         relays: takes what passes through.
         dialer: connects to origins.
         admits: whether a client may use the proxy, by its Proxy-Authorization header (`""` without) and address.
-        leads_back: whether an established connection leads to this proxy itself.
         limits: how many connections, and for how long.
     """
 
@@ -103,10 +103,13 @@ class FrontDoor:
         dialer: Dialer,
         *,
         admits: Callable[[str, str], bool],
-        leads_back: Callable[[socket.socket], bool],
         limits: Limits,
     ) -> None:
         self.loop = relays.loop
+        self.poller = relays.poller
+        self.dialer = dialer
+        self.silent: Deadlines[Arrival] = Deadlines(self.loop, SILENT_S, Arrival.out_of_time)
+        self.speaking: Deadlines[Arrival] = Deadlines(self.loop, HELLO_S, Arrival.out_of_time)
         self.transparent = mode == "transparent"
         # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_watch.py).
         self.can_splice = not mode.startswith("upstream:https:")
@@ -115,9 +118,7 @@ class FrontDoor:
         self.counters = relays.counters
         self.sockets: tuple[socket.socket, ...] = ()
         self._handle = handle
-        self._dialer = dialer
         self._admits = admits
-        self._leads_back = leads_back
         self._limits = limits
         self._arrivals: set[Arrival] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -149,15 +150,15 @@ class FrontDoor:
                 listener.close()
             raise
         self.sockets = tuple(made)
+        self.dialer.own_port = port
         for listener in made:
-            self.loop.add_reader(listener, self._accept, listener)
+            self._watch(listener)
         self._sweeper = self.loop.call_later(_SWEEP_S, self._sweep)
 
     def close(self) -> None:
         """Stops to listen, and drops what has not said yet what it wants. What passes through goes on."""
         for listener in self.sockets:
-            self.loop.remove_reader(listener)
-            listener.close()
+            self.poller.drop(listener)
         self.sockets = ()
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -168,17 +169,10 @@ class FrontDoor:
         """Returns whether a client may be served without mitmproxy having a look at it first."""
         return (self.transparent or not _is_public(address)) and self._admits(authorization, address)
 
-    async def dial(self, host: str, port: int, prefer: str = "") -> Way:
-        """Connects to an origin.
-
-        Raises:
-            OSError: it cannot be reached, or it is this proxy.
-        """
-        way = await self._dialer.dial(host, port, prefer)
-        if self._leads_back(way.socket):
-            way.socket.close()
-            raise OSError(errno.ELOOP, "the connection leads back to the filter")
-        return way
+    def forget_limits(self, arrival: Arrival) -> None:
+        """Lifts the limits of an arrival whose tunnel has been decided."""
+        self.silent.remove(arrival)
+        self.speaking.remove(arrival)
 
     def hand_over(self, arrival: Arrival, *, answered: bool) -> None:
         """Gives a connection to mitmproxy, with what was read of it.
@@ -205,24 +199,26 @@ class FrontDoor:
         if self._open[address] <= 0:
             del self._open[address]
 
+    def _watch(self, listener: socket.socket) -> None:
+        self.poller.watch(listener.fileno(), READ, lambda _: self._accept(listener))
+
     def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_ACCEPT_AT_ONCE):
-            try:
-                client, peer = listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    return
+        # One, not all that wait: to ask once too often costs more than to be told again beside the other events.
+        try:
+            client, peer = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if error.errno in _NO_ROOM:
                 _log.error("no more connections can be taken: %s", error.strerror)
-                self.loop.remove_reader(listener)
+                self.poller.forget(listener.fileno())
                 self.loop.call_later(_REST_S, self._accept_again, listener)
-                return
-            self._take(client, str(peer[0]))
+            return
+        self._take(client, str(peer[0]))
 
     def _accept_again(self, listener: socket.socket) -> None:
         if listener in self.sockets:
-            self.loop.add_reader(listener, self._accept, listener)
+            self._watch(listener)
 
     def _take(self, client: socket.socket, address: str) -> None:
         self.counters.add("connections")
@@ -231,7 +227,6 @@ class FrontDoor:
             client.close()
             return
         client.setblocking(False)
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._all += 1
         self._open[address] += 1
         arrival = Arrival(self, client, address)
@@ -274,6 +269,7 @@ def _listener(family: int, address: tuple[object, ...]) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what is accepted inherits it
         made.setblocking(False)
         made.bind(address)
         made.listen(_BACKLOG)

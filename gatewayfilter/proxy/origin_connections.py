@@ -19,7 +19,8 @@ from mitmproxy.proxy.layers.http._http2 import Http2Connection
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from gatewayfilter.proxy.dialer import CONNECT_S, connect_to_any
+from gatewayfilter.proxy.dialer import CONNECT_S
+from gatewayfilter.proxy.race import connect_to_any
 from gatewayfilter.proxy.resolver import addresses_of
 
 _MOST_AT_ONCE: Final = 16

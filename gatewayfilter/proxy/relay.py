@@ -1,6 +1,6 @@
 """Passes a connection through unread: bytes from one socket to the other, both ways, until both have ended.
 
-Callbacks of the event loop, no task and no stream a connection. What comes in is read into one buffer that all relays of the
+Callbacks of the worker's poller, no task and no stream a connection. What comes in is read into one buffer that all relays of the
 worker share, and sent on at once; only what the other side does not take is copied and kept, and nothing more is read until it is
 gone. Where much passes in a row, the kernel moves it through a pipe (`os.splice`) without showing it to us;
 scripts/bench/bench_wire.py measures both. An idle connection holds two sockets and nothing else.
@@ -14,11 +14,13 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from gatewayfilter.proxy.poller import ENDING, READ, WRITE, poller_of
 from gatewayfilter.telemetry import Counters
 
 _BUFFER_BYTES: Final = 262_144
 _FULL_READS: Final = 4
 """After so many reads in a row that filled half the buffer a flow is a bulk transfer, for which a pipe pays."""
+_BULK_READ: Final = _BUFFER_BYTES // 2
 _PIPE_BYTES: Final = 1_048_576
 """What the kernel gives without privileges; where it gives less, the pipe is smaller and costs more calls."""
 _SMALLEST_PIPE: Final = 131_072
@@ -28,7 +30,6 @@ _SWEEP_S: Final = 5.0
 _HALF_CLOSED_S: Final = 60.0
 """How long one half of a connection stays open without a byte when the other has ended."""
 _RESET: Final = struct.pack("ii", 1, 0)
-_CAN_SPLICE: Final = hasattr(os, "splice")
 _NONBLOCK: Final = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
 _GONE: Final = (BlockingIOError, InterruptedError)
 
@@ -70,6 +71,7 @@ class RelayPool:
         in_kernel: bool = hasattr(os, "splice"),
     ) -> None:
         self.loop = loop
+        self.poller = poller_of(loop)
         self.buffer = bytearray(_BUFFER_BYTES)
         self.view = memoryview(self.buffer)
         self.counters = counters
@@ -95,7 +97,7 @@ class RelayPool:
         """Relays between two connected, non-blocking sockets, and closes them in the end.
 
         Args:
-            client: a connected socket; from now on the relay's, like `origin`.
+            client: a connected socket, from now on the relay's like `origin`; the poller may be watching it already.
             origin: the other one.
             to_origin: what was read already and goes first; likewise `to_client`.
             to_client: of the other way.
@@ -166,9 +168,31 @@ class RelayPool:
 
 
 class _Way:
-    """One direction of a relay."""
+    """One direction of a relay.
 
-    __slots__ = ("_full_reads", "_pending", "_pipe", "_pool", "_relay", "_source", "_target", "ended", "passed")
+    Attributes:
+        ended: all has passed that its source will ever say.
+        passed: bytes so far.
+        reading: the source is watched for more.
+        waiting: the target is watched for room.
+    """
+
+    __slots__ = (
+        "_full_reads",
+        "_pending",
+        "_pipe",
+        "_pool",
+        "_relay",
+        "_source",
+        "_target",
+        "back",
+        "ended",
+        "passed",
+        "reading",
+        "waiting",
+    )
+    back: "_Way"
+    """The other direction: its target is this one's source."""
 
     def __init__(self, relay: "Relay", pool: RelayPool, source: socket.socket, target: socket.socket) -> None:
         self._relay = relay
@@ -178,72 +202,108 @@ class _Way:
         self._pending = b""
         self._pipe: _Pipe | None = None
         self._full_reads = 0
+        self.reading = True
+        self.waiting = False
         self.ended = False
         self.passed = 0
 
     def begin(self, first: bytes) -> None:
-        self._pool.loop.add_reader(self._source, self._readable)
-        if first:
-            self.passed += len(first)
-            self._send(memoryview(first))
+        """Sends what came before."""
+        if not first:
+            return
+        self.passed = len(first)
+        try:
+            sent = self._target.send(first)
+        except _GONE:
+            sent = 0
+        if sent < len(first):
+            self._wait_with(memoryview(first)[sent:])
+
+    def watch(self) -> None:
+        """Has the source watched for what is now waited for."""
+        descriptor = self._source.fileno()
+        if self.back.waiting:
+            self._pool.poller.watch(descriptor, READ | WRITE if self.reading else WRITE, self._either)
+        elif self.reading:
+            self._pool.poller.watch(descriptor, READ, self._copy if self._pipe is None else self._move)
+        else:  # not even for its end, which would be reported again and again
+            self._pool.poller.forget(descriptor)
 
     def release(self) -> None:
+        """Gives the pipe back."""
         if self._pipe is not None:
             self._pool.take_back(self._pipe)
             self._pipe = None
 
-    def _readable(self) -> None:
-        try:
-            if self._pipe is not None:
-                self._move()
+    def _either(self, events: int) -> None:
+        """Something happened to a source that is also waited for to take more."""
+        if events & ~(READ | ENDING):
+            self.back.flush()
+        if self.reading and events & ~WRITE and not self._relay.closed:
+            if self._pipe is None:
+                self._copy(events)
             else:
-                self._copy()
+                self._move(events)
+
+    def _copy(self, events: int) -> None:
+        pool = self._pool
+        relay = self._relay
+        while True:
+            count = -1
+            try:
+                count = self._source.recv_into(pool.buffer)
+                if not count:
+                    self._finish()
+                    return
+                sent = self._target.send(pool.view[:count])
+            except _GONE:
+                if count < 0:
+                    return
+                sent = 0
+            except OSError:
+                relay.break_off()
+                return
+            self.passed += count
+            relay.active_at = pool.poller.now
+            if sent < count:
+                self._wait_with(pool.view[sent:count])
+                return
+            if count >= _BULK_READ:
+                break
+            self._full_reads = 0
+            if not events & ENDING:
+                return
+        self._full_reads += 1
+        if self._full_reads >= _FULL_READS:
+            self._full_reads = 0
+            self._pipe = pool.lend_pipe()
+            self.watch()
+
+    def _wait_with(self, data: memoryview) -> None:
+        self._pending = bytes(data)
+        self._wait_for_target()
+
+    def _move(self, events: int) -> None:  # noqa: ARG002  to read says what happened
+        pipe = self._pipe
+        assert pipe is not None
+        try:
+            count = os.splice(self._source.fileno(), pipe.writing, pipe.size, flags=_NONBLOCK)
+            if not count:
+                self.release()
+                self._finish()
+                return
+            self.passed += count
+            pipe.filled = count
+            self._relay.active_at = self._pool.poller.now
+            if not self._empty(pipe):
+                self._wait_for_target()
+            elif count < _BUFFER_BYTES // 8:  # no bulk any more: the next bytes are few, and the pipe is somebody else's
+                self.release()
+                self.watch()
         except _GONE:
             return
         except OSError:
             self._relay.break_off()
-
-    def _copy(self) -> None:
-        pool = self._pool
-        count = self._source.recv_into(pool.buffer)
-        if not count:
-            self._finish()
-            return
-        self.passed += count
-        self._relay.active_at = pool.loop.time()
-        self._send(pool.view[:count])
-        if count < _BUFFER_BYTES // 2:
-            self._full_reads = 0
-        else:
-            self._full_reads += 1
-            if self._full_reads >= _FULL_READS and not self._pending and not self._relay.closed:
-                self._full_reads = 0
-                self._pipe = pool.lend_pipe()
-
-    def _send(self, data: memoryview) -> None:
-        try:
-            sent = self._target.send(data)
-        except _GONE:
-            sent = 0
-        if sent < len(data):
-            self._pending = bytes(data[sent:])
-            self._wait_for_target()
-
-    def _move(self) -> None:
-        pipe = self._pipe
-        assert pipe is not None
-        count = os.splice(self._source.fileno(), pipe.writing, pipe.size, flags=_NONBLOCK)
-        if not count:
-            self.release()
-            self._finish()
-            return
-        self.passed += count
-        pipe.filled = count
-        self._relay.active_at = self._pool.loop.time()
-        if not self._empty(pipe):
-            self._wait_for_target()
-        elif count < _BUFFER_BYTES // 8:  # no bulk any more: the next bytes are few, and the pipe is somebody else's
-            self.release()
 
     def _empty(self, pipe: _Pipe) -> bool:
         try:
@@ -254,10 +314,13 @@ class _Way:
         return True
 
     def _wait_for_target(self) -> None:
-        self._pool.loop.remove_reader(self._source)
-        self._pool.loop.add_writer(self._target, self._writable)
+        self.reading = False
+        self.waiting = True
+        self.watch()
+        self.back.watch()
 
-    def _writable(self) -> None:
+    def flush(self) -> None:
+        """Sends on what the target had no room for; then the source is read again."""
         try:
             if self._pipe is not None:
                 if not self._empty(self._pipe):
@@ -272,20 +335,22 @@ class _Way:
         except OSError:
             self._relay.break_off()
             return
-        self._relay.active_at = self._pool.loop.time()
-        self._pool.loop.remove_writer(self._target)
-        self._pool.loop.add_reader(self._source, self._readable)
+        self._relay.active_at = self._pool.poller.now
+        self.reading = True
+        self.waiting = False
+        self.watch()
+        self.back.watch()
 
     def _finish(self) -> None:
         """Hands the end of what one side sends on to the other."""
         self.ended = True
-        self._pool.loop.remove_reader(self._source)
-        try:
-            self._target.shutdown(socket.SHUT_WR)
-        except OSError:
-            self._relay.break_off()
+        self.reading = False
+        if self.back.ended:  # to close both says it as well
+            self._relay.end()
             return
-        self._relay.way_ended()
+        self._target.shutdown(socket.SHUT_WR)
+        self._relay.active_at = self._pool.poller.now
+        self.watch()
 
 
 class Relay:
@@ -305,6 +370,7 @@ class Relay:
         self._on_end = on_end
         self._up = _Way(self, pool, client, origin)
         self._down = _Way(self, pool, origin, client)
+        self._up.back, self._down.back = self._down, self._up
         self._reported = 0
         self.active_at = pool.loop.time()
         self.closed = False
@@ -317,16 +383,12 @@ class Relay:
     def begin(self, to_origin: bytes, to_client: bytes) -> None:
         """Starts both ways."""
         try:
+            self._up.watch()
+            self._down.watch()
             self._up.begin(to_origin)
             self._down.begin(to_client)
         except OSError:
             self.break_off()
-
-    def way_ended(self) -> None:
-        """Closes both sockets once neither side will say any more."""
-        self.active_at = self._pool.loop.time()
-        if self._up.ended and self._down.ended:
-            self.end()
 
     def break_off(self) -> None:
         """Ends both ways at once, so that each side sees what happened to the other: a reset, no orderly end."""
@@ -348,11 +410,8 @@ class Relay:
         if self.closed:
             return
         self.closed = True
-        loop = self._pool.loop
-        for side in (self._client, self._origin):
-            loop.remove_reader(side)
-            loop.remove_writer(side)
-            side.close()
+        self._pool.poller.drop(self._client)
+        self._pool.poller.drop(self._origin)
         self._up.release()
         self._down.release()
         self.report()

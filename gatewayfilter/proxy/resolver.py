@@ -7,6 +7,8 @@ less time than any useful one: addresses for ten seconds, failures for two.
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, Final
 
 _KEEP_S: Final = 10.0
@@ -52,11 +54,9 @@ class Resolver:
             OSError: the name cannot be looked up.
         """
         key = (host, port, family, type, proto, flags)
-        known = self._known.get(key)
-        if known is not None and self._clock() < known[0]:
-            if isinstance(known[1], OSError):
-                raise OSError(*known[1].args)
-            return known[1]
+        known = self._remembered(key)
+        if known is not None:
+            return known
         asking = self._asking.get(key)
         if asking is None:
             asking = self._asking[key] = asyncio.ensure_future(
@@ -64,6 +64,22 @@ class Resolver:
             )
             asking.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(asking)  # whoever gives up does not take the answer away from the others
+
+    def known(self, host: str, port: int) -> list[AddressInfo] | None:
+        """Returns the TCP addresses of a host that are remembered, `None` when they are not.
+
+        Raises:
+            OSError: it is remembered that there are none.
+        """
+        return self._remembered((host, port, 0, socket.SOCK_STREAM, 0, 0))
+
+    def _remembered(self, key: tuple[Any, ...]) -> list[AddressInfo] | None:
+        known = self._known.get(key)
+        if known is None or self._clock() >= known[0]:
+            return None
+        if isinstance(known[1], OSError):
+            raise type(known[1])(*known[1].args)
+        return known[1]
 
     def _keep(self, key: tuple[Any, ...], done: asyncio.Future[list[AddressInfo]]) -> None:
         self._asking.pop(key, None)
@@ -77,6 +93,35 @@ class Resolver:
         self._known.pop(key, None)
         until = self._clock() + (_KEEP_S if error is None else _KEEP_FAILURE_S)
         self._known[key] = (until, done.result() if error is None else error)
+
+
+def known_addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[AddressInfo] | None:
+    """Returns the TCP addresses of a host without asking anybody: those of an IP literal, or those that are remembered.
+
+    Args:
+        loop: whose `Resolver` may remember them.
+        host: as for `addresses_of`.
+        port: TCP port.
+
+    Raises:
+        OSError: it is remembered that there are none.
+    """
+    bare = host.strip("[]")
+    if ":" in bare or bare[-1:].isdigit():
+        return _literal(bare, port)
+    resolver = getattr(loop.getaddrinfo, "__self__", None)
+    return resolver.known(bare, port) or None if isinstance(resolver, Resolver) else None
+
+
+@lru_cache(maxsize=1024)
+def _literal(host: str, port: int) -> list[AddressInfo] | None:
+    try:
+        version = ip_address(host).version
+    except ValueError:  # a name that ends in a digit, or an address with a zone
+        return None
+    if version == 6:
+        return None if "%" in host else [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
+    return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
 
 async def addresses_of(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[AddressInfo]:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from gatewayfilter.config import DenyRule, TlsSettings
@@ -111,12 +112,9 @@ class TlsDecision:
             self._counters.add("spliced")
         if self._recorder is None:
             return
-        try:
-            url = parse_url(f"https://{host}:{port}/")
-        except UrlError:
-            return
-        request = Request(url, None, ResourceType.OTHER, "CONNECT", client)
-        self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
+        request = _request(client, host, port)
+        if request is not None:
+            self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
 
     def _complain(self) -> None:
         self._counters.add("hook_errors")
@@ -124,3 +122,13 @@ class TlsDecision:
         if now - self._complained_at >= _COMPLAIN_EVERY_S:
             self._complained_at = now
             _log.exception("deciding a connection failed; its requests are looked at")
+
+
+@lru_cache(maxsize=1024)
+def _request(client: str, host: str, port: int) -> Request | None:
+    """Returns what a connection is logged as, `None` when its host is none."""
+    try:
+        url = parse_url(f"https://{host}:{port}/")
+    except UrlError:
+        return None
+    return Request(url, None, ResourceType.OTHER, "CONNECT", client)

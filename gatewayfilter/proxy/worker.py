@@ -14,6 +14,7 @@ from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.parts import WorkerParts
+from gatewayfilter.proxy.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
 
 _log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ def run_worker(
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:
-        asyncio.run(_run_until_terminated(settings, build(settings), status, beat))
+        asyncio.run(_run_until_terminated(settings, build(settings), status, beat), loop_factory=new_loop)
     except GatewayFilterError as error:
         _log.error("%s", error)  # one sentence, no traceback: it is the operator's to mend
         sys.exit(2)

@@ -1,8 +1,9 @@
 """A lean proxy, an HTTP and an HTTPS origin and clients, all on loopback and in the test's own event loop."""
 
+import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -14,9 +15,15 @@ from aiohttp import web
 from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.poller import new_loop
 from tests.proxy.proxy_fakes import FakePassed, Gateway, Origin
 
 type StartGateway = Callable[..., AbstractAsyncContextManager[Gateway]]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The tests run on the loop that a worker has."""
+    return {"worker": new_loop}
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gatewayfilter.proxy import relay
+from gatewayfilter.proxy import poller, relay
+from gatewayfilter.proxy.poller import LoopPoller
 from gatewayfilter.proxy.relay import RelayPool
 from gatewayfilter.telemetry import Counters
 from tests.proxy.wire_fakes import until
@@ -36,9 +37,12 @@ class Rig:
     ends: list[bool]
 
 
-@pytest.fixture(params=[True, False], ids=["kernel", "copy"])
+@pytest.fixture(params=["kernel", "copy", "loop"])
 async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
-    pool = RelayPool(asyncio.get_running_loop(), Counters(), in_kernel=request.param)
+    loop = asyncio.get_running_loop()
+    if request.param == "loop":
+        setattr(loop, poller._ATTRIBUTE, LoopPoller(loop))
+    pool = RelayPool(loop, Counters(), in_kernel=request.param != "copy")
     found = start(pool)
     yield found
     pool.close()

@@ -1,4 +1,4 @@
-"""Names are looked up once for all who ask, addresses race, and who gives up takes nothing from the others."""
+"""Names are looked up once for all who ask, and who gives up takes nothing from the others."""
 
 import asyncio
 import socket
@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.proxy.dialer import Dialer, connect_to_any
-from gatewayfilter.proxy.resolver import Resolver, addresses_of
-from tests.proxy.wire_fakes import free_port, tcp_server
+from gatewayfilter.proxy.resolver import Resolver, addresses_of, known_addresses
 
 
 class Clock:
@@ -99,36 +97,29 @@ async def test_a_name_that_no_name_server_could_know() -> None:
         await addresses_of(asyncio.get_running_loop(), "a" * 70 + ".example", 443)
 
 
-async def test_the_address_that_answers_wins() -> None:
-    async with tcp_server() as server:
-        dead = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port()))
-        alive = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
-        connected = await connect_to_any(asyncio.get_running_loop(), [dead, alive])
-        assert connected.getpeername() == ("127.0.0.1", server.port)
-        connected.close()
-        for found in ([dead], [dead, dead]):
-            with pytest.raises(OSError):  # noqa: PT011  the message is the system's
-                await connect_to_any(asyncio.get_running_loop(), found)
+@pytest.mark.parametrize(
+    ("host", "want"),
+    [
+        ("127.0.0.1", [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443))]),
+        ("[::1]", [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 443, 0, 0))]),
+        ("fe80::1%lo", None),
+        ("host9", None),
+        ("a.example", None),
+    ],
+)
+async def test_addresses_need_no_look_up(host: str, want: object, asked: Asked) -> None:
+    assert known_addresses(asyncio.get_running_loop(), host, 443) == want
+    assert asked.names == []
 
 
-@pytest.mark.parametrize("prefer", ["127.0.0.1", "::1", "192.0.2.1", ""])
-async def test_the_clients_own_choice_counts_where_the_name_has_it(prefer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_remembered_is_at_hand(asked: Asked, clock: Clock) -> None:
     loop = asyncio.get_running_loop()
-    both = [
-        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 1, 0, 0)),
-        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1)),
-    ]
-    tried: list[str] = []
-
-    async def resolve(*_: object, **__: object) -> list[Any]:
-        return both
-
-    async def connect(_: object, found: list[Any]) -> socket.socket:
-        tried.extend(info[4][0] for info in found)
-        return socket.socket()
-
-    monkeypatch.setattr(loop, "getaddrinfo", resolve)
-    monkeypatch.setattr("gatewayfilter.proxy.dialer.connect_to_any", connect)
-    way = await Dialer(loop).dial("both.example", 1, prefer)
-    way.socket.close()
-    assert tried == (["127.0.0.1", "::1"] if prefer == "127.0.0.1" else ["::1", "127.0.0.1"])
+    found = await look_up("a.example")
+    assert known_addresses(loop, "a.example", 443) == found
+    assert known_addresses(loop, "a.example", 444) is None
+    clock.now = 10.0
+    assert known_addresses(loop, "a.example", 443) is None
+    with pytest.raises(OSError, match="not known"):
+        await look_up("bad.example")
+    with pytest.raises(OSError, match="not known"):
+        known_addresses(loop, "bad.example", 443)

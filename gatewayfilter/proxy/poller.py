@@ -1,0 +1,267 @@
+"""Watches the sockets of connections that pass through, for a fraction of what the event loop takes for one.
+
+The worker's loop has a selector of ours, which calls those who wait for such a socket as soon as it hears of it. To watch one
+costs a system call and two dictionary entries, where the loop has a handle and a key; an event costs one look-up and one call,
+where the loop makes a list of keys, a queue of handles, and a context of each. Other loops watch these sockets themselves.
+"""
+
+import asyncio
+import contextlib
+import math
+import select
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping, Sized
+from typing import Any, Final, Protocol, override
+
+READ: Final = 1
+WRITE: Final = 4
+ENDING: Final = 0x2000
+"""With `READ`: after what is there to read comes the end."""
+_ERROR: Final = 8
+_HANG_UP: Final = 16
+GONE: Final = _ERROR | _HANG_UP
+"""The connection is broken, or was never made: to read or to write says why. Reported whether or not it is asked for."""
+_AT_ONCE: Final = 256
+_ATTRIBUTE: Final = "gatewayfilter_poller"
+
+type Handler = Callable[[int], None]
+"""Told what happened to a socket. Readiness is only a hint: what blocks nevertheless has to be put up with."""
+
+
+class Poller(Protocol):
+    """Watches non-blocking sockets, level-triggered; everything happens in the thread of its event loop."""
+
+    @property
+    def now(self) -> float:
+        """The loop's time, as of the last event."""
+        ...
+
+    def watch(self, descriptor: int, events: int, handler: Handler) -> None:
+        """Starts to watch a socket, or watches it for something else or somebody else from now on.
+
+        Args:
+            descriptor: of a socket that ends with `forget` or `drop`.
+            events: `READ`, `WRITE` or both.
+            handler: called with what happened.
+        """
+        ...
+
+    def forget(self, descriptor: int) -> None:
+        """Stops to watch a socket, which stays open."""
+        ...
+
+    def drop(self, connection: socket.socket) -> None:
+        """Closes a socket, watched or not."""
+        ...
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Returns an event loop that watches sockets in the cheap way, where the system has `epoll`."""
+    if not hasattr(select, "epoll"):
+        return asyncio.new_event_loop()
+    selector = WireSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    selector.serve(loop)
+    setattr(loop, _ATTRIBUTE, selector)
+    return loop
+
+
+def poller_of(loop: asyncio.AbstractEventLoop) -> Poller:
+    """Returns the one poller of a loop."""
+    found: Poller | None = getattr(loop, _ATTRIBUTE, None)
+    if found is None:
+        found = LoopPoller(loop)
+        setattr(loop, _ATTRIBUTE, found)
+    return found
+
+
+class WireSelector(selectors.BaseSelector):
+    """A selector for asyncio that is a poller as well, over one `epoll` set."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+        self._complain: Callable[[dict[str, Any]], None] = lambda _: None
+        self._ready: Sized = (None,)
+        self._timers: Sized = ()
+        self._epoll = select.epoll()
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._events: dict[int, int] = {}
+        self._handlers: dict[int, Handler] = {}
+        self._fresh: set[int] = set()
+
+    def watch(self, descriptor: int, events: int, handler: Handler) -> None:
+        """Implements `Poller`."""
+        known = self._events.get(descriptor)
+        if known is None:
+            self._epoll.register(descriptor, events | ENDING if events & READ else events)
+            self._events[descriptor] = events
+            self._fresh.add(descriptor)
+        elif known != events:
+            self._epoll.modify(descriptor, events | ENDING if events & READ else events)
+            self._events[descriptor] = events
+        self._handlers[descriptor] = handler
+
+    def forget(self, descriptor: int) -> None:
+        """Implements `Poller`."""
+        if self._events.pop(descriptor, None) is not None:
+            del self._handlers[descriptor]
+            self._epoll.unregister(descriptor)
+
+    def drop(self, connection: socket.socket) -> None:
+        """Implements `Poller`. The system takes a closed socket out of the set."""
+        descriptor = connection.fileno()
+        if self._events.pop(descriptor, None) is not None:
+            del self._handlers[descriptor]
+        connection.close()
+
+    def serve(self, loop: asyncio.BaseEventLoop) -> None:
+        """Learns whose selector it is."""
+        self._complain = loop.call_exception_handler
+        # Whether the loop has anything to do by now; without these two it would have its turn after each look.
+        self._ready = getattr(loop, "_ready", self._ready)
+        self._timers = getattr(loop, "_scheduled", self._timers)
+
+    @override
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits, and calls the handlers of what happened, until there is something for the loop, which is returned."""
+        ends = math.inf if timeout is None else self.now + timeout if timeout > 0 else 0.0
+        timers = len(self._timers)
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        while True:
+            try:
+                happened = self._epoll.poll(timeout, _AT_ONCE)
+            except InterruptedError:
+                return []
+            self.now = now = time.monotonic()
+            if not happened:
+                return ready
+            self._dispatch(happened, ready)
+            if ready or self._ready or len(self._timers) != timers or now >= ends:
+                return ready
+            timeout = None if ends == math.inf else ends - now
+
+    def _dispatch(self, happened: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        handlers = self._handlers
+        fresh = self._fresh
+        fresh.clear()
+        for descriptor, events in happened:
+            handler = handlers.get(descriptor)
+            if descriptor in fresh:  # closed and opened again meanwhile: what happened, happened to the one before
+                continue
+            if handler is not None:
+                try:
+                    handler(events)
+                except Exception as error:  # noqa: BLE001  as the loop does: the others go on
+                    self._complain({"message": "a connection that passes through failed", "exception": error})
+            elif (key := self._keys.get(descriptor)) is not None:
+                asked = (selectors.EVENT_WRITE if events & ~READ else 0) | (selectors.EVENT_READ if events & ~WRITE else 0)
+                if asked & key.events:
+                    ready.append((key, asked & key.events))
+
+    @override
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        descriptor = _descriptor(fileobj)
+        if not events or events & ~(selectors.EVENT_READ | selectors.EVENT_WRITE):
+            raise ValueError(f"invalid events: {events!r}")
+        if descriptor in self._keys:
+            raise KeyError(f"{fileobj!r} (FD {descriptor}) is already registered")
+        self._epoll.register(descriptor, _asked(events))
+        self._fresh.add(descriptor)
+        self._keys[descriptor] = key = selectors.SelectorKey(fileobj, descriptor, events, data)
+        return key
+
+    @override
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        try:
+            key = self._keys.pop(self._lookup(fileobj))
+        except KeyError:
+            raise KeyError(f"{fileobj!r} is not registered") from None
+        with contextlib.suppress(OSError):  # it may have been closed
+            self._epoll.unregister(key.fd)
+        return key
+
+    @override
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        known = self._keys[self._lookup(fileobj)]
+        if known.events != events:
+            self._epoll.modify(known.fd, _asked(events))
+        self._keys[known.fd] = key = known._replace(events=events, data=data)
+        return key
+
+    @override
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys[self._lookup(fileobj)]
+
+    @override
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return {key.fileobj: key for key in self._keys.values()}
+
+    @override
+    def close(self) -> None:
+        self._epoll.close()
+        self._keys.clear()
+        self._events.clear()
+        self._handlers.clear()
+
+    def _lookup(self, fileobj: Any) -> int:
+        try:
+            return _descriptor(fileobj)
+        except ValueError:  # closed before it was taken out
+            for key in self._keys.values():
+                if key.fileobj is fileobj:
+                    return key.fd
+            raise
+
+
+def _descriptor(fileobj: Any) -> int:
+    found = fileobj if isinstance(fileobj, int) else int(fileobj.fileno())
+    if found < 0:
+        raise ValueError(f"invalid file descriptor: {found}")
+    return found
+
+
+def _asked(events: int) -> int:
+    return (READ if events & selectors.EVENT_READ else 0) | (WRITE if events & selectors.EVENT_WRITE else 0)
+
+
+class LoopPoller:
+    """A poller that leaves the watching to the loop.
+
+    Args:
+        loop: watches the sockets.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._events: dict[int, int] = {}
+
+    @property
+    def now(self) -> float:
+        """Implements `Poller`."""
+        return self._loop.time()
+
+    def watch(self, descriptor: int, events: int, handler: Handler) -> None:
+        """Implements `Poller`."""
+        known = self._events.get(descriptor, 0)
+        self._events[descriptor] = events
+        if events & READ:
+            self._loop.add_reader(descriptor, handler, READ)
+        elif known & READ:
+            self._loop.remove_reader(descriptor)
+        if events & WRITE:
+            self._loop.add_writer(descriptor, handler, WRITE | GONE)  # the loop does not say whether it failed
+        elif known & WRITE:
+            self._loop.remove_writer(descriptor)
+
+    def forget(self, descriptor: int) -> None:
+        """Implements `Poller`."""
+        if self._events.pop(descriptor, None) is not None:
+            self._loop.remove_reader(descriptor)
+            self._loop.remove_writer(descriptor)
+
+    def drop(self, connection: socket.socket) -> None:
+        """Implements `Poller`."""
+        self.forget(connection.fileno())
+        connection.close()

@@ -1,0 +1,50 @@
+"""What is due comes in order and once; what was lifted does not."""
+
+import asyncio
+
+from gatewayfilter.proxy.deadlines import Deadlines
+from tests.proxy.wire_fakes import until
+
+
+async def test_only_what_is_left_is_acted_on() -> None:
+    over: list[str] = []
+    limits: Deadlines[str] = Deadlines(asyncio.get_running_loop(), 0.02, over.append)
+    for item in ("a", "b", "c"):
+        limits.add(item)
+    limits.remove("b")
+    limits.remove("never there")
+    assert len(limits) == 2
+    await until(lambda: len(over) == 2)
+    assert over == ["a", "c"]
+    assert len(limits) == 0
+    limits.add("later")
+    await until(lambda: over[-1] == "later")
+
+
+async def test_adding_again_starts_anew() -> None:
+    over: list[str] = []
+    limits: Deadlines[str] = Deadlines(asyncio.get_running_loop(), 0.02, over.append)
+    limits.add("a")
+    limits.add("b")
+    limits.add("a")
+    await until(lambda: len(over) == 2)
+    assert over == ["b", "a"]
+
+
+async def test_one_that_is_due_may_lift_the_others() -> None:
+    over: list[str] = []
+
+    def act(item: str) -> None:
+        over.append(item)
+        limits.remove("b")
+        limits.add("c")
+
+    limits: Deadlines[str] = Deadlines(asyncio.get_running_loop(), 0.0, act)
+    limits.add("a")
+    limits.add("b")
+    await until(lambda: over[-1:] == ["c"])
+    assert over[:2] == ["a", "c"]
+    limits.close()
+    seen = len(over)
+    await asyncio.sleep(0.01)
+    assert len(over) == seen

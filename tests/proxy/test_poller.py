@@ -1,0 +1,241 @@
+"""Sockets are watched for what was asked, by whoever asked last, and the loop gets what is its own."""
+
+import asyncio
+import select
+import selectors
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from gatewayfilter.proxy.poller import GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
+from tests.proxy.wire_fakes import until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")
+
+
+@pytest.fixture(params=["selector", "loop"])
+async def watcher(request: pytest.FixtureRequest) -> AsyncIterator[Poller]:
+    loop = asyncio.get_running_loop()
+    if request.param == "loop":
+        yield LoopPoller(loop)
+        return
+    found = poller_of(loop)
+    assert isinstance(found, WireSelector)
+    yield found
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    with near, far:
+        yield near, far
+
+
+class Notes:
+    """A handler that keeps what it is told, and takes what can be read."""
+
+    def __init__(self, watched: socket.socket) -> None:
+        self.events: list[int] = []
+        self.heard = b""
+        self._watched = watched
+
+    def __call__(self, events: int) -> None:
+        self.events.append(events)
+        with suppress(BlockingIOError):
+            self.heard += self._watched.recv(100)
+
+
+async def test_it_is_told_what_was_asked_for(watcher: Poller, pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+    notes = Notes(near)
+    watcher.watch(near.fileno(), READ, notes)
+    await asyncio.sleep(0.01)
+    assert notes.events == []
+    far.send(b"x")
+    await until(lambda: notes.heard == b"x")
+    assert all(events & READ and not events & WRITE for events in notes.events)
+    watcher.watch(near.fileno(), READ | WRITE, notes)
+    await until(lambda: notes.events[-1] & WRITE)
+    watcher.watch(near.fileno(), READ, notes)
+    seen = len(notes.events)
+    await asyncio.sleep(0.01)
+    assert len(notes.events) == seen
+    assert watcher.now > 0
+    watcher.drop(near)
+
+
+async def test_the_last_one_who_asked_is_told(watcher: Poller, pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+    first, second = Notes(near), Notes(near)
+    watcher.watch(near.fileno(), READ, first)
+    watcher.watch(near.fileno(), READ, second)
+    far.send(b"x")
+    await until(lambda: second.heard == b"x")
+    assert first.events == []
+    watcher.drop(near)
+
+
+async def test_the_forgotten_are_left_in_peace(watcher: Poller, pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+    notes = Notes(near)
+    watcher.watch(near.fileno(), READ, notes)
+    watcher.forget(near.fileno())
+    watcher.forget(near.fileno())
+    far.send(b"x")
+    await asyncio.sleep(0.01)
+    assert notes.events == []
+    assert near.recv(10) == b"x"
+    watcher.watch(near.fileno(), READ, notes)
+    far.send(b"y")
+    await until(lambda: notes.heard == b"y")
+    watcher.drop(near)
+    assert near.fileno() == -1
+    watcher.drop(near)
+
+
+async def test_a_broken_connection_is_reported_to_who_waits_to_write(watcher: Poller) -> None:
+    with socket.socket() as made, socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        made.setblocking(False)
+        made.connect_ex(nobody.getsockname())
+        events: list[int] = []
+
+        def note(happened: int) -> None:
+            events.append(happened)
+            watcher.forget(made.fileno())
+
+        watcher.watch(made.fileno(), WRITE, note)
+        await until(lambda: events)
+        assert events[0] & GONE
+
+
+async def test_a_handler_that_fails_takes_nothing_from_the_others(
+    watcher: Poller, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    near, far = pair
+    failures: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    notes = Notes(near)
+
+    def fail(_: int) -> None:
+        watcher.forget(far.fileno())
+        raise ValueError("broken")
+
+    watcher.watch(far.fileno(), WRITE, fail)
+    watcher.watch(near.fileno(), READ, notes)
+    far.send(b"x")
+    await until(lambda: notes.heard == b"x" and failures)
+    assert str(failures[0]) == "broken"
+    watcher.drop(near)
+
+
+async def test_a_number_that_is_used_again_inherits_no_events(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Two sockets are ready at once; who is told first closes the other and opens a new one, which gets its number."""
+    watcher = poller_of(asyncio.get_running_loop())
+    near, far = pair
+    other, its_far = socket.socketpair()
+    its_far.send(b"x")
+    far.send(b"x")
+    told: list[str] = []
+    made: list[socket.socket] = []
+
+    def replace(mine: socket.socket, theirs: socket.socket) -> Callable[[int], None]:
+        def handler(_: int) -> None:
+            told.append("first")
+            number = theirs.fileno()
+            watcher.drop(theirs)
+            made.extend(socket.socketpair())
+            assert number in {made[0].fileno(), made[1].fileno()}
+            watcher.watch(number, READ, lambda _: told.append("new"))
+            watcher.forget(mine.fileno())
+
+        return handler
+
+    watcher.watch(near.fileno(), READ, replace(near, other))
+    watcher.watch(other.fileno(), READ, replace(other, near))
+    await asyncio.sleep(0.02)
+    assert told == ["first"]
+    for one in made:
+        watcher.drop(one)
+    its_far.close()
+
+
+async def test_the_loop_has_its_turn_whatever_happens_to_sockets(pair: tuple[socket.socket, socket.socket]) -> None:
+    """A socket that is ready for ever keeps neither timers nor tasks waiting, nor those that its handler makes."""
+    loop = asyncio.get_running_loop()
+    watcher = poller_of(loop)
+    near, _ = pair
+    came: list[str] = []
+
+    def busy(_: int) -> None:
+        if not came:
+            came.append("busy")
+            loop.call_later(0.01, came.append, "timer")
+            loop.call_soon(came.append, "soon")
+
+    loop.call_later(0.005, came.append, "before")
+    watcher.watch(near.fileno(), WRITE, busy)
+    await until(lambda: "timer" in came)
+    assert came == ["busy", "soon", "before", "timer"]
+    assert await asyncio.to_thread(lambda: "thread") == "thread"
+    watcher.forget(near.fileno())
+
+
+def test_it_is_a_selector() -> None:
+    """As `selectors` describes one; asyncio's own tests ask no more of it."""
+    found = WireSelector()
+    near, far = socket.socketpair()
+    with near, far:
+        key = found.register(near, selectors.EVENT_READ, "data")
+        assert found.get_key(near) == found.get_map()[near] == key
+        assert found.select(0) == []
+        far.send(b"x")
+        assert found.select(None) == [(key, selectors.EVENT_READ)]
+        key = found.modify(near, selectors.EVENT_READ | selectors.EVENT_WRITE, "more")
+        assert found.select(1) == [(key, selectors.EVENT_READ | selectors.EVENT_WRITE)]
+        with pytest.raises(KeyError):
+            found.register(near, selectors.EVENT_READ)
+        with pytest.raises(ValueError, match="invalid events"):
+            found.register(far, 0)
+        assert found.unregister(near) == key
+        for ask in (found.unregister, found.get_key):
+            with pytest.raises(KeyError):
+                ask(near)
+        with pytest.raises(KeyError):
+            found.modify(near, selectors.EVENT_READ)
+        found.register(near, selectors.EVENT_READ)
+        near.close()
+        found.unregister(near)  # after it was closed
+        with pytest.raises(ValueError, match="invalid file descriptor"):
+            found.register(near, selectors.EVENT_READ)
+    found.close()
+
+
+def test_without_epoll_the_loop_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(select, "epoll")
+    loop = new_loop()
+    try:
+        assert isinstance(poller_of(loop), LoopPoller)
+        assert poller_of(loop) is poller_of(loop)
+    finally:
+        loop.close()
+
+
+def test_asyncio_still_keeps_its_lists_where_we_look() -> None:
+    """Without them the selector works, but gives the loop a turn after each look."""
+    loop = new_loop()
+    try:
+        assert not loop._ready  # type: ignore[attr-defined]
+        assert not loop._scheduled  # type: ignore[attr-defined]
+        loop.call_soon(print)
+        loop.call_later(1, print)
+        assert len(loop._ready) == len(loop._scheduled) == 1  # type: ignore[attr-defined]
+    finally:
+        loop.close()
