@@ -204,3 +204,62 @@ def test_two_users_share_one_queue(open_store: Callable[[], Store]) -> None:
 def test_lease_gives_no_more_than_asked_for(frontier: Frontier, limit: int) -> None:
     frontier.add([Offer(A), Offer(B, Priority.LINK), Offer(C)], 100.0)
     assert len(frontier.lease(limit, 60.0, 100.0)) == min(limit, 3)
+
+
+def test_what_is_not_counted_is_no_try(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.LINK)], 100.0)
+    for _ in range(5):
+        lease = lease_one(frontier, 100.0)
+        assert lease.attempts == 1
+        assert frontier.retry(lease, 100.0, "its host is busy", counted=False)
+    frontier.retry(lease_one(frontier, 100.0), 400.0, "timed out")
+    assert lease_one(frontier, 400.0).attempts == 2
+
+
+def test_a_host_that_was_busy_does_not_keep_a_visit_away(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.LINK)], 100.0)
+    frontier.retry(lease_one(frontier, 100.0), 400.0, "its host is busy", counted=False)
+    frontier.add([Offer(A, Priority.VISIT)], 110.0)
+    assert lease_one(frontier, 110.0).priority == Priority.VISIT
+
+
+def test_what_is_due_again_waits_until_then_and_starts_afresh(frontier: Frontier) -> None:
+    frontier.add([Offer(A, Priority.VISIT, task="news", depth=2)], 100.0)
+    frontier.retry(lease_one(frontier, 100.0), 100.0, "timed out")
+    lease = lease_one(frontier, 100.0)
+    assert frontier.again(lease, 5000.0, 70)
+    assert not frontier.again(lease, 5000.0, 70)
+    assert frontier.show(5) == [QueuedUrl(A, 70, QueueState.WAITING, 0, 5000.0, "", "news", 2)]
+    assert frontier.lease(5, 60.0, 4999.0) == []
+    again = lease_one(frontier, 5000.0)
+    assert (again.priority, again.attempts, again.task, again.depth) == (70, 1, "news", 2)
+
+
+def test_a_url_keeps_its_task_and_the_shorter_way(frontier: Frontier) -> None:
+    frontier.add([Offer(A), Offer(B, task="news", depth=3), Offer(B, task="news", depth=1), Offer(B, task="other")], 100.0)
+    frontier.add([Offer(A, Priority.LINK, task="news", depth=2), Offer(B, task="news", depth=2), Offer(B)], 101.0)
+    assert {lease.url: (lease.task, lease.depth) for lease in frontier.lease(5, 60.0, 102.0)} == {A: ("news", 2), B: ("news", 1)}
+
+
+def test_one_task_is_cleared_and_counted(store: Store) -> None:
+    store.frontier.add([Offer(A), Offer(B, task="news"), Offer(C, task="news"), Offer(D, task="other")], 100.0)
+    store.frontier.lease(2, 60.0, 100.0)
+    assert store.frontier.tasks() == {"news": {"leased": 1, "waiting": 1}, "other": {"waiting": 1}}
+    assert store.frontier.clear("news") == 2
+    assert {row.url for row in store.frontier.show(5)} == {A, D}
+
+
+def test_what_a_crawler_had_in_work_comes_back_when_it_is_gone(store: Store) -> None:
+    frontier = store.frontier
+    frontier.add([Offer(url) for url in (A, B, C, D)], 100.0)
+    (first,) = frontier.lease(1, 600.0, 100.0, None, "one")
+    (second,) = frontier.lease(1, 600.0, 100.0, None, "two")
+    (third,) = frontier.lease(1, 600.0, 100.0)
+    assert frontier.release(("nobody",), 101.0) == 0
+    assert frontier.release(("one",), 101.0) == 1
+    assert not frontier.done(first)
+    assert {lease.url for lease in frontier.lease(9, 600.0, 101.0, None, "three")} == {first.url, D}
+    assert frontier.release_except(("three",), 102.0) == 1  # of "two"; one without a name only runs out
+    assert urls(frontier.lease(9, 600.0, 102.0)) == [second.url]
+    assert frontier.done(third)
+    assert frontier.release_except((), 103.0) == 2

@@ -1,0 +1,120 @@
+"""Pages that have not changed: what they are asked for by, and what "not modified" does to their entries."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.interfaces import Page, Validators
+from gatewayfilter.learn import Growth, Revisits
+from gatewayfilter.learn.revisits import BELIEVED_S, MAX_LENGTH, validators_of
+from gatewayfilter.model import Classification, ListAction
+from gatewayfilter.settings import LearnSettings
+from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_url
+
+DAY_S = 86_400.0
+URL = "http://a.example/page"
+HARMFUL = Classification("gambling", 42.0, 20.0)
+HARMLESS = Classification("", 0.0, 20.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(f"sqlite:///{tmp_path / 'test.sqlite3'}")) as opened:
+        yield opened
+
+
+class Desk:
+    """Revisits over a real database, with a clock and words that can be turned."""
+
+    def __init__(self, store: Store, **settings: object) -> None:
+        self.now = 1_000_000.0
+        self.words = "words-1"
+        chosen = LearnSettings.model_validate(settings)
+        self.growth = Growth(store.lists, store.verdicts, chosen, clock=lambda: self.now)
+        self.revisits = Revisits(store.validators, store.verdicts, self.growth, chosen, lambda: self.words, lambda: self.now)
+
+
+def page(*headers: tuple[str, str], status: int = 200, final: str = URL) -> Page:
+    return Page(URL, final, status, dict(headers), b"<p>words")
+
+
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ([("etag", '"v1"')], Validators(URL, '"v1"', "")),
+        ([("etag", 'W/"v1"'), ("last-modified", "Sat, 01 Jan 2000")], Validators(URL, 'W/"v1"', "Sat, 01 Jan 2000")),
+        ([("last-modified", "Sat, 01 Jan 2000")], Validators(URL, "", "Sat, 01 Jan 2000")),
+        ([], None),
+        ([("etag", "x" * (MAX_LENGTH + 1))], None),
+        ([("etag", '"a\r\nX: y"')], None),
+        ([("etag", '"é"')], None),
+        ([("etag", "")], None),
+    ],
+)
+def test_which_validators_a_page_has(headers: list[tuple[str, str]], known: Validators | None) -> None:
+    assert validators_of(page(*headers)) == known
+
+
+def test_an_unchanged_page_counts_anew_without_a_judgement(store: Store) -> None:
+    desk = Desk(store, block_days=30)
+    desk.growth.learn(page(), HARMFUL)
+    desk.revisits.note(page(("etag", '"v1"')))
+    (before,) = store.lists.find_learned((parse_url(URL).key,))
+    desk.now += 29 * DAY_S
+    assert desk.revisits.conditions([URL]) == {URL: Validators(URL, '"v1"', "")}
+    assert desk.revisits.renew(page(status=304)) == HARMFUL
+    (after,) = store.lists.find_learned((parse_url(URL).key,))
+    assert after.expires_at == before.expires_at + 29 * DAY_S
+    assert (after.action, after.category) == (ListAction.BLOCK, "gambling")
+
+
+def test_an_entry_that_ran_out_and_was_taken_off_comes_back(store: Store) -> None:
+    desk = Desk(store)
+    desk.growth.learn(page(), HARMLESS)
+    desk.revisits.note(page(("etag", '"v1"')))
+    store.lists.remove_learned((parse_url(URL).key,))
+    assert desk.revisits.renew(page(status=304)) == HARMLESS
+    (entry,) = store.lists.find_learned((parse_url(URL).key,))
+    assert entry.action is ListAction.ALLOW
+
+
+def test_an_origin_is_believed_only_so_long_whatever_it_says(store: Store) -> None:
+    desk = Desk(store)
+    desk.growth.learn(page(), HARMLESS)
+    desk.revisits.note(page(("etag", '"v1"')))
+    for _ in range(4):
+        desk.now += BELIEVED_S / 4 - 1
+        assert desk.revisits.conditions([URL])
+        desk.revisits.renew(page(status=304))
+    desk.now += 5
+    assert desk.revisits.conditions([URL]) == {}
+
+
+def test_other_words_have_the_page_judged_anew(store: Store) -> None:
+    desk = Desk(store)
+    desk.revisits.note(page(("etag", '"v1"')))
+    desk.words = "words-2"
+    assert desk.revisits.conditions([URL]) == {}
+
+
+def test_a_page_that_lost_its_validators_is_fetched_whole(store: Store) -> None:
+    desk = Desk(store)
+    desk.revisits.note(page(("etag", '"v1"')))
+    desk.revisits.note(page())
+    assert desk.revisits.conditions([URL]) == {}
+
+
+def test_what_was_never_judged_is_not_renewed(store: Store) -> None:
+    desk = Desk(store)
+    assert desk.revisits.renew(page(status=304)) is None
+    assert list(store.lists.learned()) == []
+
+
+@pytest.mark.parametrize(("judged", "renewed"), [(HARMFUL, False), (HARMLESS, True)])
+def test_a_harmful_page_that_waits_for_a_person_is_judged_anew(store: Store, judged: Classification, *, renewed: bool) -> None:
+    desk = Desk(store, mode="review")
+    desk.growth.learn(page(), judged, block=False)
+    assert (desk.revisits.renew(page(status=304)) is not None) is renewed
