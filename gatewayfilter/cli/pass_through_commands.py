@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,8 @@ def _file(invocation: Invocation) -> PassThroughFile:
 @click.pass_obj
 def list_entries(invocation: Invocation) -> None:
     """Show which names pass through for which device, and until when."""
-    entries = _file(invocation).read()
+    now = time.time()
+    entries = [entry for entry in _file(invocation).read() if entry.expires_at > now]
     if invocation.json:
         print_json([asdict(entry) for entry in entries])
     elif not entries:
