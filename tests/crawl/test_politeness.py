@@ -5,6 +5,7 @@ import pytest
 from gatewayfilter.crawl import politeness
 from gatewayfilter.crawl.fetch_errors import HostBusyError
 from gatewayfilter.crawl.politeness import Politeness, retry_after_s
+from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_origin import loopback_settings
 
 
@@ -86,6 +87,123 @@ async def test_retry_after_holds_for_visits_too() -> None:
         await take(turns, urgent=True, patience_s=5.0)
     assert caught.value.retry_after_s == pytest.approx(30.0)
     clock.now += 30
+    await take(turns, urgent=True)
+
+
+def adapting(clock: Clock, **changes: object) -> tuple[Politeness, Counters]:
+    counters = Counters()
+    settings = loopback_settings(**{"per_host_delay_s": 1.0, "per_host_delay_max_s": 20.0, **changes})
+    return Politeness(settings, clock, counters), counters
+
+
+@pytest.mark.parametrize(("latency_s", "delay_s"), [(0.01, 1.0), (0.9, 1.0), (3.0, 3.0), (500.0, 20.0)])
+async def test_a_slow_host_is_asked_as_seldom_as_it_answers(latency_s: float, delay_s: float) -> None:
+    turns, _ = adapting(Clock())
+    assert turns.delay_s("a.test") == 1.0
+    for _ in range(3):
+        turns.answered("a.test", 200, latency_s)
+    assert turns.delay_s("a.test") == delay_s
+    assert turns.delay_s("b.test") == 1.0
+
+
+async def test_a_host_that_is_quick_again_is_soon_asked_as_before() -> None:
+    turns, _ = adapting(Clock())
+    turns.answered("a.test", 200, 8.0)
+    delays = []
+    for _ in range(6):
+        turns.answered("a.test", 200, 0.02)
+        delays.append(turns.delay_s("a.test"))
+    assert delays == sorted(delays, reverse=True)
+    assert (delays[0], delays[-1]) == (pytest.approx(4.0, abs=0.1), 1.0)
+
+
+@pytest.mark.parametrize("status", [429, 503, None])
+async def test_what_is_too_much_doubles_the_delay_up_to_its_bound_and_good_answers_take_it_back(status: int | None) -> None:
+    turns, counters = adapting(Clock())
+
+    def bad() -> None:
+        if status is None:
+            turns.failed("a.test")
+        else:
+            turns.answered("a.test", status, 0.01)
+
+    delays = []
+    for _ in range(7):
+        bad()
+        delays.append(turns.delay_s("a.test"))
+    assert delays == [2.0, 3.0, 5.0, 9.0, 17.0, 20.0, 20.0]
+    assert counters["hosts_slowed"] == 1
+    for _ in range(8):
+        turns.answered("a.test", 200, 0.01)
+    assert turns.delay_s("a.test") == 1.0
+
+
+async def test_other_errors_of_single_pages_change_nothing() -> None:
+    turns, _ = adapting(Clock())
+    for status in (200, 301, 404, 500, 502):
+        turns.answered("a.test", status, 0.01)
+    assert turns.delay_s("a.test") == 1.0
+
+
+async def test_a_slowed_host_has_one_connection_until_it_is_well() -> None:
+    turns, _ = adapting(Clock(), per_host_delay_s=0.0, per_host_concurrency=3)
+    turns.answered("a.test", 503, 0.01)
+    async with turns.turn("a.test", urgent=True, patience_s=0.0):
+        with pytest.raises(HostBusyError):
+            await take(turns, urgent=True)
+    turns.answered("a.test", 200, 0.01)
+    async with turns.turn("a.test", urgent=True, patience_s=0.0):
+        await take(turns, urgent=True)
+
+
+async def test_time_forgives() -> None:
+    clock = Clock()
+    turns, _ = adapting(clock)
+    for _ in range(5):
+        turns.failed("a.test")
+    turns.answered("a.test", 503, 9.0)
+    clock.now += politeness.FORGIVE_S + 1
+    await take(turns, urgent=True)
+    assert turns.delay_s("a.test") == 1.0
+
+
+async def test_what_robots_txt_wishes_is_kept_as_far_as_the_bound() -> None:
+    clock = Clock()
+    turns, _ = adapting(clock)
+    turns.wishes("a.test", 7.0)
+    assert turns.delay_s("a.test") == 7.0
+    turns.wishes("a.test", 300.0)
+    assert turns.delay_s("a.test") == 20.0
+    await take(turns)
+    with pytest.raises(HostBusyError) as caught:
+        await take(turns)
+    assert caught.value.retry_after_s == pytest.approx(20.0)
+    await take(turns, urgent=True)
+
+
+async def test_zero_switches_it_off() -> None:
+    turns, counters = adapting(Clock(), per_host_delay_max_s=0.0)
+    turns.wishes("a.test", 7.0)
+    turns.answered("a.test", 503, 9.0)
+    turns.failed("a.test")
+    assert turns.delay_s("a.test") == 1.0
+    assert counters["hosts_slowed"] == 0
+
+
+async def test_waiters_are_let_in_when_places_become_free() -> None:
+    turns = Politeness(loopback_settings(per_host_concurrency=2))
+    order: list[int] = []
+
+    async def work(number: int) -> None:
+        async with turns.turn("a.test", urgent=True, patience_s=9.0):
+            order.append(number)
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(work(number)) for number in range(6)]
+    await asyncio.sleep(0)
+    tasks[3].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [0, 1, 2, 4, 5]
     await take(turns, urgent=True)
 
 
