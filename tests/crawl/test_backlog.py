@@ -78,3 +78,36 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
             backlog.put("bcd")
     backlog.put("e")
     assert waiting(Backlog(tmp_path / "b.log")) == ["a", "e"]
+
+
+def test_the_journal_of_a_crawler_that_is_no_more_is_taken_over(tmp_path: Path) -> None:
+    own, other = Backlog(tmp_path / "backlog.log"), Backlog(tmp_path / "backlog-1.log")
+    own.put("mine")
+    for name in ("done", "a", "b"):
+        other.put(name)
+    other.advance()
+    assert own.adopt(tmp_path / "backlog-1.log") == 2
+    assert waiting(Backlog(tmp_path / "backlog.log")) == ["mine", "a", "b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backlog.cursor", "backlog.log"]
+    assert own.adopt(tmp_path / "backlog-9.log") == 0
+
+
+def test_a_takeover_that_was_cut_off_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Backlog(tmp_path / "backlog-1.log")
+    for name in "abc":
+        other.put(name)
+    own = Backlog(tmp_path / "backlog.log")
+    put = Backlog.put
+
+    def dies(self: Backlog, reference: str) -> None:
+        if reference == "c":
+            raise KeyboardInterrupt
+        put(self, reference)
+
+    monkeypatch.setattr(Backlog, "put", dies)
+    with pytest.raises(KeyboardInterrupt):
+        own.adopt(tmp_path / "backlog-1.log")
+    monkeypatch.setattr(Backlog, "put", put)
+    again = Backlog(tmp_path / "backlog.log")
+    assert again.adopt(tmp_path / "backlog-1.log") == 1
+    assert waiting(again) == ["a", "b", "c"]

@@ -166,3 +166,10 @@ def test_bounds_of_discovery() -> None:
     assert found(some, page(many), None) == [f"/{n}" for n in range(7)]
     unsafe = "<urlset><url><loc>/logout</loc></url><url><loc>ftp://www.bad.test/x</loc></url></urlset>"
     assert found(some, page(unsafe), None) == []
+
+
+def test_the_sitemaps_of_robots_txt_stand_in_for_the_usual_one() -> None:
+    discovery = FocusedDiscovery(loopback_settings())
+    named = ["http://maps.bad.test/1.xml", "http://elsewhere.test/map.xml", "http://www.bad.test/2.xml"]
+    links = discovery.links(page("", "/", "text/html"), BAD, named)
+    assert [link.text for link in links] == ["http://maps.bad.test/1.xml", "http://www.bad.test/2.xml"]

@@ -85,13 +85,67 @@ def test_what_waited_before_there_were_slots_is_anybodys(store: Store) -> None:
     assert [lease.url for lease in store.frontier.lease(5, 60.0, 2.0, (3,))] == ["not a URL"]
 
 
+def test_what_one_had_in_work_that_is_gone_comes_back_with_its_sites(store: Store) -> None:
+    store.frontier.add(offers(60), 1.0)
+    clock = Clock()
+    counters = Counters()
+    one = FleetFrontier(store.frontier, store.crawlers, "one", clock, beat_s=0.0, counters=counters)
+    two = FleetFrontier(store.frontier, store.crawlers, "two", clock, beat_s=0.0)
+    assert [member.slots is None for member in (one, two, one)] == [True, False, False]
+    lost = {lease.url for lease in two.lease(100, 3600.0, clock.now)}
+    kept = one.lease(100, 3600.0, clock.now)
+    assert lost
+    assert len(lost) + len(kept) == 60
+    clock.now += DEAD_AFTER_S + 1
+    assert {lease.url for lease in one.lease(100, 3600.0, clock.now)} == lost  # an hour before the leases end
+    assert counters["leases_returned"] == len(lost)
+    assert all(one.done(lease) for lease in kept)
+
+
+def test_one_that_is_started_again_takes_its_own_back_at_once(store: Store) -> None:
+    store.frontier.add(offers(5), 1.0)
+    clock = Clock()
+    first = FleetFrontier(store.frontier, store.crawlers, "one", clock)
+    other = FleetFrontier(store.frontier, store.crawlers, "other", clock)
+    assert len(first.lease(5, 3600.0, clock.now)) == 5
+    assert other.lease(5, 3600.0, clock.now) == []
+    again = FleetFrontier(store.frontier, store.crawlers, "one", clock)
+    assert [lease.attempts for lease in again.lease(9, 3600.0, clock.now) + other.lease(9, 3600.0, clock.now)] == [2] * 5
+
+
+def test_one_alone_takes_back_what_anybody_had_and_tells_nobody(store: Store) -> None:
+    store.frontier.add(offers(5), 1.0)
+    clock = Clock()
+    FleetFrontier(store.frontier, store.crawlers, "before", clock).lease(3, 3600.0, clock.now)
+    clock.now += 1000.0
+    counters = Counters()
+    alone = FleetFrontier(store.frontier, None, "alone", clock, counters=counters)
+    assert len(alone.lease(9, 3600.0, clock.now)) == 5
+    assert counters["leases_returned"] == 3
+    assert store.crawlers.alive(clock.now) == []
+    alone.leave()
+
+
+async def test_one_whose_places_are_all_taken_is_alive(store: Store) -> None:
+    stop = asyncio.Event()
+    busy = FleetFrontier(store.frontier, store.crawlers, "busy", beat_s=0.01)
+    beating = asyncio.create_task(busy.keep_alive(stop))
+    async with asyncio.timeout(20):
+        for _ in range(3):
+            mark = time.time()
+            while store.crawlers.alive(mark) != ["busy"]:  # noqa: ASYNC110  it says so from another thread
+                await asyncio.sleep(0.005)
+    stop.set()
+    await beating
+
+
 def crawl(url: str, name: str) -> None:
     """One crawler, until it is killed."""
     with closing(Store.open(url)) as store:
         frontier = FleetFrontier(store.frontier, store.crawlers, name, beat_s=0.1, dead_after_s=1.5)
         settings = loopback_settings(robots="never", timeout_s=0.2)
         worker = CrawlWorker(CrawlContext(frontier, FakeSink(), settings, Counters(), together=store.settling))
-        worker._lease_s = 1.0  # what the killed one had in work comes back soon
+        worker._lease_s = 3600.0  # what the killed one had in work does not just run out
         asyncio.run(worker.run(asyncio.Event()))
 
 
