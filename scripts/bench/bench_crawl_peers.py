@@ -33,7 +33,7 @@ from bench_crawl import HOSTS, ROOT, TimedSink, serve, until
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
-from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.interfaces import Classify, Offer, Page
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
@@ -90,6 +90,10 @@ class FieldWriter:
         self._file.write(json.dumps(item) + "\n")
         return found
 
+    def classify_text(self, text: str) -> Classification:
+        """Judges a text."""
+        return self._judge.classify_text(text)
+
     def close(self) -> None:
         """Writes what is left."""
         self._file.close()
@@ -102,7 +106,8 @@ def run_ours(urls: list[str], folder: Path, *, archive: bool, judge: bool, field
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",), per_host_delay_s=0.0)
     growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
     writer = FieldWriter(classifier(), fields) if fields is not None else None
-    timed = TimedSink(LearningSink(writer or classifier(), growth, counters) if judge else Nothing())
+    judging: Classify = writer if writer is not None else classifier()
+    timed = TimedSink(LearningSink(judging, growth, counters) if judge else Nothing())
     buffer = None
     if archive:
         warc = WarcArchive(folder / "archive", 1_000_000_000)
