@@ -25,6 +25,7 @@ from gatewayfilter.proxy import http_layer, short_ways, speedups
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.dialer import Dialer
+from gatewayfilter.proxy.direct_reading import DirectOrigins, read_directly
 from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
 from gatewayfilter.proxy.early_answer import open_streams
 from gatewayfilter.proxy.front_door import FrontDoor, Limits
@@ -76,6 +77,7 @@ class LeanMaster(master.Master):
             next_layer.NextLayer(),
             tls,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
+            DirectOrigins(self._proxyserver.connections),
             *([self._login] if self._login is not None else []),
             TlsWatch(wire, passes=settings.proxy.mode.startswith("upstream:https:")),
             addon,
@@ -154,6 +156,7 @@ class LeanMaster(master.Master):
     @contextmanager
     def _register_patient(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
         handler.max_conns = defaultdict(PatientLimit)  # type: ignore[arg-type]  # only `async with` is needed
+        read_directly(handler, handler.client)
         with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
             yield
 
@@ -178,8 +181,9 @@ class LeanMaster(master.Master):
             instance.handle_stream,
             self._wire.decision,
             self._relays,
-            Dialer(self._relays.loop, parent, leads_back=self._is_self),
+            Dialer(self._relays.loop, parent),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
+            leads_back=self._is_self,
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
         )
 

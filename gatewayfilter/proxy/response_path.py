@@ -86,6 +86,7 @@ class ResponsePath:
         self._passed = passed if settings.learn.passive and settings.proxy.unknown is not UnknownRule.HOLD else None
         self._open = OpenNetworks(settings.crawl.allow_networks)
         self._has_parent = settings.proxy.mode.startswith("upstream:")
+        self._looks = self._inspect is not None or self._passed is not None
         self._looking = 0
 
     def waits_for_response(self, asked: FlowRequest) -> bool:
@@ -109,8 +110,10 @@ class ResponsePath:
         assert response is not None
         asked = passing.asked
         page = None
-        if passing.unknown and is_page(asked, response):  # as it is now: what the client gets may be changed
-            page = passed_response(asked, response, b"", public=self._is_public(flow, asked, response))
+        if passing.unknown and self._looks and is_page(asked, response):  # as it is now: what the client gets may be changed
+            public = self._is_public(flow, asked, response)
+            if public or self._inspect is not None:
+                page = passed_response(asked, response, b"", public=public)
         if self._changes is not None and not passing.untouched:
             verdict = self._changes.after(flow, asked.request)
             if verdict is not None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mitmproxy import http, options
+from mitmproxy.proxy.context import Context
 
 
 def install() -> None:
@@ -19,6 +20,8 @@ def install() -> None:
     http.Headers.get_all = _get_all  # type: ignore[method-assign]
     http.Headers.get = _get  # type: ignore[method-assign, assignment]
     http.Headers.__contains__ = _contains  # type: ignore[method-assign, assignment]
+    # Each request has a context of its own, made with a connection that is thrown away at once.
+    Context.fork = _fork  # type: ignore[method-assign]
 
 
 def frozen_options(current: options.Options, **further: object) -> SimpleNamespace:
@@ -34,6 +37,13 @@ def frozen_options(current: options.Options, **further: object) -> SimpleNamespa
 
 def _nothing(_self: http.MessageData) -> None:
     return None
+
+
+def _fork(self: Context) -> Context:
+    made = Context.__new__(Context)
+    made.client, made.server, made.options = self.client, self.server, self.options
+    made.layers = self.layers.copy()
+    return made
 
 
 @lru_cache(maxsize=512)

@@ -19,7 +19,8 @@ PASSTHROUGH = "a6df32aba1ae251a3857c0ea097d8315c6c5871a7704cb4cbb8314f4ea700f36"
 
 SHORT_EXCHANGE = "97b04eed28c103471bba083a32d2310ddfdcc8e2e864af1ff9d454c11b843619"
 SHORT_WAYS = "93ec3276a98eb67c6366cc1336769089530179269655938baa7e5f196b76388d"
-"""Of the code that short_exchange.py, message_heads.py and short_ways.py do the work of."""
+DIRECT_READING = "38ebbbced632f602e0dca4ced0aaba4e6ce37d74726de51f6932609efa4b9dd7"
+"""Of the code that direct_reading.py, short_exchange.py and short_ways.py with their parts do the work of."""
 
 
 def digest(*functions: str) -> str:
@@ -37,9 +38,8 @@ def digest(*functions: str) -> str:
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check dispatch.py, early_answer.py, held_responses.py, http_layer.py, "
-        "connections.py, front_door.py, master.py, message_heads.py, origin_connections.py, short_exchange.py, short_ways.py "
-        "and speedups.py "
+        "proxy/ replaces parts of mitmproxy: check connections.py, direct_reading.py, dispatch.py, early_answer.py, front_door.py, "
+        "held_responses.py, http_layer.py, master.py, message_heads.py, origin_connections.py, short_*.py, speedups.py and steps.py "
         "against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
@@ -143,6 +143,11 @@ def test_what_the_short_ways_replace() -> None:
         *(f"OpenSSL.SSL:Connection.{name}" for name in ("recv", "bio_read", "bio_write", "sendall")),
     )
     assert digest(*parts) == SHORT_WAYS
+
+
+def test_what_direct_reading_replaces() -> None:
+    parts = [f"ConnectionHandler.{name}" for name in ("handle_connection", "server_event", "drain_writers", "open_connection")]
+    assert digest(*(f"mitmproxy.proxy.server:{part}" for part in parts)) == DIRECT_READING
 
 
 def test_what_the_listener_replaces() -> None:

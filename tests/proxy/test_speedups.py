@@ -5,6 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mitmproxy import http, options
 from mitmproxy.coretypes import multidict
+from mitmproxy.proxy.context import Context
+from mitmproxy.test.tflow import tclient_conn
 
 from gatewayfilter.proxy import speedups
 
@@ -25,10 +27,11 @@ class SlowHeaders(multidict.MultiDict[bytes, bytes]):
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> Iterator[None]:
     kept = {name: http.Headers.__dict__.get(name) for name in ("get_all", "get", "__contains__")}
-    check = http.MessageData.__post_init__
+    check, fork = http.MessageData.__post_init__, Context.fork
     speedups.install()
     yield
     setattr(http.MessageData, "__post_init__", check)  # noqa: B010  a method, to mypy
+    setattr(Context, "fork", fork)  # noqa: B010
     for name, method in kept.items():
         if method is None:
             delattr(http.Headers, name)
@@ -67,3 +70,13 @@ def test_options_read_the_same() -> None:
     current = options.Options()
     frozen = speedups.frozen_options(current)
     assert vars(frozen) == {name: getattr(current, name) for name in current.keys()}  # type: ignore[no-untyped-call]  # noqa: SIM118
+
+
+def test_a_context_is_forked_whole() -> None:
+    context = Context(tclient_conn(), options.Options())
+    context.layers.append(object())  # type: ignore[arg-type]
+    fork = context.fork()
+    assert vars(fork) == vars(context)
+    assert set(vars(fork)) == {"client", "server", "options", "layers"}
+    fork.layers.clear()
+    assert context.layers
