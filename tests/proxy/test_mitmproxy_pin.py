@@ -38,9 +38,9 @@ def digest(*functions: str) -> str:
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check connections.py, direct_reading.py, dispatch.py, early_answer.py, front_door.py, "
-        "held_responses.py, http_layer.py, master.py, message_heads.py, origin_connections.py, short_*.py, speedups.py and steps.py "
-        "against the new version, run scripts/bench/bench_proxy.py, then change this line"
+        "proxy/ replaces parts of mitmproxy: check connections.py, direct_reading.py, dispatch.py, early_answer.py, "
+        "front_door.py, held_responses.py, http_layer.py, master.py, message_heads.py, origin_connections.py, short_*.py, "
+        "speedups.py and steps.py against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
 
 
