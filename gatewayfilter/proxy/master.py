@@ -181,9 +181,8 @@ class LeanMaster(master.Master):
             instance.handle_stream,
             self._wire.decision,
             self._relays,
-            Dialer(self._relays.loop, parent),
+            Dialer(self._relays.loop, parent, leads_back=self._is_self),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
-            leads_back=self._is_self,
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
         )
 
