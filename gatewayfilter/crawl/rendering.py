@@ -86,11 +86,15 @@ def can_render() -> str:
 
 @contextlib.asynccontextmanager
 async def renderer(settings: CrawlSettings, counters: Counters) -> "AsyncIterator[Renderer | None]":
-    """Opens what renders pages, `None` where `crawl.render` is off or something is missing, which is logged."""
+    """Opens what renders pages, `None` where `crawl.render` is off or something is in the way, which is logged.
+
+    Outbound proxies are in the way: scripts and their data would go past them, and tell origins whom the crawler works for.
+    """
     if settings.render is RenderRule.OFF:
         yield None
         return
-    if missing := can_render():
+    past_proxies = "they would go past the outbound proxies (crawl.proxies)" if settings.proxies or settings.proxies_from else ""
+    if missing := past_proxies or can_render():
         _log.warning("pages are not rendered: %s", missing)
         yield None
         return

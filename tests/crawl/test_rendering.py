@@ -144,6 +144,13 @@ async def test_off_and_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     assert "not rendered" in caplog.text
 
 
+@pytest.mark.parametrize("setting", [{"proxies": ("127.0.0.1:9",)}, {"proxies_from": ("/nowhere",)}])
+async def test_nothing_is_rendered_past_outbound_proxies(setting: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
+    async with renderer(loopback_settings(render="auto", **setting), Counters()) as nothing:
+        assert nothing is None
+    assert "past the outbound proxies" in caplog.text
+
+
 async def test_pages_wait_for_a_place_only_so_long(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "WAIT_S", 0.05)
     entered = asyncio.Event()
