@@ -205,6 +205,10 @@ class ReviewStore(Protocol):
         """Returns tasks with numbers above `after`, in the order of their numbers or the newest first."""
         ...
 
+    def same_content(self, task: ReviewTask) -> list[ReviewTask]:
+        """Returns the tasks whose pages have this task's body or text, itself with them, in the order of their numbers."""
+        ...
+
     def outlines(self, category: str, limit: int) -> list[TaskOutline]:
         """Returns the outlines of the newest open tasks of a category, the newest first."""
         ...

@@ -5,28 +5,29 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gatewayfilter.interfaces import ListStore, VerdictStore
-from gatewayfilter.judgements import ContentId, Fingerprint, ReviewKind, ReviewState, ReviewStep, ReviewTask
+from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
 from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.model import Classification, EntryKind, LearnedEntry, ListAction, PersonRule
 
 
 class Former:
-    """Remembers task, learned entries, rules and fingerprints as they are before a step, and puts them back.
+    """Remembers task, learned entries and rules as they are before a step, and puts them back.
 
     Args:
+        reviews: the tasks.
         lists: people's rules and learned entries.
         verdicts: what was judged of each URL.
         recognition: what was judged of each content.
     """
 
-    def __init__(self, lists: ListStore, verdicts: VerdictStore, recognition: Recognition) -> None:
+    def __init__(self, reviews: ReviewStore, lists: ListStore, verdicts: VerdictStore, recognition: Recognition) -> None:
+        self._reviews = reviews
         self._lists = lists
         self._verdicts = verdicts
         self._recognition = recognition
 
     def of(self, task: ReviewTask) -> dict[str, Any]:
         """Returns what is needed to take back a step that is about to be made, as JSON knows it."""
-        known = (self._recognition.recorded(content) for content in contents(task))
         return {
             "state": task.state.value,
             "category": task.category,
@@ -35,7 +36,6 @@ class Former:
             "decided_by": task.decided_by,
             "learned": [_entry_document(entry) for entry in self._lists.find_learned(task.keys)],
             "rules": [_rule_document(rule) for rule in self.rules_of(task)],
-            "said": [_said_document(found) for found in known if found is not None and found.judge],
         }
 
     def put_back(self, task: ReviewTask, step: ReviewStep, now: float) -> ReviewTask:
@@ -62,7 +62,7 @@ class Former:
         self._put_back_rules(task, before["rules"])
         self._lists.remove_learned(task.keys)
         self._lists.put_learned([_entry(document) for document in before["learned"]])
-        self._put_back_said(task, step, before["said"])
+        self._speak_for_contents(former)
         return former
 
     def record_verdict(self, task: ReviewTask, verdict: Classification, now: float) -> None:
@@ -99,15 +99,16 @@ class Former:
         rules = [_rule(document) for document in documents]
         self._lists.add_rules([rule for rule in rules if rule.pattern not in taken])
 
-    def _put_back_said(self, task: ReviewTask, step: ReviewStep, documents: Iterable[dict[str, Any]]) -> None:
-        former = {document["kind"]: document for document in documents}
+    def _speak_for_contents(self, task: ReviewTask) -> None:
+        """Lets each content of a task be known as what the newest decision says that still stands, of whatever task."""
+        others = [other for other in self._reviews.same_content(task) if other.task_id != task.task_id]
+        decided = [other for other in (*others, task) if other.decided_at is not None]
         for content in contents(task):
-            found = self._recognition.recorded(content)
-            if found is not None and found.judge and (found.judge, found.judged_at) != (step.who, step.at):
-                continue  # somebody said something of the same content since
-            if (document := former.get(content.kind.value)) is not None:
-                self._recognition.put_back(_said(document, content))
-            elif found is not None:
+            about = [other for other in decided if content in contents(other)]
+            newest = max(about, key=lambda other: other.decided_at or 0.0, default=None)
+            if newest is not None:
+                self._recognition.record(content, said(newest), newest.url, judge=newest.decided_by, at=newest.decided_at)
+            else:
                 self._recognition.forget(content)
 
 
@@ -132,7 +133,7 @@ def _as_kept_now(detail: dict[str, Any]) -> dict[str, Any]:
     if "rules" in detail:
         return detail
     learned, rule = detail["learned"], detail["former_rule"]
-    return {**detail, "learned": [learned] if learned else [], "rules": [rule] if rule else [], "said": []}
+    return {**detail, "learned": [learned] if learned else [], "rules": [rule] if rule else []}
 
 
 def _entry_document(entry: LearnedEntry) -> dict[str, Any]:
@@ -149,21 +150,3 @@ def _rule_document(rule: PersonRule) -> dict[str, Any]:
 
 def _rule(document: dict[str, Any]) -> PersonRule:
     return PersonRule(**{**document, "action": ListAction(document["action"]), "kind": EntryKind(document["kind"])})
-
-
-def _said_document(found: Fingerprint) -> dict[str, Any]:
-    return {
-        "kind": found.content.kind.value,
-        "judge": found.judge,
-        "category": found.classification.category,
-        "score": found.classification.score,
-        "limit": found.classification.limit,
-        "url": found.url,
-        "judged_at": found.judged_at,
-        "expires_at": found.expires_at,
-    }
-
-
-def _said(document: dict[str, Any], content: ContentId) -> Fingerprint:
-    verdict = Classification(document["category"], document["score"], document["limit"])
-    return Fingerprint(content, verdict, document["judge"], "", document["url"], document["judged_at"], document["expires_at"])

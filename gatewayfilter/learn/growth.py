@@ -84,8 +84,9 @@ class Growth:
         with self._together():
             for text in urls:
                 self._verdicts.record(text, classification, now)
-            standing = () if by_person else self._lists.find_learned(tuple(entries))
-            kept = {entry.key: entry for entry in standing if entry.detail.endswith(CONFIRMED) and entry.expires_at > now}
+            allowed = by_person and not classification.harmful  # by a newer word, about the same content
+            standing = () if allowed else self._lists.find_learned(tuple(entries))
+            kept = {entry.key: entry for entry in standing if is_confirmed(entry) and entry.expires_at > now}
             self._lists.put_learned([entry for key, entry in entries.items() if key not in kept])
         return (entries | kept)[parse_url(page.url).key]
 
@@ -141,3 +142,8 @@ class Growth:
             created_at=now,
             expires_at=now + days * _DAY_S,
         )
+
+
+def is_confirmed(entry: LearnedEntry) -> bool:
+    """Tells whether a person approved that this address is blocked."""
+    return entry.action is ListAction.BLOCK and entry.detail.endswith(CONFIRMED)

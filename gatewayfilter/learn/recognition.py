@@ -7,7 +7,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ContentId, Fingerprint, FingerprintStore
@@ -107,7 +106,7 @@ class Recognition:
         """
         now = self._clock() if at is None else at
         words = "" if judge else self._words()
-        self._store.put(Fingerprint(content, classification, judge, words, url, now, now + VALID_S))
+        self._store.put(Fingerprint(content, classification, judge, words, url, now, self._clock() + VALID_S))
         with self._lock:
             self._recent.pop(content, None)
 
@@ -118,17 +117,6 @@ class Recognition:
             StoreError: the fingerprints cannot be read.
         """
         return self._store.find(content, self._clock())
-
-    def put_back(self, fingerprint: Fingerprint) -> None:
-        """Records a verdict as it was once, who judged and when.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
-        expires_at = max(fingerprint.expires_at, self._clock() + VALID_S)
-        self._store.put(replace(fingerprint, expires_at=expires_at))
-        with self._lock:
-            self._recent.pop(fingerprint.content, None)
 
     def forget(self, content: ContentId) -> None:
         """Forgets what is recorded: the next time it is judged anew.

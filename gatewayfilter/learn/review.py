@@ -25,7 +25,6 @@ CHANGE = "change"
 UNDO = "undo"
 _MOST_STEPS = 1000
 """Of one task that are looked at for what may be taken back or done again."""
-_MOST_SAME = 1000
 
 
 class ReviewDesk:
@@ -61,7 +60,7 @@ class ReviewDesk:
         self._settings = settings
         self._clock = clock
         self._together = together
-        self._former = Former(lists, verdicts, recognition)
+        self._former = Former(reviews, lists, verdicts, recognition)
 
     def approve(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Says that the task is right: it is blocked, and the same content is known as harmful from now on.
@@ -73,36 +72,51 @@ class ReviewDesk:
         with self._together():
             task = self._task(task_id)
             if task.state is not ReviewState.OPEN:
-                raise ReviewError(f"task {task_id} {_decided(task)}: change it, or undo that first")
+                raise ReviewError(f"task {task_id} {_decided(task)}: change its category, or undo that first")
             return self._block(task, who, note, APPROVE)
 
-    def change(self, task_id: int, category: str, who: str, note: str = "") -> ReviewTask:
-        """Says that the page is harmful, but of another category; also for a task that is decided already.
+    def change(self, task_id: int, category: str, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
+        """Says that the page is harmful, but of another category; also for a task that the same person decided already.
+
+        Args:
+            task_id: the task's number.
+            category: the right one.
+            who: the person.
+            note: why.
+            overturn: also where somebody else has decided already.
 
         Raises:
-            ReviewError: there is no such task, or the category is empty or the one it has.
+            ReviewError: there is no such task, the category is empty or the one it has, or somebody else has decided.
             StoreError: the database refuses.
         """
         with self._together():
             task = self._task(task_id)
             if not category or (category == task.category and task.state is ReviewState.APPROVED):
                 raise ReviewError(f"task {task_id} is {task.category or 'harmless'} already")
+            _may_overturn(task, who, overturn=overturn)
             return self._block(task, who, note, CHANGE, category)
 
-    def reject(self, task_id: int, who: str, note: str = "") -> ReviewTask:
+    def reject(self, task_id: int, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
         """Says that the page is harmless: it is allowed, by a rule in the person's name that outranks every list.
 
         The same content is known as harmless from now on, wherever it stands. A host is taken off the list and not listed
         again; its pages go on being judged one by one.
 
+        Args:
+            task_id: the task's number.
+            who: the person.
+            note: why.
+            overturn: also where somebody else has approved it.
+
         Raises:
-            ReviewError: there is no such task, or it is rejected already.
+            ReviewError: there is no such task, it is rejected already, or somebody else has approved it.
             StoreError: the database refuses.
         """
         with self._together():
             task = self._task(task_id)
             if task.state is ReviewState.REJECTED:
                 raise ReviewError(f"task {task_id} {_decided(task)}")
+            _may_overturn(task, who, overturn=overturn)
             return self._allow(task, who, note, REJECT)
 
     def undo(self, task_id: int, who: str, note: str = "") -> ReviewTask:
@@ -151,11 +165,8 @@ class ReviewDesk:
             StoreError: the database refuses.
         """
         task = self._reviews.get(task_id)
-        mine = set(contents(task)) if task is not None else set()
-        if task is None or not mine:
-            return []
-        group = self._reviews.tasks(ReviewState.OPEN, group_id=task.group_id, limit=_MOST_SAME)
-        return [other for other in group if other.task_id != task_id and mine & set(contents(other))]
+        same = self._reviews.same_content(task) if task is not None else []
+        return [other for other in same if other.task_id != task_id and other.state is ReviewState.OPEN]
 
     def _allow(self, task: ReviewTask, who: str, note: str, action: str, redoes: int = 0) -> ReviewTask:
         now = self._clock()
@@ -198,11 +209,20 @@ class ReviewDesk:
         task = self._reviews.get(task_id)
         if task is None:
             raise ReviewError(f"there is no task {task_id}")
+        newest = self._reviews.newest_of(task.key)
+        if newest is not None and newest.task_id != task_id:
+            raise ReviewError(f"task {task_id} is history: task {newest.task_id} is about the same address now")
         return task
 
 
 def _decided(task: ReviewTask) -> str:
     return f"was {task.state.value} by {task.decided_by} already"
+
+
+def _may_overturn(task: ReviewTask, who: str, *, overturn: bool) -> None:
+    """Refuses what another person would not see coming: a decision made meanwhile is not overturned by accident."""
+    if task.state is not ReviewState.OPEN and task.decided_by != who and not overturn:
+        raise ReviewError(f"task {task.task_id} {_decided(task)}: undo that first, or say --overturn")
 
 
 def _last_undo(steps: list[ReviewStep]) -> ReviewStep | None:

@@ -3,11 +3,11 @@
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
 from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
-from gatewayfilter.learn.growth import Growth
+from gatewayfilter.learn.growth import Growth, is_confirmed
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.recognition import Recognition
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -67,9 +67,9 @@ class LearningSink:
             return None
         classification, identity, by_person = judged
         mode = self._settings.mode_of(classification.category)
-        self._put_on_list(page, classification, by_person=by_person, mode=mode)
+        entry = self._put_on_list(page, classification, by_person=by_person, mode=mode)
         if classification.harmful:
-            self._ask_people(page, classification, identity, by_person=by_person, mode=mode)
+            self._ask_people(page, classification, identity, by_person=by_person or is_confirmed(entry), mode=mode)
             self._learn_host(page, classification)
         elif not by_person:
             self._look_for_kin(page, classification, identity)
@@ -80,12 +80,12 @@ class LearningSink:
         """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
         return self._intake is not None and self._intake.kinship.take(page.final_url)
 
-    def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> None:
+    def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> LearnedEntry:
         block = by_person or mode is not GrowthMode.REVIEW
         if classification.harmful and not block and self._intake is not None:
             # A person who has said so of this address before is not asked again.
             block = self._intake.confirmed(parse_url(page.url).key, classification.category)
-        self._growth.learn(page, classification, block=block, by_person=by_person)
+        return self._growth.learn(page, classification, block=block, by_person=by_person)
 
     def _judge(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
         """Returns the verdict, the page's identity, and whether a person gave it."""

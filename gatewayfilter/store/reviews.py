@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from gatewayfilter.judgements import ContentId, ContentKind, ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 from gatewayfilter.store.classification_document import as_document, from_document
@@ -19,6 +19,7 @@ from gatewayfilter.urls import digest_of
 _T = REVIEW_TASKS.c
 _S = REVIEW_STEPS.c
 _NONE = b""
+_MOST_SAME = 1000
 _NEWEST_OF = (
     select(REVIEW_TASKS).where(_T.digest == bindparam("of"), _T.key == bindparam("the_key")).order_by(_T.id.desc()).limit(1)
 )
@@ -82,6 +83,19 @@ class SqlReviewStore:
             query = query.where(_T.category == category)
         if group_id:
             query = query.where(_T.group_id == group_id)
+        with self._database.read() as connection:
+            return [_task(row) for row in connection.execute(query)]
+
+    def same_content(self, task: ReviewTask) -> list[ReviewTask]:
+        """Returns the tasks whose pages have this task's body or text, itself with them, in the order of their numbers."""
+        same = []
+        if task.page is not None:
+            same.append((_T.page_digest == task.page.digest) & (_T.page_proof == task.page.proof))
+        if task.content is not None:
+            same.append((_T.text_digest == task.content.digest) & (_T.text_proof == task.content.proof))
+        if not same:
+            return []
+        query = select(REVIEW_TASKS).where(or_(*same)).order_by(_T.id).limit(_MOST_SAME)
         with self._database.read() as connection:
             return [_task(row) for row in connection.execute(query)]
 

@@ -137,7 +137,9 @@ def test_a_change_of_mind_and_back(world: World) -> None:
     world.visit()
     world.desk.reject(1, "ada")
     rejected = (world.store.reviews.get(1), world.store.lists.rules())
-    world.desk.change(1, "fraud", "bob")
+    with pytest.raises(ReviewError, match="was rejected by ada already: undo that first, or say --overturn"):
+        world.desk.change(1, "fraud", "bob")
+    world.desk.change(1, "fraud", "bob", overturn=True)
     assert world.store.lists.rules() == []
     assert world.learned() is ListAction.BLOCK
     world.desk.undo(1, "bob")
@@ -163,7 +165,7 @@ def test_a_rule_that_a_person_made_is_left_alone(world: World) -> None:
     ("steps", "message"),
     [
         (["reject", "reject"], "was rejected by ada already"),
-        (["reject", "approve"], "was rejected by ada already: change it"),
+        (["reject", "approve"], "was rejected by ada already: change its category"),
         (["approve", "approve"], "was approved by ada already"),
         (["change", "change"], "is fraud already"),
     ],

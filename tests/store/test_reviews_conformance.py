@@ -128,3 +128,18 @@ def test_counts_by_state_and_category(reviews: ReviewStore) -> None:
     reviews.add(replace(TASK, created_at=50.0))
     reviews.add(replace(TASK, category="adult", state=ReviewState.APPROVED))
     assert reviews.stats() == [("approved", "adult", 1, 100.0), ("open", "gambling", 2, 50.0)]
+
+
+def test_tasks_about_the_same_content(reviews: ReviewStore) -> None:
+    other = ContentId(ContentKind.PAGE, b"o" * 16, b"q" * 16)
+    forged = ContentId(ContentKind.TEXT, b"t" * 16, b"x" * 16)
+    first = reviews.add(TASK)
+    by_text = reviews.add(replace(TASK, page=other, state=ReviewState.APPROVED))
+    by_body = reviews.add(replace(TASK, content=None))
+    reviews.add(replace(TASK, page=other, content=forged))
+    bare = reviews.add(replace(TASK, page=None, content=None))
+    task, without = reviews.get(first), reviews.get(bare)
+    assert task is not None
+    assert without is not None
+    assert [found.task_id for found in reviews.same_content(task)] == [first, by_text, by_body]
+    assert reviews.same_content(without) == []
