@@ -61,6 +61,44 @@ def test_what_another_process_adds_counts_near_the_limit(sqlite_url: str) -> Non
         assert mine.frontier.stats(1.0)["waiting"] == 10
 
 
+@pytest.mark.slow
+def test_a_visit_overtakes_a_hundred_thousand_links_and_they_come_after_it_in_order(sqlite_url: str) -> None:
+    """With links due now, links due later, and some in work."""
+    with closing(Store.open(sqlite_url)) as store:
+        links = [Offer(f"http://s{n % 500}.example/{n}", LINK, 0.0 if n % 2 else 1e9) for n in range(100_000)]
+        assert store.frontier.add(links, 1.0) == 100_000
+        in_work = store.frontier.lease(50, 60.0, 2.0)
+        store.frontier.add([Offer("http://recheck.example/", RECHECK), Offer("http://visit.example/")], 3.0)
+        first = store.frontier.lease(4, 60.0, 3.0)
+        expected = ["http://visit.example/", "http://recheck.example/", links[101].url, links[103].url]
+        assert [lease.url for lease in first] == expected
+        assert [lease.url for lease in in_work] == [link.url for link in links[1:101:2]]
+        assert _steps_of_a_look(store) < 5_000  # SQLite's own count: nobody walked past 100,000 rows
+
+
+def _steps_of_a_look(store: Store) -> int:
+    """Looks for one more visit as a lease does; returns how many steps of its virtual machine SQLite took, in hundreds."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 100
+        return 0
+
+    store.frontier.add([Offer("http://another.example/")], 4.0)
+    with store._database.read() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.set_progress_handler(count, 100)
+        try:
+            rows = connection.execute(DUE_IN_LEVEL, {"in_state": "waiting", "level": int(VISIT), "now": 4.0, "most": 1}).all()
+            level = connection.scalar(NEXT_LEVEL, {"in_state": "waiting", "after": -1})
+        finally:
+            raw.set_progress_handler(None, 0)
+    assert (len(rows), level) == (1, VISIT)
+    return steps
+
+
 def test_leasing_reads_an_index_and_sorts_nothing(sqlite_url: str) -> None:
     """So a visit overtakes 100,000 queued links without walking past them."""
     with closing(Store.open(sqlite_url)) as store:
