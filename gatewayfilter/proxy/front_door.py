@@ -117,6 +117,7 @@ class FrontDoor:
         self.relays = relays
         self.counters = relays.counters
         self.sockets: tuple[socket.socket, ...] = ()
+        self._families: dict[socket.socket, int] = {}
         self._handle = handle
         self._admits = admits
         self._limits = limits
@@ -150,6 +151,7 @@ class FrontDoor:
                 listener.close()
             raise
         self.sockets = tuple(made)
+        self._families = {listener: listener.family for listener in made}
         self.dialer.own_port = port
         for listener in made:
             self._watch(listener)
@@ -205,7 +207,7 @@ class FrontDoor:
     def _accept(self, listener: socket.socket) -> None:
         # One, not all that wait: to ask once too often costs more than to be told again beside the other events.
         try:
-            client, peer = listener.accept()
+            number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  as `accept`, which asks for all below
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
@@ -214,7 +216,7 @@ class FrontDoor:
                 self.poller.forget(listener.fileno())
                 self.loop.call_later(_REST_S, self._accept_again, listener)
             return
-        self._take(client, str(peer[0]))
+        self._take(socket.socket(self._families[listener], socket.SOCK_STREAM, socket.IPPROTO_TCP, number), peer[0])
 
     def _accept_again(self, listener: socket.socket) -> None:
         if listener in self.sockets:

@@ -31,6 +31,7 @@ _HALF_CLOSED_S: Final = 60.0
 """How long one half of a connection stays open without a byte when the other has ended."""
 _RESET: Final = struct.pack("ii", 1, 0)
 _NONBLOCK: Final = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
+_MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 _GONE: Final = (BlockingIOError, InterruptedError)
 
 
@@ -255,7 +256,8 @@ class _Way:
                 if not count:
                     self._finish()
                     return
-                sent = self._target.send(pool.view[:count])
+                # With the end behind it, it waits for the end: both go in one segment.
+                sent = self._target.send(pool.view[:count], _MORE if events & ENDING and count < _BULK_READ else 0)
             except _GONE:
                 if count < 0:
                     return
