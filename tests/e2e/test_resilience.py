@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
 
 def learn(gateway: GatewayProcess, url: str) -> None:
     assert gateway.get(url).status == 200
-    until("block", lambda: gateway.get(url).reason == "learned", 5.0)
+    until("block", lambda: gateway.get(url).reason == "learned", 30.0)  # the learner may still be starting
 
 
 def test_restart_keeps_what_was_learned(state: Path, http_site: Origin) -> None:
@@ -172,15 +174,29 @@ def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
     assert "state folder" in refused(GatewayProcess(tmp_path / "state"))
 
 
-def test_stock_mitmdump_with_the_addon(state: Path, http_site: Origin) -> None:
+@pytest.mark.parametrize("program", ["mitmdump", pytest.param("mitmweb", marks=pytest.mark.slow)])
+def test_stock_mitmproxy_with_the_addon(state: Path, http_site: Origin, program: str) -> None:
     addon = Path(__file__).parents[2] / "addons" / "gatewayfilter_addon.py"
     gateway = GatewayProcess(state)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    mitmdump = str(Path(sys.executable).with_name("mitmdump"))
+    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as another:
+        port, web_port = free.getsockname()[1], another.getsockname()[1]
+    web = ["--no-web-open-browser", "--web-port", str(web_port)] if program == "mitmweb" else []
+    stock = str(Path(sys.executable).with_name(program))
     with gateway.log.open("w") as log:
         process = subprocess.Popen(
-            [mitmdump, "-q", "-s", str(addon), "--listen-host", "127.0.0.1", "-p", str(port), "--set", f"confdir={state / 'ca'}"],
+            [
+                stock,
+                "-q",
+                *web,
+                "-s",
+                str(addon),
+                "--listen-host",
+                "127.0.0.1",
+                "-p",
+                str(port),
+                "--set",
+                f"confdir={state / 'ca'}",
+            ],
             env=gateway.environment,
             stdout=log,
             stderr=log,
@@ -194,7 +210,7 @@ def test_stock_mitmdump_with_the_addon(state: Path, http_site: Origin) -> None:
             except OSError:
                 return False
 
-        until("mitmdump", answers, 30.0)
+        until(program, answers, 30.0)
         learn(gateway, f"{http_site.base}/casino/13")
     finally:
         process.terminate()
