@@ -18,6 +18,7 @@ from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError
 from gatewayfilter.crawl.dns_cache import DnsCache
 from gatewayfilter.crawl.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
+from gatewayfilter.crawl.metered import FloodError, allow_body, metered
 from gatewayfilter.crawl.outbound import MAX_HEADER_LINE, OutboundProxies
 from gatewayfilter.crawl.politeness import Politeness
 from gatewayfilter.crawl.references import resolve
@@ -88,12 +89,14 @@ class Fetcher:
         outbound = None
         if self._settings.proxies or self._settings.proxies_from:
             outbound = OutboundProxies(self._settings, self._guard, names, self._tls, headers, self._counters)
-        connector = aiohttp.TCPConnector(
-            limit=0,  # politeness and the worker's concurrency bound the connections
-            ssl=self._tls,
-            resolver=names,
-            use_dns_cache=False,  # ours
-            socket_factory=self._guard.socket_factory,
+        connector = metered(
+            aiohttp.TCPConnector(
+                limit=0,  # politeness and the worker's concurrency bound the connections
+                ssl=self._tls,
+                resolver=names,
+                use_dns_cache=False,  # ours
+                socket_factory=self._guard.socket_factory,
+            )
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -185,6 +188,7 @@ class Fetcher:
 
     async def _exchange(self, url: Url, limit: int, condition: Mapping[str, str], *, any_type: bool) -> _Hop:
         assert self._session is not None, "the fetcher is not open"
+        allow_body(limit)
         asked = time.monotonic()
         response = await self._answer(self._session, url, condition)
         latency_s = time.monotonic() - asked
@@ -252,6 +256,8 @@ def _redirected(url: Url, location: str) -> Url:
 def _translated(error: Exception) -> FetchError:
     """Returns our error for one of the client library's; it quotes nothing that an origin could have written."""
     match error:
+        case FloodError():
+            return BadAnswerError("the answer is longer than is read")
         case aiohttp.ClientConnectorCertificateError():
             return BadAnswerError("the server's certificate is not valid")
         case aiohttp.ClientSSLError():

@@ -24,6 +24,7 @@ from yarl import URL
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetch_errors import UnreachableError
 from gatewayfilter.crawl.guard import AddressGuard
+from gatewayfilter.crawl.metered import metered
 from gatewayfilter.crawl.proxy_check import ProxyChecker
 from gatewayfilter.crawl.proxy_pool import ProxyPool, read_proxies
 from gatewayfilter.errors import ForbiddenAddressError
@@ -84,7 +85,7 @@ class OutboundProxies:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             # Without kept connections: those through a proxy are known by the address, which several names may share.
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True),
+            connector=metered(aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True)),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,

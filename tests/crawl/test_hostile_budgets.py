@@ -1,0 +1,271 @@
+"""What an origin that does its worst may take: bytes off the wire, memory, requests. All are counted, none is timed."""
+
+import asyncio
+import gzip
+import random
+import tracemalloc
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import brotli
+import pytest
+import zstandard
+from aiohttp.client_proto import ResponseHandler
+
+from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, links
+from gatewayfilter.crawl.fetch_errors import BadAnswerError
+from gatewayfilter.crawl.fetcher import Fetcher
+from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.errors import FetchError
+from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.learn.page_kind import is_readable
+from gatewayfilter.model import Classification
+from gatewayfilter.settings import CrawlSettings, RobotsRule
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+from tests.crawl.crawl_fakes import HARMFUL
+from tests.crawl.crawl_origin import Origin, loopback_settings, reply
+
+LIMIT = 100_000
+"""Bytes of a body, in these tests' settings."""
+BUFFERS = 600_000
+"""For headers, and what may be read ahead of a limit: a read of the socket takes 256 KB."""
+MEMORY = 12_000_000
+"""Of one page, whatever it says: a fraction of what the origin offers."""
+OFFERED = 40_000_000
+BUDGET_S = 20.0
+HEAD = b"HTTP/1.1 200 OK\r\n"
+HTML = HEAD + b"Content-Type: text/html\r\n"
+CHUNKED = HTML + b"Transfer-Encoding: chunked\r\n\r\n"
+
+type Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+class Wire:
+    """Counts what the client reads."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    counted = Wire()
+    take = ResponseHandler.data_received
+
+    def data_received(self: ResponseHandler, data: bytes) -> None:
+        counted.read += len(data)
+        take(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", data_received)
+    return counted
+
+
+def offering(head: bytes, piece: bytes) -> Answer:
+    """An answer of `OFFERED` bytes, most of them the same."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            writer.write(head)
+            for _ in range(OFFERED // len(piece)):
+                writer.write(piece)
+                await writer.drain()
+
+    return answer
+
+
+def noise() -> bytes:
+    return random.Random(7).randbytes(1_000_000)
+
+
+FLOODS = [
+    pytest.param(offering(HTML + b"\r\n", b"a" * 50_000), id="endless body"),
+    pytest.param(offering(HTML + b"Content-Length: 1000\r\n\r\n", b"a" * 50_000), id="body longer than it says"),
+    pytest.param(offering(HTML + b"Content-Length: 99999999999\r\n\r\n", b"a" * 50_000), id="giant length"),
+    pytest.param(offering(CHUNKED, b"c350\r\n" + b"a" * 50_000 + b"\r\n"), id="endless chunks"),
+    pytest.param(offering(CHUNKED + b"1;", b"x=y;" * 10_000), id="endless chunk extension"),
+    pytest.param(offering(CHUNKED, b"0" * 50_000), id="endless chunk size"),
+    pytest.param(offering(CHUNKED + b"0\r\n", b"X-Trailer: y\r\n" * 4000), id="endless trailers"),
+    pytest.param(offering(HEAD + b"Content-Type: image/png\r\n\r\n", noise()), id="endless picture"),
+    pytest.param(offering(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", b"a" * 50_000), id="endless error page"),
+    pytest.param(offering(b"HTTP/1.1 204 No Content\r\n\r\n", b"a" * 50_000), id="body where none may be"),
+    pytest.param(offering(HEAD, b"X-Flood: yes\r\n" * 4000), id="10 MB of header lines and more"),
+    pytest.param(offering(HEAD + b"X: ", b"y" * 50_000), id="a header line without end"),
+    pytest.param(offering(b"", b"z" * 50_000), id="a status line without end"),
+    pytest.param(offering(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2000), id="endless interim answers"),
+    pytest.param(offering(HTML + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(noise())), id="endless gzip members"),
+    pytest.param(offering(HTML + b"Content-Encoding: zstd\r\n\r\n", zstandard.compress(noise())), id="endless zstd frames"),
+]
+
+
+@pytest.mark.parametrize("answer", FLOODS)
+async def test_what_is_read_of_a_flood(origin: Origin, fetcher: Fetcher, wire: Wire, answer: Answer) -> None:
+    origin.answers["/"] = answer
+    page = None
+    async with asyncio.timeout(BUDGET_S):
+        with suppress(FetchError):
+            page = await fetcher.fetch(parse_url(origin.url()))
+    assert wire.read <= 2 * LIMIT + BUFFERS
+    assert page is None or len(page.body) <= LIMIT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        offering(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2000),
+        offering(CHUNKED, b"0" * 50_000),
+        offering(CHUNKED + b"1;", b"x=y;" * 10_000),
+    ],
+)
+async def test_what_never_becomes_a_body_is_no_reason_to_come_again(origin: Origin, fetcher: Fetcher, answer: Answer) -> None:
+    origin.answers["/"] = answer
+    with pytest.raises(BadAnswerError, match="longer than is read"):
+        await fetcher.fetch(parse_url(origin.url()))
+    origin.answers["/"] = reply(b"x" * LIMIT)
+    for _ in range(8):  # over one connection: each answer counts for itself
+        assert len((await fetcher.fetch(parse_url(origin.url()))).body) == LIMIT
+
+
+BOMB = bytes(OFFERED)
+BOMBS = {
+    "gzip": gzip.compress(BOMB),
+    "gzip in gzip": gzip.compress(gzip.compress(BOMB)),
+    "deflate": zlib.compress(BOMB),
+    "br": brotli.compress(BOMB, quality=5),
+    "zstd": zstandard.ZstdCompressor().compress(BOMB),
+    "zstd with a window of 128 MB": zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=27)
+    ).compress(BOMB),
+}
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.usefixtures("traced")
+async def test_memory_that_a_bomb_takes(origin: Origin, name: str) -> None:
+    settings = loopback_settings(max_bytes=2_000_000)
+    origin.answers["/"] = reply(BOMBS[name], f"Content-Encoding: {name.split(maxsplit=1)[0]}")
+    async with Fetcher(settings, Politeness(settings)) as fetcher:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        async with asyncio.timeout(BUDGET_S):
+            with suppress(FetchError):
+                page = await fetcher.fetch(parse_url(origin.url()))
+                assert len(page.body) <= settings.max_bytes
+        assert tracemalloc.get_traced_memory()[1] - before <= MEMORY
+
+
+@pytest.mark.usefixtures("traced")
+async def test_memory_that_header_lines_take(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/"] = offering(HEAD, b"".join(b"X-%d: %d\r\n" % (n, n) for n in range(100_000)))
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    async with asyncio.timeout(BUDGET_S):
+        with pytest.raises(FetchError):
+            await fetcher.fetch(parse_url(origin.url()))
+    assert tracemalloc.get_traced_memory()[1] - before <= MEMORY
+
+
+async def test_redirects_in_a_circle_and_redirects_that_grow(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers |= {
+        path: reply(b"", f"Location: {to}", status="302 Found") for path, to in (("/a", "/b"), ("/b", "/c"), ("/c", "/a"))
+    }
+    with pytest.raises(FetchError, match="circle"):
+        await fetcher.fetch(parse_url(origin.url("/a")))
+    assert origin.requests == ["/a", "/b", "/c"]
+
+    origin.requests.clear()
+    for number in range(20):
+        origin.answers["/x" * (number + 1)] = reply(b"", f"Location: {'/x' * (number + 2)}", status="302 Found")
+    with pytest.raises(FetchError, match="redirects"):
+        await fetcher.fetch(parse_url(origin.url("/x")))
+    assert len(origin.requests) == 6
+
+
+async def test_a_redirect_does_not_carry_its_body(origin: Origin, fetcher: Fetcher, wire: Wire) -> None:
+    origin.answers["/"] = offering(b"HTTP/1.1 302 Found\r\nLocation: /there\r\n\r\n", b"a" * 50_000)
+    origin.answers["/there"] = reply(b"arrived")
+    assert (await fetcher.fetch(parse_url(origin.url()))).body == b"arrived"
+    assert wire.read <= BUFFERS
+
+
+GAMBLING = "<html><title>网上赌场</title><p>真人赌场 欢迎投注"
+LIES = [
+    pytest.param(GAMBLING.encode("gb18030"), "text/html; charset=utf-8", id="gb18030 as utf-8"),
+    pytest.param(GAMBLING.encode(), "text/html; charset=shift_jis", id="utf-8 as shift_jis"),
+    pytest.param(GAMBLING.encode("utf-16"), "text/html; charset=iso-8859-1", id="utf-16 as latin-1"),
+    pytest.param(GAMBLING.encode(), "text/html; charset=idna", id="a codec that is no charset"),
+    pytest.param(GAMBLING.encode(), f"text/html; charset={'x' * 3000}", id="a charset without end"),
+    pytest.param(GAMBLING.encode(), "text/plain", id="HTML as plain text"),
+    pytest.param(b"<!DOCTYPE html>" + GAMBLING.encode(), "application/xml", id="HTML as XML"),
+]
+
+
+@pytest.mark.parametrize(("body", "content_type"), LIES)
+async def test_lying_charsets_and_types(origin: Origin, body: bytes, content_type: str) -> None:
+    settings = loopback_settings(max_bytes=2_000_000)
+    origin.answers["/"] = reply(body, content_type=content_type)
+    judge = PageClassifier(Lexicon.of([WordFile("gambling", words={"赌场": 30.0}, min_words=1)]))
+    async with Fetcher(settings, Politeness(settings)) as fetcher:
+        page = await fetcher.fetch(parse_url(origin.url()))
+    assert is_readable(page)
+    assert judge.classify_page(page).category == "gambling"
+
+
+class Trap:
+    """A calendar: each page links to twenty that nobody has seen."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+
+    def page(self, page: Page) -> Classification:
+        del page
+        self.pages += 1
+        return HARMFUL
+
+
+async def test_a_calendar_without_end(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "SITE_LINKS_A_DAY", 30)
+    served = 0
+
+    async def month(writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        served += 1
+        body = "".join(f"<a href='/?month={served}-{day}'>{day}</a>" for day in range(20)).encode()
+        writer.write(reply(body, "Connection: close"))
+        await writer.drain()
+
+    class Endless(dict[str, Answer]):
+        def get(self, *_: object) -> Answer:
+            return month
+
+    origin.answers = Endless()  # type: ignore[assignment]
+    store = Store.open(f"sqlite:///{tmp_path / 'test.sqlite3'}")
+    settings = CrawlSettings(
+        allow_networks=("127.0.0.0/8",), per_host_delay_s=0.0, per_host_concurrency=8, robots=RobotsRule.NEVER, follow_links=20
+    )
+    trap, stop = Trap(), asyncio.Event()
+    worker = CrawlWorker(CrawlContext(store.frontier, trap, settings, Counters()))
+    store.frontier.add([Offer(origin.url("/"))], 0.0)
+    running = asyncio.create_task(worker.run(stop))
+    try:
+        async with asyncio.timeout(BUDGET_S):
+            while store.frontier.stats(0.0)["resting"] < 31:  # noqa: ASYNC110  the queue's thread writes it
+                await asyncio.sleep(0.01)
+    finally:
+        stop.set()
+        await running
+    assert trap.pages == served == 31
+    assert store.frontier.stats(0.0)["waiting"] == 0
+    store.close()
