@@ -145,7 +145,7 @@ async def test_not_modified_of_a_page_without_a_verdict_is_fetched_whole(origin:
     origin.answers["/a"] = reply(b"words", 'ETag: "v1"')
     crawl = Crawl(store)
     await crawl.visit(url)
-    crawl.context.revisits.renew = lambda _page: None  # type: ignore[union-attr, method-assign, assignment]
+    crawl.context.revisits.renew = lambda _page: None  # type: ignore[union-attr, method-assign]
     whole = origin.answers["/a"]
     answers = iter([b"HTTP/1.1 304 Not Modified\r\n\r\n", whole])
 

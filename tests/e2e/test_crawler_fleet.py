@@ -57,9 +57,9 @@ class Sites:
             server.daemon_threads = True
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.urls = [
-            f"http://{server.server_address[0]}:{server.server_port}/{'casino' if page == 0 else 'garden'}/{page}"
+            f"http://127.0.0.{2 + number}:{server.server_port}/{'casino' if page == 0 else 'garden'}/{page}"
             for page in range(PAGES_A_SITE)
-            for server in self._servers
+            for number, server in enumerate(self._servers)
         ]
 
     def pages(self) -> Counter[str]:
