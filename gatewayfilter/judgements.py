@@ -237,6 +237,10 @@ class ReviewStore(Protocol):
         """Returns (state, category, how many, when the oldest was made) for each state and category."""
         ...
 
+    def decided_since(self, since: float) -> list[tuple[float, float]]:
+        """Returns (when it was made, when it was decided) of tasks decided since then; all in Unix seconds."""
+        ...
+
 
 class ClassifyImage(Protocol):
     """Judges an image. None is bundled: this is where one is plugged in (`wiring.learning_sink`)."""

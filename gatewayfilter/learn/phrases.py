@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from gatewayfilter.judgements import ReviewTask
@@ -35,16 +35,22 @@ class ProposedPhrase:
     pages: int
 
 
-def propose(rejected: Iterable[ReviewTask], approved: Iterable[ReviewTask], limit: int = 20) -> list[ProposedPhrase]:
+def propose(
+    rejected: Iterable[ReviewTask],
+    approved: Iterable[ReviewTask],
+    limit: int = 20,
+    known: Collection[str] = (),
+) -> list[ProposedPhrase]:
     """Returns phrases that stand around sensitive words on rejected pages and on no approved one, the most useful first.
 
     Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. A person takes them over
-    (`gatewayfilter words add --exception`), nobody else.
+    (`gatewayfilter review phrases --take`), nobody else.
 
     Args:
         rejected: tasks whose pages a person found harmless.
         approved: tasks whose pages a person found harmful.
         limit: most phrases.
+        known: exceptions that are there already, of whatever category.
     """
     harmful = [task.text.lower() for task in approved]
     pages: Counter[tuple[str, str, str]] = Counter()
@@ -61,7 +67,7 @@ def propose(rejected: Iterable[ReviewTask], approved: Iterable[ReviewTask], limi
         pages.update(found)
     by_word: dict[tuple[str, str], list[ProposedPhrase]] = {}
     for (word, category, phrase), count in pages.items():
-        if not any(phrase in text for text in harmful):
+        if phrase not in known and not any(phrase in text for text in harmful):
             by_word.setdefault((word, category), []).append(ProposedPhrase(word, category, phrase, count))
     proposed = [phrase for phrases in by_word.values() for phrase in sorted(phrases, key=_usefulness)[:3]]
     return sorted(proposed, key=_usefulness)[:limit]

@@ -138,6 +138,12 @@ class SqlReviewStore:
         with self._database.read() as connection:
             return [(state, category, count, oldest) for state, category, count, oldest in connection.execute(_STATS)]
 
+    def decided_since(self, since: float) -> list[tuple[float, float]]:
+        """Returns (when it was made, when it was decided) of tasks decided since then; all in Unix seconds."""
+        query = select(_T.created_at, _T.decided_at).where(_T.decided_at >= since, _T.state != ReviewState.OPEN.value)
+        with self._database.read() as connection:
+            return [(created, decided) for created, decided in connection.execute(query)]
+
 
 def _outlines(rows: Iterable[Any]) -> list[TaskOutline]:
     return [

@@ -1,4 +1,5 @@
 import getpass
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -73,18 +74,66 @@ def test_another_category_and_what_does_not_go(cli: Cli) -> None:
     assert "approved, blocked" in cli("review", "change", "1", "fraud").out
     assert cli("review", "list", "--state", "approved", "--json").json[0]["category"] == "fraud"
     assert "there is no category 'frodo'" in cli("review", "change", "1", "frodo").complains()
-    assert "task 1 is approved already" in cli("review", "approve", "1").complains()
+    assert "task 1 was approved by" in cli("review", "approve", "1").complains()
+    assert "say --overturn" in cli("review", "reject", "1", "--by", "somebody else").complains()
+    assert "rejected, not blocked" in cli("review", "reject", "1", "--by", "somebody else", "--overturn").out
     assert "there is no task 9" in cli("review", "reject", "9").complains()
 
 
 @pytest.mark.usefixtures("judged")
-def test_stats_phrases_and_export(cli: Cli) -> None:
-    assert [(row["state"], row["category"], row["tasks"]) for row in cli("review", "stats", "--json").json] == [
-        ("open", "gambling", 2)
+def test_tasks_about_the_same_content_are_decided_with_it(cli: Cli) -> None:
+    assert cli("review", "reject", "2").out.splitlines() == [
+        "task 2: rejected, not blocked: http://mirror.example/",
+        "task 1: rejected, not blocked: http://play.example/ (the same content)",
     ]
-    assert cli("review", "phrases").out.startswith("Nothing to propose")
+    assert cli("review", "undo", "2").out == "task 2: open, blocked: http://mirror.example/\n"
+    assert cli("review", "redo", "2").out == "task 2: rejected, not blocked: http://mirror.example/\n"
+    assert "nothing of task 2 was undone last" in cli("review", "redo", "2").complains()
+
+
+@pytest.mark.usefixtures("judged")
+def test_what_cannot_be_decided_keeps_nothing_else_from_it(cli: Cli) -> None:
+    answer = cli("review", "approve", "9", "1")
+    assert answer.code == 2
+    assert answer.err == "gatewayfilter: there is no task 9\n"
+    assert answer.out.startswith("task 1: approved, blocked")
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_rule_that_lets_an_approved_page_through_is_named(cli: Cli) -> None:
+    cli("list", "add", "--allow", "play.example")
+    assert cli("review", "approve", "1").out.splitlines()[:2] == [
+        "task 1: approved, blocked: http://play.example/",
+        "  your rule 1 allows it all the same; to remove it: gatewayfilter list remove 1",
+    ]
+
+
+@pytest.mark.usefixtures("judged")
+def test_the_record_says_who_did_what(cli: Cli) -> None:
+    assert cli("review", "log").out == "Nothing was decided yet.\n"
+    cli("review", "reject", "1", "--by", "ada", "--note", "a museum")
+    cli("review", "undo", "1", "--by", "bob")
+    rows = cli("review", "log", "--json").json
+    assert [(row["who"], row["action"], row["undone"], row["task"], row["note"]) for row in rows] == [
+        ("bob", "undo", False, 1, ""),
+        ("ada", "reject", False, 2, "a museum"),
+        ("ada", "reject", True, 1, "a museum"),
+    ]
+    assert "reject (undone)  1     http://play.example/" in cli("review", "log").out
+    assert len(cli("review", "log", "-n", "1", "--json").json) == 1
+
+
+@pytest.mark.usefixtures("judged")
+def test_stats_and_export(cli: Cli) -> None:
+    stats = cli("review", "stats", "--json").json
+    assert [(row["state"], row["category"], row["tasks"]) for row in stats["counts"]] == [("open", "gambling", 2)]
+    assert (stats["open"], stats["decided_in_7_days"], stats["median_hours_to_decision"]) == (2, 0, None)
+    assert "2 tasks wait, the oldest for 0.0 hours." in cli("review", "stats").out
     cli("review", "reject", "1")
-    cli("review", "approve", "2")
+    cli("review", "change", "2", "gambling")
+    stats = cli("review", "stats", "--json").json
+    assert (stats["open"], stats["oldest_open_hours"], stats["decided_in_7_days"]) == (0, None, 2)
+    assert "2 decided in the last 7 days, half of them within 0.0 hours." in cli("review", "stats").out
     assert cli("review", "phrases").out.startswith("Nothing to propose"), "the approved page has the same phrases"
     assert [line["task"] for line in cli("review", "export").lines] == [1, 2]
     examples = cli("review", "export", "--examples").lines
@@ -93,6 +142,29 @@ def test_stats_phrases_and_export(cli: Cli) -> None:
         ("gambling", "http://mirror.example/"),
     ]
     assert "roulette" in examples[0]["text"]
+
+
+@pytest.mark.usefixtures("judged")
+def test_phrases_of_rejected_pages_are_taken_over_by_one_command(cli: Cli) -> None:
+    assert cli("review", "phrases").out.startswith("Nothing to propose")
+    cli("review", "reject", "1")
+    proposed = cli("review", "phrases", "--json").json
+    assert {phrase["category"] for phrase in proposed} == {"gambling"}
+    first, third = proposed[0], proposed[2]
+    assert first["phrase"] in cli("review", "phrases").out
+    taken = cli("review", "phrases", "--take", "1", "--take", "3")
+    assert (
+        taken.out.splitlines()[0] == f"{first['phrase']!r} covers {first['word']!r} from now on: it does not count for gambling."
+    )
+    own = [word["phrase"] for word in cli("words", "show", "gambling", "--own", "--json").json["words"]]
+    assert sorted(own) == sorted([first["phrase"], third["phrase"]])
+    left = [phrase["phrase"] for phrase in cli("review", "phrases", "--json").json]
+    assert first["phrase"] not in left
+    missing = cli("review", "phrases", "--take", "999")
+    assert (missing.code, missing.out) == (1, "")
+    assert "there is no phrase 999" in missing.err
+    back = taken.out.splitlines()[-1].removeprefix("To take it back: gatewayfilter ")
+    assert cli(*shlex.split(back)).code == 0
 
 
 def test_without_tasks(cli: Cli) -> None:

@@ -122,7 +122,7 @@ class Story:
 
 
 @pytest.mark.parametrize("mode", [GrowthMode.BLOCK_AND_REVIEW, GrowthMode.REVIEW])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(_EVENTS, min_size=4, max_size=18))
 def test_a_persons_word_wins_in_any_order(migrated_database: Path, mode: GrowthMode, events: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as folder:

@@ -1,0 +1,42 @@
+"""Tasks as lists, exports and programs see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewayfilter.judgements import ReviewState, ReviewTask
+    from gatewayfilter.store import Store
+
+PAGE = 500
+"""Tasks read at once."""
+
+
+def all_tasks(store: Store, state: ReviewState | None, category: str = "") -> Iterator[ReviewTask]:
+    """Yields tasks in the order of their numbers, read page by page."""
+    after = 0
+    while batch := store.reviews.tasks(state, category=category, after=after, limit=PAGE):
+        yield from batch
+        after = batch[-1].task_id
+
+
+def summary(task: ReviewTask) -> dict[str, object]:
+    """Returns a task as JSON, without what only one who looks at it wants."""
+    return {
+        "task": task.task_id,
+        "group": task.group_id,
+        "kind": task.kind,
+        "state": task.state,
+        "blocked": task.blocked,
+        "category": task.category,
+        "score": task.classification.score,
+        "limit": task.classification.limit,
+        "url": task.url,
+        "title": task.classification.title,
+        "evidence": task.classification.summary(),
+        "created_at": task.created_at,
+        "decided_at": task.decided_at,
+        "decided_by": task.decided_by,
+    }
