@@ -60,6 +60,7 @@ def test_a_killed_worker_comes_back(state: Path, http_site: Origin) -> None:
             assert gateway.get(f"{http_site.base}/garden/1").status == 200
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced(state: Path, http_site: Origin) -> None:
     """Stopped, it still has connections accepted, by the kernel, and answers none of them."""
     with GatewayProcess(state, proxy__workers="2", proxy__stall_s="3") as gateway:

@@ -6,7 +6,11 @@ import subprocess
 from base64 import b64encode
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_reader_who_went_before_the_banner_does_not_end_the_filter(state: Path, http_site: Origin) -> None:
