@@ -12,6 +12,9 @@ it, twice in the title) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTE
 in the weakest zone of its parts, at most once its own weight. On pages above `LONG_PAGE` combinations, and the share that topic
 words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a page offers never do.
 
+What a page is about stands in its head: beside an offer, a word of weight `HEAD_WORD` and more in title, description or keywords
+counts as one word more towards `min_words`.
+
 A page of few words has room for few of them: from `FULL_LIMIT` bytes down to `SHORTEST_PAGE` a category's limit falls, with the
 logarithm of the length, to its `short_share`. The same words weigh more on a poster than in a book; nothing that is added to
 a page raises its limit above the category's own. Where nothing but topic words was found the limit stays whole.
@@ -44,6 +47,7 @@ LONG_PAGE = 6_000
 LEAST_OF_LONG = 0.3
 SHORTEST_PAGE, FULL_LIMIT = 100, 1_500
 """Bytes of text at which a limit has fallen to its share for short pages, and from which on it counts whole."""
+HEAD_WORD = 8.0
 MAX_EVIDENCE = 40
 _MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0}
 """What a zone makes of a hit at most."""
@@ -97,7 +101,9 @@ class _Tally:
     category: Category
     evidence: list[Evidence]
     length: int
+    offers: float
     weak_share: float
+    headed: bool = False
     strong: float = 0.0
     weak: float = 0.0
     against: float = 0.0
@@ -115,6 +121,11 @@ class _Tally:
             self.weak += evidence.weight
         else:
             self.strong += evidence.weight
+            self.headed = self.headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[evidence.zone] > 1)
+
+    @property
+    def counted_words(self) -> int:
+        return self.words + (self.headed and self.offers > 0)
 
     @property
     def limit(self) -> float:
@@ -125,10 +136,10 @@ class _Tally:
         weak = min(self.weak, self.limit * self.weak_share)
         most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * self.decisive)
         against = min(self.against, (self.strong + weak) * most)
-        return Sum(self.strong, self.weak, weak, self.against, against, self.limit, self.words, self.category.min_words)
+        return Sum(self.strong, self.weak, weak, self.against, against, self.limit, self.counted_words, self.category.min_words)
 
     def is_over(self, score: float) -> bool:
-        return score > self.limit and self.words >= self.category.min_words
+        return score > self.limit and self.counted_words >= self.category.min_words
 
 
 def limit_at(category: Category, length: int) -> float:
@@ -174,7 +185,7 @@ class Judge:
         for evidence, own_weight in self._counting(best, chance):
             name = evidence.category
             if name not in tallies:
-                tallies[name] = _Tally(self._categories[name], [], length, share)
+                tallies[name] = _Tally(self._categories[name], [], length, offers, share)
             tallies[name].add(evidence, own_weight)
         shared = [found for meaning, found in best.items() if meaning.category == ANY]
         for tally in (tally for tally in tallies.values() if tally.words):
