@@ -42,6 +42,7 @@ BACK_OFF_GROWTH: Final = 6.0
 BACK_OFF_MAX_S: Final = 3600.0
 DEATHS: Final = 2
 """Leases beyond `max_attempts` of a URL that was never settled: its page ends crawlers, or they were unlucky."""
+_VALIDATORS: Final = frozenset({"etag", "last-modified"})
 _JITTER = SystemRandom()
 
 type Settle = Callable[[], object]
@@ -71,7 +72,7 @@ class Settlement:
 
     def scanned(self, look: Look) -> list[bytes]:
         """A page out of the buffer: queues its links. Runs in the queue's thread. Returns what is seen then."""
-        self._note(look)
+        self._note(look, known=False)
         return self.follow(look.links)
 
     def follow(self, links: Sequence[Url], task: str = "", depth: int = 0) -> list[bytes]:
@@ -119,14 +120,17 @@ class Settlement:
     def _judged(self, lease: Lease, target: Target, look: Look) -> list[bytes]:
         seen = self.follow(look.links, lease.task, lease.depth + 1)
         if not look.unchanged:
-            self._note(look)
+            self._note(look, known=target.validators is not None)
         judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
         self._finish(lease, BUFFERED_REST_S if look.buffered else judged_rest_s)
         return [target.url.digest, seen_key(target.url, lease.task), *seen]
 
-    def _note(self, look: Look) -> None:
+    def _note(self, look: Look, *, known: bool) -> None:
+        """Keeps a judged page's validators; of one without any, forgets those that were known."""
         revisits = self._context.revisits
-        if revisits is not None and look.classification is not None and not look.rendered:
+        if revisits is None or look.classification is None or look.rendered:
+            return
+        if known or not _VALIDATORS.isdisjoint(look.page.headers):
             revisits.note(look.page)
 
     def _finish(self, lease: Lease, rest_s: float, *, failed: bool = False) -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
-from gatewayfilter.interfaces import Offer, Priority, QueueState
+from gatewayfilter.interfaces import Lease, Offer, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeSink
@@ -47,3 +47,38 @@ async def test_the_whole_way(origin: Origin, store: Store, tmp_path: Path) -> No
     }
     assert (tmp_path / "seen.bloom").exists()
     assert "/logout" not in origin.requests
+
+
+async def test_a_paused_queue_is_left_alone_until_it_goes_on_and_dead_letters_come_back(origin: Origin, store: Store) -> None:
+    origin.answers["/a"] = reply(status="500 Oops")
+    worker = CrawlWorker(CrawlContext(store.frontier, FakeSink(), loopback_settings(max_attempts=1, robots="never"), Counters()))
+    store.frontier.pause(time.time())
+    store.frontier.add([Offer(origin.url("/a"))], time.time())
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(stop))
+    looks = 0
+    lease = store.frontier.lease
+
+    def counting(*arguments: object, **named: object) -> list[Lease]:
+        nonlocal looks
+        looks += 1
+        return lease(*arguments, **named)  # type: ignore[arg-type]
+
+    store.frontier.lease = counting  # type: ignore[method-assign]
+
+    async def until(done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not done():  # noqa: ASYNC110  another thread does it
+                await asyncio.sleep(0.005)
+
+    await until(lambda: looks >= 5)
+    assert origin.requests == []
+    store.frontier.resume()
+    await until(lambda: store.frontier.stats(time.time())["dead"] == 1)
+    assert origin.requests == ["/a"]
+    origin.answers["/a"] = reply()
+    assert store.frontier.revive() == 1
+    await until(lambda: store.frontier.stats(time.time())["resting"] == 1)
+    assert origin.requests == ["/a", "/a"]
+    stop.set()
+    await running
