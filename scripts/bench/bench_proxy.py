@@ -2,10 +2,11 @@
 
     python scripts/bench/bench_proxy.py [--rounds N] [--requests N] [--lists FILE ...]
 
-Prints a Markdown table. CPU time is that of the proxy's processes alone (user and system), so that it hardly depends on what
-else runs on the machine; requests/s do depend on it, and with two workers on how many cores are left to them. The origin answers
-1 KB from memory; the client keeps its connections alive. Both are processes of their own. A worker has EasyList and EasyPrivacy,
-a blacklist of a million hosts, its SQLite log and its frontier.
+Prints Markdown tables. CPU time is that of the proxy's processes alone (user and system), so that it hardly depends on what else
+runs on the machine; requests/s do depend on it, and with two workers on how many cores are left to them. The second table has
+what client and origin take, and which gain is possible with the cores that there are. The origin answers 1 KB from memory; the
+client keeps its connections alive (proxy_load.py). A worker has EasyList and EasyPrivacy, a blacklist of a million hosts, its
+SQLite log and its frontier.
 """
 
 import argparse
@@ -21,13 +22,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import psutil
 import trustme
+from proxy_load import Origin as Site
+from proxy_load import drive, origin
 from proxy_peers import e2guardian, privoxy, squid
 
 from gatewayfilter.config import ProxySettings, Settings
@@ -43,8 +46,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA", ROOT.parent / "shared" / "data"))
 BODY = b"x" * 1024
 PATHS = [f"/page/{number}/article.html" for number in range(50)]
-CONNECTIONS = 16
 BLACKLIST_HOSTS = 1_000_000
+STOCK, ONE, TWO = "mitmdump -q", "GatewayFilter, 1 worker", "GatewayFilter, 2 workers"
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -83,55 +86,6 @@ def run_origin(ports: Sequence[int], certificate: str) -> None:
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve())
-
-
-async def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | None) -> float:
-    """Sends requests over keep-alive connections; with a CA by HTTPS through CONNECT. Returns the seconds it took."""
-    left = iter(range(requests))
-    started = 0.0
-    ready = asyncio.Barrier(CONNECTIONS)
-
-    prefix = f"http://localhost:{origin_port}" if ca is None else ""
-
-    async def connected() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxy_port)
-        if ca is not None:
-            writer.write(f"CONNECT localhost:{origin_port} HTTP/1.1\r\nHost: localhost:{origin_port}\r\n\r\n".encode())
-            await reader.readuntil(b"\r\n\r\n")
-            await writer.start_tls(ssl.create_default_context(cafile=str(ca)), server_hostname="localhost")
-        return reader, writer
-
-    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> None:
-        head = (
-            f"GET {prefix}{path} HTTP/1.1\r\nHost: localhost:{origin_port}\r\nUser-Agent: bench\r\n"
-            "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en\r\nAccept-Encoding: gzip\r\n"
-            "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n\r\n"
-        )
-        writer.write(head.encode())
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(f"the proxy answered {answer[:200]!r}")
-        await reader.readexactly(len(BODY))
-
-    async def one() -> None:
-        nonlocal started
-        reader, writer = await connected()
-        await ready.wait()
-        started = started or time.perf_counter()
-        for number in left:
-            path = PATHS[number % len(PATHS)]
-            try:
-                await ask(reader, writer, path)
-            except (asyncio.IncompleteReadError, ConnectionError):  # some proxies end a connection after so many requests
-                writer.close()
-                reader, writer = await connected()
-                await ask(reader, writer, path)
-        writer.close()
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(CONNECTIONS):
-            group.create_task(one())
-    return time.perf_counter() - started
 
 
 def publish_lists(folder: str, lists: Sequence[str]) -> None:
@@ -201,9 +155,9 @@ def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]
     publisher.join()
     stock = subprocess.Popen(command)
     ca = folder / "ca" / "mitmproxy-ca-cert.pem"
-    found = [Contestant("mitmdump -q", stock_port, (stock.pid,), stock_dir / "mitmproxy-ca-cert.pem")]
+    found = [Contestant(STOCK, stock_port, (stock.pid,), stock_dir / "mitmproxy-ca-cert.pem")]
     workers: list[SpawnProcess] = []
-    for name, indexes in (("GatewayFilter, 1 worker", (0,)), ("GatewayFilter, 2 workers", (1, 2))):
+    for name, indexes in ((ONE, (0,)), (TWO, (1, 2))):
         proxy = ProxySettings(listen=f"127.0.0.1:{free_port()}", upstream_ca=folder / "origin-ca.pem")
         settings = Settings(data_dir=folder, proxy=proxy)
         started = [SPAWN.Process(target=run_worker, args=(index, settings, worker_parts)) for index in indexes]
@@ -265,39 +219,79 @@ def wait_until_serving(status: Path, timeout_s: float = 60.0) -> None:
     raise SystemExit(f"{status.stem} does not serve")
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One proxy's round, in seconds: wall time, and CPU of proxy, client and origin."""
+
+    took: float
+    proxy: float
+    client: float
+    origin: float
+
+
+def run_round(proxy: Contestant, site: Site, scheme: str, requests: int) -> Round:
+    """Sends the requests through a proxy."""
+    port = site.ports[scheme == "HTTPS"]
+    before, site_before = proxy.cpu_s(), site.cpu_s()
+    took = drive(proxy.port, port, requests, proxy.ca if scheme == "HTTPS" else None, paths=PATHS, size=len(BODY))
+    return Round(took.seconds, proxy.cpu_s() - before, took.cpu_s, site.cpu_s() - site_before)
+
+
 def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> None:
-    """Runs the rounds and prints the table."""
+    """Runs the rounds and prints the tables."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "origin-ca.pem"))
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(folder / "origin.pem"))
+    figures: dict[tuple[str, str], list[Round]] = {}
     ports = [free_port(), free_port()]
-    origin = SPAWN.Process(target=run_origin, args=(ports, str(folder / "origin.pem")), daemon=True)
-    origin.start()
-    wait_for(ports[0])
-    figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with contestants(folder, lists) as proxies:
+    with origin(folder / "origin", ports, folder / "origin.pem", BODY) as site, contestants(folder, lists) as proxies:
+        wait_for(ports[0])
         for number in range(rounds + 1):  # the first round warms up
-            for scheme, port in zip(("HTTP", "HTTPS"), ports, strict=True):
+            for scheme in ("HTTP", "HTTPS"):
                 for proxy in proxies:
-                    if scheme == "HTTPS" and proxy.ca is None:
-                        continue
-                    before = proxy.cpu_s()
-                    took = asyncio.run(drive(proxy.port, port, requests, proxy.ca if scheme == "HTTPS" else None))
-                    cpu_us = (proxy.cpu_s() - before) / requests * 1e6
-                    if number:
-                        figures.setdefault((scheme, proxy.name), []).append((cpu_us, requests / took))
-        print("| 1 KB, keep-alive | proxy | CPU µs/request | requests/s | CPU to mitmdump |")
-        print("|---|---|---|---|---|")
-        for scheme in ("HTTP", "HTTPS"):
-            base = statistics.median(cpu for cpu, _ in figures[scheme, proxies[0].name])
-            for proxy in proxies:
-                if (scheme, proxy.name) not in figures:
-                    continue
-                cpu = statistics.median(cpu for cpu, _ in figures[scheme, proxy.name])
-                rate = statistics.median(rate for _, rate in figures[scheme, proxy.name])
-                print(f"| {scheme} | {proxy.name} | {cpu:.0f} | {rate:.0f} | {cpu / base:.2f} |")
+                    if scheme == "HTTP" or proxy.ca is not None:
+                        done = run_round(proxy, site, scheme, requests)
+                        if number:
+                            figures.setdefault((scheme, proxy.name), []).append(done)
+        print_costs(figures, requests)
+        print_gain(figures, requests, site.name)
         print("\nResident: " + "; ".join(proxy.memory() for proxy in proxies))
-    origin.terminate()
+
+
+def print_costs(figures: Mapping[tuple[str, str], Sequence[Round]], requests: int) -> None:
+    """Prints what a request costs each proxy."""
+    print("| 1 KB, keep-alive | proxy | CPU µs/request | requests/s | CPU to mitmdump |")
+    print("|---|---|---|---|---|")
+    for scheme in ("HTTP", "HTTPS"):
+        base = statistics.median(one.proxy for one in figures[scheme, STOCK])
+        for (of, name), done in figures.items():
+            if of == scheme:
+                cpu = statistics.median(one.proxy for one in done)
+                rate = requests / statistics.median(one.took for one in done)
+                print(f"| {scheme} | {name} | {cpu / requests * 1e6:.0f} | {rate:.0f} | {cpu / base:.2f} |")
+
+
+def print_gain(figures: Mapping[tuple[str, str], Sequence[Round]], requests: int, site: str) -> None:
+    """Prints what a second worker gains, round by round, and what it can gain at most.
+
+    With as many cores as processes that is twice as much. On fewer, all of them share the cores: then two workers do
+    cores / (worker + client + origin) requests a second, where one does 1 / worker, if a core is left for the two others.
+    """
+    cores = os.cpu_count() or 1
+    print(f"\n| two workers, {cores} cores | CPU µs: worker + client + {site} | requests/s: one → two | gain | possible here |")
+    print("|---|---|---|---|---|")
+    for scheme in ("HTTP", "HTTPS"):
+        one, two = figures[scheme, ONE], figures[scheme, TWO]
+        worker, client, at_site = (
+            statistics.median(getattr(done, part) for done in two) / requests for part in ("proxy", "client", "origin")
+        )
+        others = client + at_site
+        alone = 1 / max(worker, client, at_site, (worker + others) / cores)
+        both = 1 / max(worker / 2, client, at_site, (worker + others) / cores)
+        gain = statistics.median(first.took / second.took for first, second in zip(one, two, strict=True))
+        rates = " → ".join(f"{requests / statistics.median(done.took for done in side):.0f}" for side in (one, two))
+        parts = " + ".join(f"{part * 1e6:.0f}" for part in (worker, client, at_site))
+        print(f"| {scheme} | {parts} | {rates} | {gain:.2f} | {both / alone:.2f} |")
 
 
 def main() -> None:

@@ -1,0 +1,213 @@
+"""The load of the proxy benchmark, and the origin: both cheap beside any proxy in Python, so that two cores are enough for four.
+
+The client is one loop over epoll with raw sockets and OpenSSL's records, about 20 µs a request; the origin is nginx where it is
+installed (`apt-get install nginx-light`), about 15 µs, else a loop of asyncio.
+"""
+
+import contextlib
+import itertools
+import multiprocessing
+import select
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+CONNECTIONS = 16
+PLACES = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
+_HEAD = (
+    "GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bench\r\nAccept: text/html,application/xhtml+xml,*/*;q=0.8\r\n"
+    "Accept-Language: en\r\nAccept-Encoding: gzip\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n"
+    "Sec-Fetch-Site: none\r\n\r\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a round took.
+
+    Attributes:
+        seconds: of wall time, from the first request to the last answer; connections were open before.
+        cpu_s: of the client itself.
+    """
+
+    seconds: float
+    cpu_s: float
+
+
+class _Connection:
+    """A client's connection through a proxy, with CONNECT and TLS where `ca` is given."""
+
+    def __init__(self, proxy_port: int, origin: str, tls: ssl.SSLContext | None) -> None:
+        made = socket.create_connection(("127.0.0.1", proxy_port), 30)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            made.sendall(f"CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\n\r\n".encode())
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n"):
+                answer += made.recv(1) or _fail(answer)
+            made = tls.wrap_socket(made, server_hostname="localhost")
+        made.setblocking(False)
+        self.socket = made
+        self.asked = b""
+        self._got = b""
+
+    def ask(self, head: bytes) -> None:
+        """Sends a request; `b""` for none."""
+        self.asked = head
+        if head:
+            self.socket.send(head)
+
+    def answered(self, size: int) -> bool | None:
+        """Reads. Returns whether the answer is complete, `None` when the proxy has closed the connection."""
+        try:
+            data = self.socket.recv(65536)
+        except (ssl.SSLWantReadError, BlockingIOError):
+            return False
+        except (ConnectionError, ssl.SSLError):
+            return None
+        if not data:
+            return None
+        self._got += data
+        head, end, body = self._got.partition(b"\r\n\r\n")
+        if not end or len(body) < size:
+            return False
+        if not head.startswith(b"HTTP/1.1 200"):
+            _fail(head)
+        self._got = b""
+        return True
+
+
+def _fail(answer: bytes) -> bytes:
+    raise SystemExit(f"the proxy answered {answer[:200]!r}")
+
+
+class _Load:
+    """Connections through a proxy, one request at a time on each."""
+
+    def __init__(self, proxy_port: int, origin: str, tls: ssl.SSLContext | None, heads: Iterator[bytes]) -> None:
+        self._where = (proxy_port, origin, tls)
+        self._heads = heads
+        self._waiting = select.epoll()
+        self._open: dict[int, _Connection] = {}
+        for _ in range(CONNECTIONS):
+            self._connect()
+
+    def begin(self) -> None:
+        """Sends the first request on each connection."""
+        for connection in self._open.values():
+            connection.ask(next(self._heads))
+
+    def answers(self, size: int) -> int:
+        """Waits for answers with `size` bytes each, and asks again. Returns how many there were."""
+        complete = 0
+        for number, _ in self._waiting.poll(30):
+            connection = self._open[number]
+            answered = connection.answered(size)
+            if answered:
+                complete += 1
+                connection.ask(next(self._heads, b""))
+            elif answered is None:  # some proxies end a connection after so many requests
+                self._waiting.unregister(number)
+                self._open.pop(number).socket.close()
+                if connection.asked:
+                    self._connect().ask(connection.asked)
+        return complete
+
+    def close(self) -> None:
+        """Closes all connections."""
+        for connection in self._open.values():
+            connection.socket.close()
+        self._waiting.close()
+
+    def _connect(self) -> _Connection:
+        made = _Connection(*self._where)
+        self._open[made.socket.fileno()] = made
+        self._waiting.register(made.socket, select.EPOLLIN)
+        return made
+
+
+def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | None, *, paths: Sequence[str], size: int) -> Took:
+    """Sends requests over keep-alive connections, one at a time on each; with a CA by HTTPS through CONNECT."""
+    origin = f"localhost:{origin_port}"
+    tls = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
+    prefix = "" if tls is not None else f"http://{origin}"
+    heads = [_HEAD.format(url=prefix + path, host=origin).encode() for path in paths]
+    load = _Load(proxy_port, origin, tls, itertools.islice(itertools.cycle(heads), requests))
+    started, cpu = time.perf_counter(), time.process_time()
+    load.begin()
+    left = requests
+    while left > 0:
+        left -= load.answers(size)
+    took = Took(time.perf_counter() - started, time.process_time() - cpu)
+    load.close()
+    return took
+
+
+class Origin:
+    """A running origin.
+
+    Args:
+        ports: HTTP and HTTPS.
+        pid: of its main process.
+        name: what it is.
+    """
+
+    def __init__(self, ports: Sequence[int], pid: int, name: str) -> None:
+        self.ports = tuple(ports)
+        self.name = name
+        self._main = psutil.Process(pid)
+
+    def cpu_s(self) -> float:
+        """User and system time so far."""
+        times = [process.cpu_times() for process in (self._main, *self._main.children(recursive=True))]
+        return sum(one.user + one.system for one in times)
+
+
+@contextlib.contextmanager
+def origin(folder: Path, ports: Sequence[int], certificate: Path, body: bytes) -> Iterator[Origin]:
+    """Runs an origin that answers every request with the same body: by HTTP on the first port, by HTTPS on the second."""
+    nginx = shutil.which("nginx", path=PLACES)
+    if nginx is None:
+        with _of_asyncio(ports, certificate) as found:
+            yield found
+        return
+    folder.mkdir(mode=0o755)
+    (folder / "nginx.conf").write_text(
+        f"daemon off;\nworker_processes 1;\npid {folder}/pid;\nerror_log {folder}/error.log;\n"
+        "events { worker_connections 4096; }\n"
+        "http {\n access_log off; keepalive_requests 100000000; keepalive_timeout 600s; default_type text/html;\n"
+        f" client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;\n"
+        f" uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;\n"
+        f" server {{ listen 127.0.0.1:{ports[0]}; listen 127.0.0.1:{ports[1]} ssl;\n"
+        f"  ssl_certificate {certificate}; ssl_certificate_key {certificate};\n"
+        f'  location / {{ return 200 "{body.decode()}"; }} }}\n'
+        "}\n"
+    )
+    command = [nginx, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield Origin(ports, process.pid, "nginx")
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextlib.contextmanager
+def _of_asyncio(ports: Sequence[int], certificate: Path) -> Iterator[Origin]:
+    from bench_proxy import run_origin  # noqa: PLC0415  that module imports this one
+
+    process = multiprocessing.get_context("spawn").Process(target=run_origin, args=(ports, str(certificate)), daemon=True)
+    process.start()
+    assert process.pid is not None
+    try:
+        yield Origin(ports, process.pid, "asyncio")
+    finally:
+        process.terminate()
+        process.join(10)
