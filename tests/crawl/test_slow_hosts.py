@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import politeness
 from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
@@ -15,6 +16,10 @@ from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 SLOW_S = 0.05
+
+
+def adapting(**changes: object) -> CrawlSettings:
+    return loopback_settings(**{"per_host_delay_max_s": 30.0, **changes})
 
 
 def slowly(answer: bytes, wait_s: float) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
@@ -34,7 +39,7 @@ async def test_a_slow_origin_is_asked_as_seldom_as_it_answers(origin: Origin, mo
     monkeypatch.setattr(politeness, "SLOW_S", SLOW_S)
     origin.answers["/slow"] = slowly(reply(), 2 * SLOW_S)
     origin.answers["/quick"] = reply()
-    settings = loopback_settings()
+    settings = adapting()
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         netloc = parse_url(origin.url()).netloc
         await fetch(fetcher, origin.url("/quick"))
@@ -58,7 +63,7 @@ async def test_the_body_is_not_the_host_s_slowness(origin: Origin, monkeypatch: 
         await writer.drain()
 
     origin.answers["/long"] = trickle
-    settings = loopback_settings()
+    settings = adapting()
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         await fetch(fetcher, origin.url("/long"))
         assert fetcher.politeness.delay_s(parse_url(origin.url()).netloc) == 0.0
@@ -68,7 +73,7 @@ async def test_the_body_is_not_the_host_s_slowness(origin: Origin, monkeypatch: 
 async def test_a_busy_origin_gets_one_connection_and_a_pause_until_it_is_well(origin: Origin, status: str) -> None:
     origin.answers["/busy"] = reply(status=status)
     origin.answers["/well"] = slowly(reply(), 0.02)
-    settings = loopback_settings(per_host_concurrency=4)
+    settings = adapting(per_host_concurrency=4)
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         await fetch(fetcher, origin.url("/busy"))
         assert fetcher.politeness.delay_s(parse_url(origin.url()).netloc) == politeness.FIRST_PENALTY_S
@@ -86,7 +91,7 @@ async def test_an_origin_that_breaks_off_is_left_alone_for_a_while(origin: Origi
         writer.close()
 
     origin.answers["/broken"] = break_off
-    settings = loopback_settings()
+    settings = adapting()
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         for expected in (1.0, 2.0, 4.0):
             with pytest.raises(UnreachableError):
@@ -97,7 +102,7 @@ async def test_an_origin_that_breaks_off_is_left_alone_for_a_while(origin: Origi
 @pytest.mark.parametrize(("wish", "delay_s"), [(b"7", 7.0), (b"0.5", 0.5), (b"100000", 30.0), (b"-1", 0.0), (b"soon", 0.0)])
 async def test_crawl_delay_is_kept_within_bounds(origin: Origin, wish: bytes, delay_s: float) -> None:
     origin.answers["/robots.txt"] = reply(b"User-agent: *\nCrawl-delay: " + wish + b"\n")
-    settings = loopback_settings()
+    settings = adapting()
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         url = parse_url(origin.url("/a"))
         await Robots(settings).check(url, fetcher, priority=Priority.LINK, patience_s=5.0)
@@ -107,7 +112,7 @@ async def test_crawl_delay_is_kept_within_bounds(origin: Origin, wish: bytes, de
 async def test_the_sitemaps_of_robots_txt_are_known_once_it_was_asked(origin: Origin) -> None:
     lines = [f"Sitemap: http://a.test/{number}.xml" for number in range(MAX_SITEMAPS + 5)]
     origin.answers["/robots.txt"] = reply("\n".join(["User-agent: other", "Disallow: /", *lines]).encode())
-    settings = loopback_settings()
+    settings = adapting()
     robots = Robots(settings)
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         assert robots.sitemaps(origin.url("/a")) == ()
