@@ -18,6 +18,9 @@ type Fields = tuple[tuple[bytes, bytes], ...]
 
 LONGEST_HEAD: Final = 65_536
 """Bytes; a longer head is left to mitmproxy."""
+_LONGEST_NAME: Final = 64
+_LONGEST_ORIGIN: Final = 300
+"""Bytes; what is longer is left to mitmproxy, too: nobody may fill the memory of these caches."""
 _BODILESS: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 """Methods that are read here when they come without a body; with one, its fields say so."""
 _NO_CONTENT: Final = frozenset({204, 304})
@@ -44,7 +47,7 @@ def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None
     framing: dict[bytes, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
-        kind = _kind(name) if colon else None
+        kind = _kind(name) if colon and len(name) <= _LONGEST_NAME else None
         if kind is None:
             return None
         value = value.strip()
@@ -88,7 +91,7 @@ def read_request(data: bytes) -> http.Request | None:
     else:
         begin, mark, rest = target.partition(b"://")
         named, _, path = rest.partition(b"/")
-        where = _target(begin + mark + named)
+        where = _target(begin + mark + named) if len(named) <= _LONGEST_ORIGIN else None
         if where is None:
             return None
         (host, port, scheme, authority), path = where, b"/" + path

@@ -10,6 +10,7 @@ import pytest
 from gatewayfilter.model import Action, Reason, ResponseChange, Verdict
 from tests.proxy.edit_origin import Answer, EditOrigin, edit_origin
 from tests.proxy.proxy_fakes import Gateway, Origin
+from tests.proxy.test_http1_shapes import RawOrigin, exchange
 from tests.proxy.test_http2 import Http2Client
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -116,3 +117,15 @@ async def test_a_late_block_while_the_client_still_uploads(gateway: Gateway, ori
         assert head.startswith(b"HTTP/1.1 403")
         assert b"connection: close" in head.lower()
     writer.close()
+
+
+async def test_trailers_follow_an_edited_page(gateway: Gateway) -> None:
+    gateway.changes.responses["/page"] = STYLE
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with RawOrigin(head + b"4\r\npage\r\n0\r\nx-sum: 7\r\n\r\n").running() as origin:
+        address = b"127.0.0.1:%d" % origin.port
+        asked = b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\nsec-fetch-dest: document\r\n\r\n" % (address, address)
+        for _ in range(2):
+            answer = await exchange(gateway, asked, lambda got: got.endswith(b"x-sum: 7\r\n\r\n"))
+            assert SHEET in answer
+            assert b"page\r\n0\r\nx-sum: 7\r\n\r\n" in answer

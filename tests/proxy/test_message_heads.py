@@ -104,6 +104,8 @@ def test_plain_requests_are_read(data: bytes) -> None:
         b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a.example\r\n folded\r\n\r\n",
         b"GET / HTTP/1.1\r\nx: " + b"y" * LONGEST_HEAD + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"x" * 65 + b": y\r\n\r\n",
+        b"GET http://" + b"a." * 160 + b"example/ HTTP/1.1\r\n\r\n",
         b"\r\nGET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
         b"CONNECT a.example:443 HTTP/1.1\r\n\r\n",
     ],
