@@ -1,10 +1,13 @@
 """The memory of a process that serves for months: what stands at its start is set aside, what a connection leaves goes soon."""
 
+import ctypes
 import gc
+import threading
 from typing import Final
 
 _THRESHOLDS: Final = (2000, 5, 2)
 """Python looks at all objects after 36,000 new ones in place of 242,000."""
+_GIVE_BACK_EVERY_S: Final = 20.0
 
 
 def settle() -> None:
@@ -18,3 +21,29 @@ def settle() -> None:
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     gc.collect()  # counts anew what is old, which is next to nothing now
+
+
+def give_back() -> bool:
+    """Returns free memory to the system that lies between blocks in use; it takes a millisecond or two.
+
+    glibc by itself gives back only what is free at the end of the heap, where one small block that lives long holds all before
+    it: a process stays as large as it was in its busiest moment.
+
+    Returns:
+        Whether the C library can (glibc) and there was any.
+    """
+    try:
+        return bool(ctypes.CDLL(None).malloc_trim(0))
+    except (AttributeError, OSError):  # another C library
+        return False
+
+
+def keep_small(stop: threading.Event | None = None) -> None:
+    """Has memory given back now and then, by a thread that ends with the process, or with `stop`."""
+    stop = stop or threading.Event()
+
+    def work() -> None:
+        while not stop.wait(_GIVE_BACK_EVERY_S):
+            give_back()
+
+    threading.Thread(target=work, name="give-back", daemon=True).start()

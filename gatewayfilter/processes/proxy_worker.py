@@ -9,7 +9,7 @@ from pathlib import Path
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
-from gatewayfilter.processes.heap import settle
+from gatewayfilter.processes.heap import keep_small, settle
 from gatewayfilter.processes.inspection_pool import InspectionPool
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.processes.patient_store import PatientStore
@@ -33,6 +33,7 @@ def run_proxy_worker(index: int, settings: Settings, line: Connection) -> None:
 def _settled_parts(settings: Settings) -> WorkerParts:
     parts = worker_parts(settings)
     settle()
+    keep_small()
     return parts
 
 

@@ -1,11 +1,14 @@
 """Mixed load on the running filter for a while: does it stay as large as it was, and does every request come through?
 
-    python scripts/bench/bench_mixed.py [--seconds N] [--rate N]
+    python scripts/bench/bench_mixed.py [--seconds N] [--rate N] [--heap FOLDER]
 
 Starts `gatewayfilter run` with two forked workers. Sixteen clients ask, paced to `--rate` exchanges a second, in turns for: 1 KB
 by HTTP, 1 KB by HTTPS, a blocked page, 1 KB through a spliced connection, a WebSocket with ten messages there and back, a
 download of 2 MB by HTTP or HTTPS. Every answer is compared with what it has to be. Memory is read each second; the mean of the
 last tenth is held against that of the second one, by when caches and pools have filled. PSS counts what processes share once.
+
+With `--heap` each worker writes into that folder, twenty times in a run, what its memory consists of: pages by kind, malloc,
+Python's allocator, objects by type, and what garbage collection costs (`heap_probe/sitecustomize.py`).
 """
 
 import argparse
@@ -14,6 +17,7 @@ import contextlib
 import itertools
 import multiprocessing
 import resource
+import signal
 import ssl
 import statistics
 import sys
@@ -34,6 +38,7 @@ SPAWN = multiprocessing.get_context("spawn")
 BODY = b"x" * 1024
 DOWNLOAD = bytes(range(256)) * 8192
 CLIENTS = 16
+PROBE = Path(__file__).with_name("heap_probe")
 PORTION = 10
 """Exchanges of a kind before a client turns to the next one; connections are kept alive as long."""
 
@@ -168,13 +173,16 @@ def memory_mb(workers: Sequence[psutil.Process]) -> tuple[float, float]:
     return sum(one.pss for one in found) / 1e6, sum(one.rss for one in found) / 1e6
 
 
-async def measure(load: Load, workers: Sequence[psutil.Process], seconds: float) -> list[tuple[float, float]]:
-    """Runs the load. Returns the memory at each second."""
+async def measure(load: Load, workers: Sequence[psutil.Process], seconds: float, *, probed: bool) -> list[tuple[float, float]]:
+    """Runs the load. Returns the memory at each second; `probed` workers are asked for details too."""
     seen: list[tuple[float, float]] = []
 
     async def watch() -> None:
         while True:
             seen.append(await asyncio.to_thread(memory_mb, workers))
+            if probed and len(seen) % max(1, int(seconds / 20)) == 0:
+                for worker in workers:
+                    worker.send_signal(signal.SIGUSR2)
             await asyncio.sleep(1)
 
     watching = asyncio.create_task(watch())
@@ -193,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=100.0, help="exchanges a second")
+    parser.add_argument("--heap", type=Path, metavar="FOLDER", help="where workers write what their memory consists of")
     options = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
@@ -206,6 +215,9 @@ def main() -> None:
         origin.start()
         wait_for(ports[0])
         wanted = {"GATEWAYFILTER_PROXY__UPSTREAM_CA": str(folder / "origin-ca.pem"), "GATEWAYFILTER_LEARN__ENABLED": "false"}
+        if options.heap is not None:
+            options.heap.mkdir(parents=True, exist_ok=True)
+            wanted |= {"PYTHONPATH": str(PROBE), "HEAP_PROBE_FOLDER": str(options.heap.absolute())}
         running = Filter(folder / "state", "--workers", "2", settings=wanted)
         running.command("list", "add", "--block", "blocked.example")
         running.command("list", "add", "--splice", "127.0.0.1")
@@ -216,7 +228,7 @@ def main() -> None:
             passed = ssl.create_default_context(cafile=str(folder / "origin-ca.pem"))
             load = Load(f"http://{running.host}:{running.port}", ports, looked_at, passed, options.rate)
             before = cpu_s(workers)
-            seen = asyncio.run(measure(load, workers, options.seconds))
+            seen = asyncio.run(measure(load, workers, options.seconds, probed=options.heap is not None))
             used = cpu_s(workers) - before
         finally:
             running.stop()

@@ -1,6 +1,7 @@
 """`gatewayfilter gateway` and `doctor` with the real commands on a real kernel, step by step, in an order of their own."""
 
 import re
+import sys
 from collections.abc import Iterator
 
 import psutil
@@ -216,6 +217,31 @@ def test_a_connection_made_past_the_rules_ends_when_they_are_back(network: Netwo
         assert network.ask(family, "site.example")["status"] == 200
     finally:
         network.in_gateway("nft", "delete", "table", "inet", "other")
+
+
+NEWS = """
+import subprocess
+from gatewayfilter.gateway.news import FirewallNews
+
+def nft(*words):
+    subprocess.run(["nft", *words], check=True)
+
+with FirewallNews() as news:
+    told = [news.wait(0)]
+    nft("add", "table", "inet", "news")
+    told.append(news.wait(0.5))
+    nft("delete", "table", "inet", "news")
+    told.append(news.wait(20))
+    nft("add", "table", "inet", "news")
+    nft("flush", "ruleset")
+    told.append(news.wait(20))
+print(told)
+"""
+
+
+def test_the_kernel_tells_of_a_deleted_table_at_once(network: Network) -> None:
+    done = network.in_gateway(sys.executable, "-c", NEWS)
+    assert done.stdout == "[False, False, True, True]\n", done.stderr
 
 
 def test_a_dry_run_leaves_nothing_to_be_seen(network: Network) -> None:

@@ -1,7 +1,10 @@
 """What a finished connection leaves is freed soon, in a process that holds many objects; in processes of their own."""
 
+import platform
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import collections, gc, sys, weakref
@@ -32,6 +35,30 @@ for _ in range(3_000):  # connections of 100 objects each, 300 of them open at a
 print(most, gc.get_freeze_count())
 """
 
+HOLES = """
+import threading
+from pathlib import Path
+from gatewayfilter.processes import heap
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+kept = []
+for _ in range(3_000):
+    kept += [bytearray(600), bytearray(20_000)]
+full = resident()
+del kept[1::2]  # 60 MB, each piece before one that stays
+freed = resident()
+given = heap.give_back()
+print(full, freed, resident(), int(given))
+stop = threading.Event()
+heap.keep_small(stop)
+thread = next(thread for thread in threading.enumerate() if thread.name == "give-back")
+stop.set()
+thread.join(10)
+print(int(thread.is_alive()))
+"""
+
 
 def run(how: str) -> tuple[int, int]:
     done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True, timeout=60)
@@ -44,3 +71,12 @@ def test_circles_do_not_pile_up_beside_a_large_engine() -> None:
     assert frozen > 400_000
     assert most < 900
     assert run("as it is")[0] > 2_000, "the process of this test no longer shows what it is about"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_memory_between_what_is_in_use_goes_back() -> None:
+    done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True, check=True, timeout=60)
+    full, freed, after, given, alive = map(int, done.stdout.split())
+    assert freed > 0.9 * full, "the C library gives it back by itself: giving back is of no use any more"
+    assert after < 0.6 * full
+    assert (given, alive) == (1, 0)
