@@ -124,6 +124,14 @@ class PageBuffer:
             self._disk.submit(self._keep_evidence, page, reference)
         return Scanned(page, classification)
 
+    def evidence_of(self, page: Page) -> str:
+        """Returns where the page behind an earlier verdict lies, `""` for none. Raises `StoreError`."""
+        return self._book.archived(page.url)
+
+    def keep_longer(self, page: Page, reference: str) -> None:
+        """Keeps the evidence of a page that is as it was for as long as its verdict counts now."""
+        self._disk.submit(self._keep_evidence, page, reference)
+
     def advance(self) -> None:
         """Takes the page that has waited longest out of the backlog."""
         if self._backlog is not None:

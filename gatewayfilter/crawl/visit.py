@@ -165,12 +165,20 @@ class Visitor:
 
     async def _renewed(self, page: Page, target: Target, patience_s: float) -> Look:
         """Lets the verdict of a page that has not changed count anew; where there is none that may, looks at it whole."""
-        revisits = self._context.revisits
-        classification = await self._in_judge_thread(partial(revisits.renew, page)) if revisits is not None else None
+        classification = await self._in_judge_thread(partial(self._renew, page))
         if classification is None:
             return await self.look(replace(target, validators=None), patience_s=patience_s)
         self._context.counters.add("pages_unchanged")
         return Look(page, classification, (), unchanged=True)
+
+    def _renew(self, page: Page) -> Classification | None:
+        """Renews a verdict, and keeps its evidence as long: the new record of the verdict knows nothing of it."""
+        buffer = self._context.buffer
+        evidence = buffer.evidence_of(page) if buffer is not None else ""
+        classification = self._context.revisits.renew(page) if self._context.revisits is not None else None
+        if buffer is not None and evidence and classification is not None and classification.harmful:
+            buffer.keep_longer(page, evidence)
+        return classification
 
     async def _in_judge_thread[T](self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._judge_thread, work)

@@ -1,8 +1,8 @@
 """Pages that have not changed: their origin says so, and their verdict counts anew without a judgement.
 
 Source: [cloud-crawler §3] pages are fetched anew by a schedule; conditional requests (RFC 9110 §13) spare the body and the judge.
-Deviation: an origin is believed for `BELIEVED_S` only; then the page is fetched whole and judged. Otherwise a site could get
-itself a harmless verdict and answer "not modified" for ever.
+Deviation: that a harmless page has not changed is believed for `BELIEVED_S` only; then it is fetched whole and judged. Otherwise
+a site could get itself a harmless verdict and answer "not modified" for ever. A harmful one gains nothing by that.
 """
 
 import time
@@ -15,7 +15,9 @@ from gatewayfilter.model import Classification
 from gatewayfilter.settings import GrowthMode, LearnSettings
 
 BELIEVED_S: Final = 30 * 86_400.0
-"""How long after a page came whole its origin is believed that it has not changed."""
+"""How long after a harmless page came whole its origin is believed that it has not changed."""
+BELIEVED_HARMFUL_S: Final = 180 * 86_400.0
+"""Likewise of a harmful one; the re-check of a block comes after `learn.block_days`."""
 MAX_LENGTH: Final = 512
 """Longer validators are not kept: an ETag is some 40 bytes."""
 
@@ -54,7 +56,12 @@ class Revisits:
         Raises:
             StoreError: the database refuses.
         """
-        return self._validators.find(urls, self._words(), self._clock() - BELIEVED_S)
+        words, now = self._words(), self._clock()
+        found = self._validators.find(urls, words, now - BELIEVED_HARMFUL_S)
+        if not found:
+            return found
+        recent = self._validators.find(list(found), words, now - BELIEVED_S)
+        return {url: known for url, known in found.items() if url in recent or self._is_harmful(url)}
 
     def note(self, page: Page) -> None:
         """Keeps the validators of a page that came whole and was judged; of one without any, forgets what was known.
@@ -78,6 +85,10 @@ class Revisits:
             return None
         self._growth.learn(page, classification)
         return classification
+
+    def _is_harmful(self, url: str) -> bool:
+        known = self._verdicts.find(url)
+        return known is not None and known[0].harmful
 
 
 def validators_of(page: Page) -> Validators | None:

@@ -11,7 +11,7 @@ from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import PAGE_VALIDATORS
 from gatewayfilter.urls import digest_of
 
-KEEP_S: Final = 60 * 86_400.0
+KEEP_S: Final = 200 * 86_400.0
 """For which validators are kept: longer than anybody asks with them."""
 _SWEEP_AFTER: Final = 1000
 _CHUNK: Final = 500

@@ -154,7 +154,7 @@ def page_buffer(
     if archive is None:
         return None
     journal = Backlog(archive.folder / f"{backlog}.log") if backlog else None
-    evidence_s = settings.learn.block_days * 86_400.0
+    evidence_s = (settings.learn.block_days + 2) * 86_400.0  # until a re-check that falls due has come to it
     return PageBuffer(sink, archive, store.verdicts, evidence_s, counters, journal, evidence_only=evidence_only)
 
 

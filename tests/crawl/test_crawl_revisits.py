@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import CrawlContext, CrawlWorker
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, PageBuffer, WarcArchive
 from gatewayfilter.interfaces import Offer, Page, Priority
 from gatewayfilter.learn import Growth, Revisits
 from gatewayfilter.model import Classification, ListAction
@@ -103,6 +104,29 @@ async def test_an_unchanged_page_is_not_judged_and_counts_anew(origin: Origin, s
     assert crawl.expires_at(url) == pytest.approx(first + DAY_S, abs=60)
     (entry,) = store.lists.find_learned((parse_url(url).key,))
     assert entry.action is ListAction.BLOCK
+
+
+async def test_the_evidence_of_a_renewed_block_is_kept_on_with_it(origin: Origin, store: Store, tmp_path: Path) -> None:
+    url = origin.url("/a")
+    origin.answers["/a"] = reply(b"casino", 'ETag: "v1"')
+    crawl = Crawl(store)
+    archive = WarcArchive(tmp_path / "archive", 1_000_000)
+    buffer = PageBuffer(crawl.sink, archive, store.verdicts, 2 * DAY_S, crawl.counters, clock=crawl.now)
+    crawl.context = replace(crawl.context, sink=buffer, buffer=buffer)
+    await crawl.visit(url)
+    reference = store.verdicts.archived(url)
+    assert reference
+    origin.answers["/a"] = b"HTTP/1.1 304 Not Modified\r\n\r\n"
+    for _ in range(3):
+        await crawl.visit(url)
+    assert crawl.counters["pages_unchanged"] == 3
+    assert store.verdicts.archived(url) == reference
+    archive._pins.refresh()
+    archive._pins.drop_expired(crawl.now() + 1.5 * DAY_S)
+    assert archive._pins.in_segment(reference.partition(":")[0]) == [reference]
+    kept = archive.read(reference)
+    assert kept is not None
+    assert kept.body == b"casino"
 
 
 async def test_a_page_that_changed_is_judged_and_its_new_validators_count(origin: Origin, store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayfilter.interfaces import Page, Validators
 from gatewayfilter.learn import Growth, Revisits
-from gatewayfilter.learn.revisits import BELIEVED_S, MAX_LENGTH, validators_of
+from gatewayfilter.learn.revisits import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store
@@ -90,6 +90,16 @@ def test_an_origin_is_believed_only_so_long_whatever_it_says(store: Store) -> No
         assert desk.revisits.conditions([URL])
         desk.revisits.renew(page(status=304))
     desk.now += 5
+    assert desk.revisits.conditions([URL]) == {}
+
+
+def test_a_harmful_page_s_origin_is_believed_longer(store: Store) -> None:
+    desk = Desk(store)
+    desk.growth.learn(page(), HARMFUL)
+    desk.revisits.note(page(("etag", '"v1"')))
+    desk.now += BELIEVED_S + DAY_S
+    assert desk.revisits.conditions([URL])
+    desk.now += BELIEVED_HARMFUL_S - BELIEVED_S
     assert desk.revisits.conditions([URL]) == {}
 
 
