@@ -12,7 +12,7 @@ import select
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any, Final, Protocol, override
 
 READ: Final = 1
@@ -87,6 +87,7 @@ class WireSelector(selectors.BaseSelector):
         self._timers: Sized = ()
         self._epoll = select.epoll()
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._map = _KeysByFile(self._keys, self._lookup)
         self._events: dict[int, int] = {}
         self._handlers: dict[int, Handler] = {}
         self._fresh: set[int] = set()
@@ -192,11 +193,11 @@ class WireSelector(selectors.BaseSelector):
 
     @override
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys[self._lookup(fileobj)]
+        return self._map[fileobj]
 
     @override
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return {key.fileobj: key for key in self._keys.values()}
+        return self._map
 
     @override
     def close(self) -> None:
@@ -213,6 +214,29 @@ class WireSelector(selectors.BaseSelector):
                 if key.fileobj is fileobj:
                     return key.fd
             raise
+
+
+class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
+    """What is registered, by file object or by descriptor: asyncio looks here each time it begins or ends to wait."""
+
+    def __init__(self, keys: dict[int, selectors.SelectorKey], look_up: Callable[[Any], int]) -> None:
+        self._keys = keys
+        self._look_up = look_up
+
+    def __getitem__(self, fileobj: Any) -> selectors.SelectorKey:
+        key = self._keys.get(self._look_up(fileobj))
+        if key is None:
+            raise KeyError(f"{fileobj!r} is not registered")
+        return key
+
+    def get(self, fileobj: Any, default: Any = None) -> Any:
+        return self._keys.get(self._look_up(fileobj), default)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def _descriptor(fileobj: Any) -> int:

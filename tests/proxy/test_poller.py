@@ -167,6 +167,20 @@ async def test_a_number_that_is_used_again_inherits_no_events(pair: tuple[socket
     its_far.close()
 
 
+async def test_the_loop_knows_a_socket_by_its_number_too(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+    loop = asyncio.get_running_loop()
+    told: list[str] = []
+    loop.add_reader(near, told.append, "first")
+    loop.add_reader(near.fileno(), told.append, "second")
+    loop.add_writer(near, lambda: loop.remove_writer(near.fileno()))
+    far.send(b"x")
+    await until(lambda: told)
+    assert set(told) == {"second"}
+    assert loop.remove_reader(near)
+    assert not loop.remove_reader(near.fileno())
+
+
 async def test_the_loop_has_its_turn_whatever_happens_to_sockets(pair: tuple[socket.socket, socket.socket]) -> None:
     """A socket that is ready for ever keeps neither timers nor tasks waiting, nor those that its handler makes."""
     loop = asyncio.get_running_loop()
@@ -194,7 +208,12 @@ def test_it_is_a_selector() -> None:
     near, far = socket.socketpair()
     with near, far:
         key = found.register(near, selectors.EVENT_READ, "data")
-        assert found.get_key(near) == found.get_map()[near] == key
+        table = found.get_map()
+        assert (
+            found.get_key(near) == found.get_key(near.fileno()) == table[near] == table[near.fileno()] == table.get(near) == key
+        )
+        assert table.get(far) is None
+        assert (list(table), len(table)) == ([near.fileno()], 1)
         assert found.select(0) == []
         far.send(b"x")
         assert found.select(None) == [(key, selectors.EVENT_READ)]
