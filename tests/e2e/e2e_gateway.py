@@ -148,11 +148,17 @@ class GatewayProcess:
 
 
 class Origin:
-    """A site on loopback, http or https: path → (content type, body); counts who asked for what."""
+    """A site on loopback, http or https: path → (content type, body), or where to; counts who asked for what."""
 
-    def __init__(self, pages: Mapping[str, tuple[str, bytes]], authority: trustme.CA | None = None) -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, tuple[str, bytes]],
+        authority: trustme.CA | None = None,
+        redirects: Mapping[str, str] | None = None,
+    ) -> None:
         self.fetches: Counter[tuple[str, str]] = Counter()
         fetches = self.fetches
+        led_on = redirects or {}
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -160,7 +166,9 @@ class Origin:
             def do_GET(self) -> None:
                 fetches[self.path, self.headers.get("user-agent", "").partition("/")[0]] += 1
                 kind, body = pages.get(self.path, ("text/plain", b"not here"))
-                self.send_response(200 if self.path in pages else 404)
+                self.send_response(302 if self.path in led_on else 200 if self.path in pages else 404)
+                if self.path in led_on:
+                    self.send_header("Location", led_on[self.path])
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -1,6 +1,26 @@
 """Visit, judge, review, reject, allowed again, not blocked a second time: with the processes that users run."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.e2e.conftest import CASINO
 from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
+
+HTML = "text/html; charset=utf-8"
+MORE_HOSTS = 6
+
+
+@pytest.fixture(params=["http", "https"])
+def site(request: pytest.FixtureRequest, authority: trustme.CA) -> Iterator[tuple[dict[str, tuple[str, bytes]], Origin]]:
+    """A site of the test's own, whose pages it may change, and the server."""
+    own = CASINO.replace("Golden", f"Golden {request.node.name}")  # what a person says of content is true in other tests too
+    pages = {f"/casino/{number}": (HTML, own.encode()) for number in range(3)}
+    origin = Origin(pages, authority if request.param == "https" else None)
+    yield pages, origin
+    origin.close()
 
 
 def blocked(gateway: GatewayProcess, url: str) -> Answer:
@@ -13,33 +33,107 @@ def blocked(gateway: GatewayProcess, url: str) -> Answer:
     return until("block page", visit, 5.0)
 
 
-def task_of(gateway: GatewayProcess, url: str) -> dict[str, object]:
-    tasks = [task for task in gateway.json("review", "list") if task["url"] == url]
+def task_of(gateway: GatewayProcess, wanted: Callable[[dict[str, object]], bool]) -> dict[str, object]:
+    tasks = [task for task in gateway.json("review", "list") if wanted(task)]
     assert len(tasks) == 1
     found: dict[str, object] = gateway.json("review", "show", str(tasks[0]["task"]))
     return found
 
 
-def test_a_person_has_the_last_word(gateway: GatewayProcess, http_site: Origin) -> None:
-    url = f"{http_site.base}/casino/7"
+def decide(gateway: GatewayProcess, step: str, task: dict[str, object], *options: str) -> None:
+    done = gateway.cli("review", step, str(task["task"]), *options)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_person_has_the_last_word(gateway: GatewayProcess, site: tuple[dict[str, tuple[str, bytes]], Origin]) -> None:
+    pages, origin = site
+    url = f"{origin.base}/casino/0"
     assert gateway.get(url).status == 200
     assert blocked(gateway, url).reason == "learned"
 
-    task = task_of(gateway, url)
+    task = task_of(gateway, lambda task: task["url"] == url)
     assert (task["state"], task["blocked"], task["category"]) == ("open", True, "gambling")
-    assert "golden reef" in str(task["text"])
-    rejected = gateway.cli("review", "reject", str(task["task"]), "--note", "a museum")
-    assert rejected.returncode == 0, rejected.stderr
+    assert "golden test" in str(task["text"])
+    decide(gateway, "reject", task, "--note", "a museum")
     until("page again", lambda: gateway.get(url).status == 200, 1.0)
     assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"
 
-    # The same content under another address is fetched, known, and not blocked; nobody is asked again.
-    again = f"{http_site.base}/casino/8"
-    assert gateway.get(again).status == 200
-    until("verdict", lambda: gateway.json("check", again)["verdict"]["reason"] == "whitelist")
-    assert gateway.get(again).status == 200
-    assert [item["url"] for item in gateway.json("review", "list") if item["url"] == again] == []
+    # The same content under another address is fetched, known, and not blocked; so is the same text in other markup.
+    pages["/casino/2"] = (
+        HTML,
+        pages["/casino/0"][1].replace(b"<h1>", b"<div class=hero><h1 id=top>").replace(b"</h1>", b"</h1></div>"),
+    )
+    for again in (f"{origin.base}/casino/1", f"{origin.base}/casino/2"):
+        assert gateway.get(again).status == 200
+        until("verdict", lambda again=again: gateway.json("check", again)["verdict"]["reason"] == "whitelist")  # type: ignore[misc]
+        assert gateway.get(again).status == 200
+    assert [item["url"] for item in gateway.json("review", "list") if str(item["url"]).startswith(origin.base)] == []
 
-    undone = gateway.cli("review", "undo", str(task["task"]))
-    assert undone.returncode == 0, undone.stderr
+    decide(gateway, "undo", task)
     assert blocked(gateway, url).reason == "learned"
+    decide(gateway, "redo", task)
+    until("page again", lambda: gateway.get(url).status == 200, 1.0)
+
+
+@pytest.mark.slow
+def test_it_stands_after_a_restart_and_when_the_page_has_changed(
+    state: Path, trusting: dict[str, str], site: tuple[dict[str, tuple[str, bytes]], Origin]
+) -> None:
+    pages, origin = site
+    url = f"{origin.base}/casino/0"
+    with GatewayProcess(state, **trusting) as gateway:
+        gateway.get(url)
+        blocked(gateway, url)
+        decide(gateway, "reject", task_of(gateway, lambda task: task["url"] == url))
+        assert gateway.stop() == 0
+        body = pages["/casino/0"][1]
+        pages["/casino/0"] = HTML, body.replace(b"<body>", b"<body><nav>Home</nav>")
+        pages["/casino/1"] = HTML, body.replace(b"<p>", b"<p class=wide>")
+        gateway.start()
+        assert gateway.get(url).status == 200
+        assert gateway.json("crawl", url) is not None  # judged by hand, in other words: a person's rule stands before it
+        assert gateway.get(url).status == 200
+        assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"
+        mirror = f"{origin.base}/casino/1"
+        assert gateway.get(mirror).status == 200
+        until("verdict", lambda: gateway.json("check", mirror)["verdict"]["reason"] == "whitelist")
+        assert gateway.get(mirror).status == 200
+
+
+@pytest.mark.slow
+def test_a_redirect_to_a_rejected_page_is_open_at_both_ends(gateway: GatewayProcess) -> None:
+    origin = Origin({"/landing": (HTML, CASINO.replace("Golden", "Silver").encode())}, redirects={"/go": "/landing"})
+    try:
+        asked, landing = f"{origin.base}/go", f"{origin.base}/landing"
+        done = gateway.cli("crawl", asked)
+        assert done.returncode == 1, done.stderr
+        assert blocked(gateway, asked).reason == "learned"
+        assert blocked(gateway, landing).reason == "learned"
+        decide(gateway, "reject", task_of(gateway, lambda task: task["url"] == asked))
+        until("pages again", lambda: [gateway.get(url).status for url in (asked, landing)] == [200, 200], 1.0)
+    finally:
+        origin.close()
+
+
+@pytest.mark.slow
+def test_a_host_that_a_person_cleared_is_not_listed_again(state: Path) -> None:
+    pages = {f"/{number}": (HTML, CASINO.replace("300%", f"{number}00%").encode()) for number in range(MORE_HOSTS + 1)}
+    origin = Origin(pages)
+    base = origin.base.replace("127.0.0.1", "localhost")
+    try:
+        with GatewayProcess(state, crawl__allow_networks="127.0.0.0/8,::1/128", learn__domain_pages="3") as gateway:
+            done = gateway.cli("crawl", *(f"{base}/{number}" for number in range(MORE_HOSTS)))
+            assert done.returncode == 1, done.stderr
+            other = f"{base}/never-seen"
+            assert blocked(gateway, other).reason == "learned"
+            host = task_of(gateway, lambda task: task["kind"] == "domain")
+            decide(gateway, "reject", host)
+            until("host again", lambda: gateway.get(other).reason == "", 2.0)
+            assert gateway.cli("crawl", f"{base}/{MORE_HOSTS}").returncode == 1
+            assert blocked(gateway, f"{base}/{MORE_HOSTS}").reason == "learned", "its pages are judged one by one"
+            assert gateway.get(other).reason == ""
+            assert gateway.stop() == 0
+            gateway.start()
+            assert gateway.get(other).reason == ""
+    finally:
+        origin.close()
