@@ -1,0 +1,125 @@
+"""HTTPS on its short way: nothing is lost, whatever the size, the version of TLS, and the way in which it ends."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import trustme
+from mitmproxy.proxy.layers.tls import TLSLayer
+
+from gatewayfilter.proxy import dispatch, short_ways
+from tests.proxy.proxy_fakes import Gateway
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+type Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+END = b"\r\n\r\n"
+LARGE = bytes(range(256)) * 20_000
+
+
+@contextlib.asynccontextmanager
+async def site(authority: trustme.CA, serve: Serve) -> AsyncIterator[int]:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(tls)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def through(gateway: Gateway, port: int, tls: ssl.SSLContext) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(b"CONNECT localhost:%d HTTP/1.1\r\n\r\n" % port)
+    await reader.readuntil(END)
+    await writer.start_tls(tls, server_hostname="localhost")
+    return reader, writer
+
+
+async def keep_alive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while head := await reader.readuntil(END):
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+            body = await reader.readexactly(length) if length else LARGE
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+            await writer.drain()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_large_bodies_pass_both_ways(
+    version: ssl.TLSVersion, gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+) -> None:
+    client_tls.maximum_version = version
+    async with site(authority, keep_alive) as port, asyncio.timeout(30):
+        reader, writer = await through(gateway, port, client_tls)
+        for number in range(4):
+            body = LARGE if number % 2 else b""
+            writer.write(b"POST /%d HTTP/1.1\r\nHost: localhost\r\ncontent-length: %d\r\n\r\n" % (number, len(body)) + body)
+            assert (await reader.readuntil(END)).startswith(b"HTTP/1.1 200")
+            assert await reader.readexactly(len(LARGE)) == LARGE
+        writer.close()
+    assert gateway.counters["requests"] == 4
+    assert gateway.counters["hook_errors"] == 0
+
+
+async def test_requests_take_the_short_way(
+    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: list[object] = []
+    deliver = short_ways.deliver
+
+    def note(*arguments: Any) -> Any:
+        found = deliver(*arguments)
+        results.append(type(found))
+        return found
+
+    monkeypatch.setattr(dispatch, "deliver", note)
+    async with site(authority, keep_alive) as port, asyncio.timeout(30):
+        reader, writer = await through(gateway, port, client_tls)
+        for _ in range(3):
+            results.clear()
+            writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await reader.readuntil(END)
+            await reader.readexactly(len(LARGE))
+        assert set(results) == {list}
+        writer.close()
+
+
+async def test_a_body_that_ends_with_the_connection_is_whole(
+    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+) -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(END)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + LARGE)
+        writer.close()
+
+    async with site(authority, close) as port, asyncio.timeout(30):
+        reader, writer = await through(gateway, port, client_tls)
+        writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.read()).partition(END)[2] == LARGE
+        writer.close()
+
+
+async def test_what_is_no_tls_ends_the_connection_alone(
+    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+) -> None:
+    async with site(authority, keep_alive) as port, asyncio.timeout(30):
+        for ends in (True, False):
+            reader, writer = await through(gateway, port, client_tls)
+            writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await reader.readuntil(END)
+            await reader.readexactly(len(LARGE))
+            if ends:  # below TLS, on the socket itself
+                os.write(writer.get_extra_info("socket").fileno(), b"\x17\x03\x03\x00\x20" + b"x" * 32)
+                with pytest.raises(ssl.SSLError, match="alert"):
+                    await reader.read()
+            writer.close()
+    assert gateway.counters["hook_errors"] == 0
+
+
+def test_it_is_installed_once() -> None:
+    short_ways.install()
+    short_ways.install()
+    assert TLSLayer.receive_data is short_ways._receive_data
