@@ -28,6 +28,9 @@ _GUESSES = ("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "cp1252", "cp125
 _LABEL_BONUS = 0.25
 _DETECTED_BONUS = 0.15
 _DAMAGE_MALUS = 2.0
+_JAPANESE = frozenset({"cp932", "euc_jp"})
+_FOREIGN_KANA = 0.5
+"""EUC-JP and GB 18030 write kana alike: a text full of them is Japanese, whatever its label says."""
 
 # Python's codec → (the WHATWG name we report, the labels that mean it). Codecs that are no charset of the web
 # (idna, unicode_escape, utf-7 …) are left out on purpose: a label must not choose them.
@@ -94,6 +97,18 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     return _decoded(body, _most_plausible(body, labels))
 
 
+def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded | None:
+    """Decodes a page as a browser does that believes its label; `None` where that is what `decode` did, or where there is none.
+
+    Bytes that are no text can be put beside a page to make its charset look like another one, while browsers follow the label
+    and show the page. A label whose charset was not `chosen` is worth a second look. Strict UTF-8 is UTF-8 whatever is said.
+    """
+    if chosen in {"", "utf-8"} or any(body.startswith(bom) for bom, _ in _BOMS):
+        return None
+    codec = next((_CODECS[label] for label in _labels(body, content_type) if label in _CODECS), "")
+    return _decoded(body, codec) if codec and _CHARSETS[codec][0] != chosen else None
+
+
 def _most_plausible(body: bytes, labels: list[str]) -> str:
     """Returns the codec by which the bytes look most like writing.
 
@@ -110,7 +125,8 @@ def _most_plausible(body: bytes, labels: list[str]) -> str:
     for codec, bonus in bonuses.items():
         text = sample.decode(codec, "replace")
         damaged = text.count("\ufffd") > 1 + len(text) * _MAX_DAMAGE
-        score = plausibility(text) + bonus - (_DAMAGE_MALUS if damaged else 0.0)
+        kana = 1.0 if codec in _JAPANESE else _FOREIGN_KANA
+        score = plausibility(text, kana) + bonus - (_DAMAGE_MALUS if damaged else 0.0)
         if score > best_score:
             best, best_score = codec, score
     return best

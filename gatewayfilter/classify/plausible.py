@@ -14,18 +14,22 @@ _HANGUL = frozenset(
 _SAMPLE = 6_000
 
 
-def plausibility(text: str) -> float:
+def plausibility(text: str, kana: float = 1.0) -> float:
     """Returns from below -1 (noise) to 1 (prose) what the characters above ASCII look like; 0.0 where there are none.
 
     Looks at the first `_SAMPLE` of them. Frequent characters of Chinese and Korean, kana, and letters beside letters of their
     own kind speak for a text; rare ideographs, marks and replacements against it.
+
+    Args:
+        text: the text.
+        kana: what one is worth: less where the charset is not a Japanese one, as Chinese ones write kana at the same places.
     """
     total = 0.0
     count = 0
     before = " "
     for character in text:
         if character >= "\x80":
-            total += _worth(character, before)
+            total += _worth(character, before, kana)
             count += 1
             if count >= _SAMPLE:
                 break
@@ -33,11 +37,11 @@ def plausibility(text: str) -> float:
     return total / count if count else 0.0
 
 
-def _worth(character: str, before: str) -> float:
+def _worth(character: str, before: str, kana: float) -> float:
     if "\u4e00" <= character <= "\u9fff":
         return 1.5 if character in _HAN else -0.1
     if "\u3040" <= character <= "\u30ff":
-        return 1.0
+        return kana
     if "\uac00" <= character <= "\ud7a3":
         return 1.5 if character in _HANGUL else 0.2
     if character in "，。、：；？！「」『』《》（）“”‘’…—　・～":
