@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gatewayfilter.classify.charset import decode
+from gatewayfilter.classify.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.html_text import read_html, tokens_of
 from gatewayfilter.classify.lexicon import Lexicon
@@ -73,7 +73,7 @@ class PageClassifier:
         A body that is neither HTML, text nor (with the extra `pdf`) PDF is judged by its URL alone.
         Never raises; linear in the body, of which `MAX_BODY` bytes are read; a PDF file takes 5 s at most.
         """
-        return self._classify(*self._read(page))
+        return self._judged(page)[1]
 
     def classify_with_parts(self, page: Page) -> tuple[Classification, PageParts]:
         """Judges a page as `classify_page` does, and returns what stands on it as well; the markup is read once for both."""
@@ -84,7 +84,8 @@ class PageClassifier:
         tokens = tokens_of(decoded.text)
         html = read_html(decoded.text, tokens)
         text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), html)
-        return self._classify(text, decoded.charset), parts_with_texts(tokens, html)
+        found = self._by_label(page, text, self._classify(text, decoded.charset))[1]
+        return found, parts_with_texts(tokens, html)
 
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""
@@ -96,17 +97,32 @@ class PageClassifier:
 
     def explain(self, page: Page) -> Explained:
         """Judges a page as `classify_page` does, and returns what it was judged by."""
-        text, charset = self._read(page)
-        return Explained(self._classify(text, charset), text.zones, self._judge.judge(self._hits(text), text.length()).sums)
+        text, found = self._judged(page)
+        return Explained(found, text.zones, self._judge.judge(self._hits(text), text.length()).sums)
 
-    def _read(self, page: Page) -> tuple[PageText, str]:
+    def _judged(self, page: Page) -> tuple[PageText, Classification]:
+        text, charset = self._read(page)
+        return self._by_label(page, text, self._classify(text, charset))
+
+    def _by_label(self, page: Page, text: PageText, found: Classification) -> tuple[PageText, Classification]:
+        """Returns text and judgement, or those by the charset that the page's label names, where they are harmful."""
+        if not found.harmful:
+            labelled = decode_as_labelled(page.body[:MAX_BODY], page.headers.get("content-type", ""), found.charset)
+            if labelled is not None:
+                other, charset = self._read(page, labelled)
+                judged = self._classify(other, charset)
+                if judged.harmful:
+                    return other, judged
+        return text, found
+
+    def _read(self, page: Page, decoded: Decoded | None = None) -> tuple[PageText, str]:
         kind = page.content_type
         if is_pdf(kind, page.body):
             title, text = pdf_text(page.body)
             return plain_text(text, page.final_url, title), ""
         if kind not in HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
             return plain_text("", page.final_url), ""
-        decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
+        decoded = decoded or decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
         if kind in HTML_TYPES:
             return page_text(decoded.text, page.final_url, self._extractor, self._named(page)), decoded.charset
         return plain_text(decoded.text, page.final_url), decoded.charset

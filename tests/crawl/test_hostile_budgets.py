@@ -207,6 +207,8 @@ LIES = [
     pytest.param(GAMBLING.encode("utf-16"), "text/html; charset=iso-8859-1", id="utf-16 as latin-1"),
     pytest.param(GAMBLING.encode(), "text/html; charset=idna", id="a codec that is no charset"),
     pytest.param(GAMBLING.encode(), f"text/html; charset={'x' * 3000}", id="a charset without end"),
+    pytest.param(GAMBLING.encode() + noise(), "text/html; charset=utf-8", id="noise behind the text"),
+    pytest.param(b"<!--" + noise() + b"-->" + GAMBLING.encode("gb18030"), "text/html; charset=gbk", id="noise before the text"),
     pytest.param(GAMBLING.encode(), "text/plain", id="HTML as plain text"),
     pytest.param(b"<!DOCTYPE html>" + GAMBLING.encode(), "application/xml", id="HTML as XML"),
 ]
