@@ -58,10 +58,10 @@ def _plain_lines(every_s: float = EVERY_S) -> Callable[[CrawlProgress], None]:
 @contextmanager
 def _living_line() -> Iterator[Callable[[CrawlProgress], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     # Results pass above the line when they go to the same terminal; into a file they go as they are.
     same = sys.stdout.isatty()
     with Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=same) as bars:
