@@ -14,8 +14,8 @@ def settle() -> None:
     """Takes everything that exists now out of the garbage collector's sight; to be called when a process is ready to serve.
 
     The layers of a finished connection hold each other in circles, and with them 70 KB of TLS state a side that only the
-    collector frees. Beside 150,000 objects of a loaded engine it seldom looks far enough to find them: memory grew for ten minutes. With
-    the engine set aside (`gc.freeze`) a look at everything else takes a millisecond or two, and can be had often.
+    collector frees. Beside 150,000 objects of a loaded engine it seldom looks far enough to find them: memory grew for ten
+    minutes. With the engine set aside (`gc.freeze`) a look at everything else takes a millisecond or two, and can be had often.
     """
     gc.collect()
     gc.freeze()
