@@ -27,10 +27,15 @@ _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://s
 def run_proxy_worker(index: int, settings: Settings, line: Connection) -> None:
     """Runs a proxy worker until SIGTERM, which says on `line` that it lives. Exits with 2 when it cannot start."""
     begin_child(settings)
-    run_worker(index, settings, _settled_parts, Pulse(line).beat)
+    run_worker(index, settings, settled_parts, Pulse(line).beat)
 
 
-def _settled_parts(settings: Settings) -> WorkerParts:
+def settled_parts(settings: Settings) -> WorkerParts:
+    """As `worker_parts`, in a process that serves nothing else: its memory is arranged for that.
+
+    Raises:
+        SnapshotError: there is no good snapshot.
+    """
     parts = worker_parts(settings)
     settle()
     keep_small()

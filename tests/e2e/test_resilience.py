@@ -81,7 +81,7 @@ def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:
         assert gateway.process is not None
         gateway.process.send_signal(signal.SIGKILL)
         gateway.process.wait(5)
-        until("end of the children", lambda: not any(child.is_running() for child in children), 15.0)
+        until("end of the children", lambda: not any(child.is_running() for child in children), 40.0)
 
 
 def test_a_damaged_snapshot_is_passed_over_while_serving(state: Path, http_site: Origin) -> None:
