@@ -116,8 +116,7 @@ def plot(found: dict[tuple[str, int], list[float]], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "bench_dedup"  # the same figures make the same file
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    figure, all_axes = plt.subplots(1, 3, figsize=(12, 3.6))
-    left = all_axes[0]
+    figure, all_axes = plt.subplots(1, 3, figsize=(12, 3.8))
     sizes = sorted({size for _, size in found})
     for axes, column, title in zip(all_axes, (0, 1, 2), ("µs to add one", "µs to ask for one", "bytes an entry"), strict=True):
         for number, name in enumerate(NAMES):
@@ -125,8 +124,8 @@ def plot(found: dict[tuple[str, int], list[float]], path: Path) -> None:
             axes.bar(places, [found[name, size][column] for size in sizes], 0.15, label=name)
         axes.set_xticks(range(len(sizes)), [f"{size:,} URLs" for size in sizes])
         axes.set_title(title)
-    left.legend(fontsize=7)
-    figure.tight_layout()
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="lower center", ncols=len(NAMES), frameon=False)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(path, metadata={"Date": None})
 
 
