@@ -156,6 +156,10 @@ class FingerprintStore(Protocol):
         """Returns the fingerprint whose key and proof are both these."""
         ...
 
+    def newest(self, limit: int, now: float) -> list[Fingerprint]:
+        """Returns those that were met last, the latest first."""
+        ...
+
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
         ...

@@ -6,7 +6,8 @@ Source: [page-dedup] known content gets its recorded verdict; a hit refreshes th
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ContentId, Fingerprint, FingerprintStore
@@ -19,6 +20,11 @@ _MOST_RECENT = 4096
 """Fingerprints kept in memory, some 2 KB each."""
 _RECENT_S = 600.0
 """For which they are believed without a look at the database, where another learner may have judged anew."""
+_WARM_AFTER = 16
+"""Look-ups in the database after which a process reads the fingerprints that were met last, all at once: one by one each costs
+0.1 ms and more. Commands that judge a page or two do not."""
+_HITS_OF_HARMLESS = 5
+"""Evidence that is kept with a harmless verdict: reading it back is half of what knowing a page from the database costs."""
 _FLUSH_AFTER = 200
 """Hits counted in memory before they are written: knowing a page again shall not cost a transaction."""
 _FLUSH_EVERY_S = 60.0
@@ -46,6 +52,7 @@ class Recognition:
         self._hits: dict[ContentId, int] = {}
         self._flushed_at = clock()
         self._lock = threading.Lock()
+        self._looked_up = 0
         self.ids = ids
 
     def page(self, page: Page) -> tuple[ContentId, Fingerprint | None]:
@@ -78,12 +85,13 @@ class Recognition:
             found = recent[0]
         else:
             stored = self._store.find(content, now)
+            self._looked_up += 1
+            if self._looked_up == _WARM_AFTER:
+                self._warm_up(now)
             if stored is None:
                 return None
             found = stored
-            if not found.classification.harmful and not found.judge:
-                # Others are looked up each time: a person may have said otherwise meanwhile, in another process.
-                self._remember(found, now + _RECENT_S)
+            self._remember([found], now)
         if not found.judge and found.words != self._words():
             return None
         self._note_hit(content, now)
@@ -106,6 +114,8 @@ class Recognition:
         """
         now = self._clock() if at is None else at
         words = "" if judge else self._words()
+        if not classification.harmful:
+            classification = replace(classification, evidence=classification.evidence[:_HITS_OF_HARMLESS])
         self._store.put(Fingerprint(content, classification, judge, words, url, now, self._clock() + VALID_S))
         with self._lock:
             self._recent.pop(content, None)
@@ -152,9 +162,19 @@ class Recognition:
         if due:
             self.flush()
 
-    def _remember(self, fingerprint: Fingerprint, until: float) -> None:
+    def _warm_up(self, now: float) -> None:
+        self._remember(reversed(self._store.newest(_MOST_RECENT, now)), now)
+
+    def _remember(self, fingerprints: Iterable[Fingerprint], now: float) -> None:
+        """Keeps harmless verdicts of the classifier.
+
+        Others are looked up each time: a person may have said otherwise meanwhile, in another process.
+        """
         with self._lock:
-            self._recent[fingerprint.content] = fingerprint, until
-            self._recent.move_to_end(fingerprint.content)
-            if len(self._recent) > _MOST_RECENT:
-                self._recent.popitem(last=False)
+            for fingerprint in fingerprints:
+                if fingerprint.classification.harmful or fingerprint.judge:
+                    continue
+                self._recent[fingerprint.content] = fingerprint, now + _RECENT_S
+                self._recent.move_to_end(fingerprint.content)
+                if len(self._recent) > _MOST_RECENT:
+                    self._recent.popitem(last=False)

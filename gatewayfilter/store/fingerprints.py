@@ -28,6 +28,9 @@ _ROW = (
 )
 _IS_THIS = (_COLUMNS.kind == bindparam("of_kind")) & (_COLUMNS.digest == bindparam("of"))
 _FIND = select(*_ROW).where(_IS_THIS, _COLUMNS.expires_at > bindparam("now"))
+_NEWEST = (
+    select(*_ROW).where(_COLUMNS.expires_at > bindparam("now")).order_by(_COLUMNS.expires_at.desc()).limit(bindparam("most"))
+)
 _JUDGE = select(_COLUMNS.judge).where(_IS_THIS)
 _REMOVE = delete(FINGERPRINTS).where(_IS_THIS)
 _TOUCH = (
@@ -59,6 +62,11 @@ class SqlFingerprintStore:
         with self._database.read() as connection:
             row = connection.execute(_FIND, {**_key(content), "now": now}).one_or_none()
         return None if row is None or row.proof != content.proof else _fingerprint(row)
+
+    def newest(self, limit: int, now: float) -> list[Fingerprint]:
+        """Returns those that were met last, the latest first."""
+        with self._database.read() as connection:
+            return [_fingerprint(row) for row in connection.execute(_NEWEST, {"most": limit, "now": now})]
 
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""

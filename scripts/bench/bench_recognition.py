@@ -49,11 +49,12 @@ def main() -> None:
         warm = Recognition(store.fingerprints, ids, str)
         for page in pages:
             warm.record(ids.of_page(page.body), classifier.classify_page(page), page.url)
-        without, known, started = [], [], []
+        without, known, started, single = [], [], [], []
         for _ in range(ROUNDS):
             without.append(cpu_ms(classifier.classify_page, pages))
             known.append(cpu_ms(warm.page, pages))
             started.append(cpu_ms(Recognition(store.fingerprints, ids, str).page, pages))
+            single.append(cpu_ms(lambda page: store.fingerprints.find(ids.of_page(page.body), 0.0), pages))
         if any(warm.page(page)[1] is None for page in pages):
             raise AssertionError("a page was not known again")
         store.close()
@@ -64,7 +65,8 @@ def main() -> None:
     for name, times in (
         ("judged, no fingerprints", without),
         ("warm fingerprints", known),
-        ("the same, from the database (a learner that just started)", started),
+        ("a learner that just started: 16 from the database, the others read at once", started),
+        ("each from the database (a command that looks at one page)", single),
     ):
         ms = statistics.median(times)
         print(f"| {name} | {ms:.3f} | {judged / ms:.0f}x |")

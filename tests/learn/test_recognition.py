@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gatewayfilter.errors import StoreError
@@ -6,7 +8,7 @@ from gatewayfilter.judgements import ContentId, Fingerprint
 from gatewayfilter.learn import ContentIds, Recognition
 from gatewayfilter.learn.content import image_digest, image_identity
 from gatewayfilter.learn.recognition import VALID_S
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
 
 HARMFUL = Classification("gambling", 42.0, 20.0)
@@ -122,3 +124,42 @@ def test_images_are_known_by_lists_of_md5s(store: Store, recognition: Recognitio
     assert found is not None
     assert found.classification == HARMFUL
     assert recognition.image(b"GIF89b") is None
+
+
+def test_a_process_that_looks_at_many_pages_reads_what_is_known_at_once(store: Store, setting: Setting) -> None:
+    contents = [IDS.of_page(b"%d" % number) for number in range(40)]
+    writer = recognise_with(store, setting)
+    for number, content in enumerate(contents):
+        writer.record(content, HARMFUL if number == 39 else HARMLESS, PAGE.url)
+    looked_up: list[ContentId] = []
+    find = store.fingerprints.find
+
+    def counting(content: ContentId, now: float) -> Fingerprint | None:
+        looked_up.append(content)
+        return find(content, now)
+
+    reader = recognise_with(store, setting)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.fingerprints, "find", counting)
+        found = [reader.find(content) for content in contents]
+    assert [item is not None and item.content for item in found] == contents
+    assert looked_up == [*contents[:16], contents[39]], "harmful ones are looked up each time: a person may have said otherwise"
+
+
+def test_what_is_read_at_once_is_judged_by_the_words_in_use(store: Store, setting: Setting) -> None:
+    contents = [IDS.of_page(b"%d" % number) for number in range(20)]
+    writer = recognise_with(store, setting)
+    for content in contents:
+        writer.record(content, HARMLESS, PAGE.url)
+    setting.words = "words-2"
+    reader = recognise_with(store, setting)
+    assert [reader.find(content) for content in contents] == [None] * 20
+
+
+def test_little_evidence_is_kept_with_a_harmless_verdict(store: Store, setting: Setting, recognition: Recognition) -> None:
+    evidence = tuple(Evidence(f"word {number}", "gambling", 1.0, "main", number) for number in range(30))
+    for said_of, kept in ((HARMLESS, 5), (HARMFUL, 30)):
+        recognition.record(IDS.of_page(PAGE.body), replace(said_of, evidence=evidence), PAGE.url)
+        found = recognise_with(store, setting).page(PAGE)[1]
+        assert found is not None
+        assert found.classification.evidence == evidence[:kept]

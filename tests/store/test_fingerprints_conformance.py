@@ -58,6 +58,16 @@ def test_a_hit_puts_the_expiry_off_and_never_forward(fingerprints: FingerprintSt
     assert (found.hits, found.expires_at) == (3, 300.0)
 
 
+def test_the_newest_are_those_that_were_met_last(fingerprints: FingerprintStore) -> None:
+    contents = [ContentId(ContentKind.PAGE, bytes([number]) * 16, b"p" * 16) for number in range(4)]
+    for number, content in enumerate(contents):
+        fingerprints.put(fingerprint(content, until=200.0 + number))
+    fingerprints.touch({contents[0]: 1}, 300.0)
+    assert [found.content for found in fingerprints.newest(2, 100.0)] == [contents[0], contents[3]]
+    assert [found.content for found in fingerprints.newest(9, 202.0)] == [contents[0], contents[3]]
+    assert fingerprints.newest(9, 300.0) == []
+
+
 def test_a_persons_word_is_replaced_by_a_persons_only(fingerprints: FingerprintStore) -> None:
     fingerprints.put(fingerprint())
     fingerprints.put(fingerprint(said=HARMLESS, judge="ada"))
