@@ -19,7 +19,8 @@ from pathlib import Path
 
 import psutil
 
-CONNECTIONS = 16
+CONNECTIONS = 32
+"""Enough to keep two workers busy, whatever of them the kernel gives to each."""
 PLACES = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 _HEAD = (
     "GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bench\r\nAccept: text/html,application/xhtml+xml,*/*;q=0.8\r\n"
