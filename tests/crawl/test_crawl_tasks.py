@@ -64,8 +64,12 @@ class Crawl:
             await running
 
     def is_idle(self) -> bool:
-        counts = self.store.frontier.stats(self.now())
-        return not counts["leased"] and not counts["due"]
+        """Whether nothing is in work nor due, as of one look."""
+        rows = self.store.frontier.show(100)
+        now = self.now()  # after the look: what was queued meanwhile is due now
+        return not any(
+            row.state is QueueState.LEASED or (row.state is QueueState.WAITING and row.not_before <= now) for row in rows
+        )
 
 
 def settings(**strategy: object) -> CrawlSettings:
