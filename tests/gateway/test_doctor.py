@@ -219,11 +219,12 @@ class TestProcesses:
         says(state, "proxy-0", **facts)
         assert running_checks.workers(patient(state)).level is ERROR
 
-    def test_restarts_are_told(self, state: Path) -> None:
-        says(state, "supervisor", listen="127.0.0.1:1", children={"proxy-0": {"restarts": 3}})
+    @pytest.mark.parametrize(("stalls", "words"), [(0, "after 3 restarts."), (2, "3 restarts, 2 of them because a worker hung.")])
+    def test_restarts_are_told(self, state: Path, stalls: int, words: str) -> None:
+        says(state, "supervisor", listen="127.0.0.1:1", children={"proxy-0": {"restarts": 3, "stalls": stalls}})
         says(state, "proxy-0", state="serving")
         found = running_checks.workers(patient(state))
-        assert (found.level, "3 restarts" in found.words) == (WARNING, True)
+        assert (found.level, words in found.words) == (WARNING, True)
 
     def test_a_dead_learner_is_found(self, state: Path) -> None:
         running(state)

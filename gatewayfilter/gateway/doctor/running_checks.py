@@ -24,8 +24,10 @@ def workers(patient: Patient) -> Finding:
     if silent:
         return error("workers", f"{', '.join(silent)} of {len(names)} does not serve.", mend)
     restarts = sum(int(child.get("restarts", 0)) for child in supervisor["children"].values())
+    stalls = sum(int(child.get("stalls", 0)) for child in supervisor["children"].values())
     if restarts:
-        return warning("workers", f"All {len(names)} serve, after {restarts} restarts.", mend)
+        hung = f", {stalls} of them because a worker hung" if stalls else ""
+        return warning("workers", f"All {len(names)} serve, after {restarts} restarts{hung}.", mend)
     return fine("workers", f"{len(names)} serve.")
 
 
