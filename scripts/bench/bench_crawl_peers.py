@@ -202,7 +202,7 @@ def run_scrapy(urls: list[str], folder: Path, *, judging: bool, grow: bool, fiel
             "LOG_ENABLED": False,
             "HTTPCACHE_ENABLED": False,
             "AUTOTHROTTLE_ENABLED": False,
-            "FEEDS": {str(items): {"format": "jsonlines"}},
+            "FEEDS": {str(items): {"format": "jsonlines", "overwrite": True}},
         }
     )
     process.crawl(Pages)

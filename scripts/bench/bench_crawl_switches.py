@@ -231,7 +231,7 @@ def plot(found: dict[str, dict[str, float]], path: Path) -> None:
     figure, all_axes = plt.subplots(1, 2, figsize=(10, 3), sharey=True)
     for axes, column in zip(all_axes, ("pages a second", "CPU ms a page"), strict=True):
         bars = axes.barh(list(found), [values[column] for values in found.values()])
-        axes.bar_label(bars, fmt="%.1f" if column.startswith("CPU") else "%.0f", padding=3)
+        axes.bar_label(bars, fmt="%.2f" if column.startswith("CPU") else "%.0f", padding=3)
         axes.set_title(column)
         axes.margins(x=0.15)
         axes.invert_yaxis()
