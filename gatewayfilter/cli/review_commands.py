@@ -128,7 +128,10 @@ def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], arc
             ("weight", "word", "zone", "position"),
             [(f"{hit.weight:+.1f}", hit.word, hit.zone, hit.position) for hit in hits],
         )
-        say(f"score {judged.score:.1f}, limit {judged.limit:.1f}")
+        listed = sum(hit.weight for hit in hits)
+        bounded = abs(listed - judged.score) >= 0.05  # half of the last digit shown
+        why = f" of {listed:.1f}: topic words and context count up to a bound" if bounded else ""
+        say(f"score {judged.score:.1f}{why}; limit {judged.limit:.1f}")
     if task.text:
         say(f"\n{task.text[:_EXCERPT]}{'…' if len(task.text) > _EXCERPT else ''}")
     if others:

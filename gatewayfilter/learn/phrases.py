@@ -14,6 +14,14 @@ _CHARACTERS = 3
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _PLAIN = re.compile(r"[\w\s'\u2019-]*")
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_FUNCTION_WORDS = """
+a about after all also an and any are as at be been but by can could do does for from get had has have he her his how
+i if in into is it its just me more my no not now of off on one or our out over she so some than that the their them
+then there these they this to too up us very was we were what when which who will with would you your
+的 了 在 和 是 与 及 或 也 都 就 而 被 把 这 那 我 你 他 她 它 们 有 个 为 以 于 对 等 着 地 得 之 其 上 下 中 到 从 向 很 不
+"""
+_SAYS_LITTLE = frozenset(_FUNCTION_WORDS.split())
+"""One beside a sensitive word makes no other meaning of it, and stands beside it on harmful pages too."""
 MAX_OCCURRENCES = 50
 """Of one word in one page that are looked at."""
 
@@ -43,7 +51,8 @@ def propose(
 ) -> list[ProposedPhrase]:
     """Returns phrases that stand around sensitive words on rejected pages and on no approved one, the most useful first.
 
-    Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. A person takes them over
+    Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. Beside the word there must be
+    one that says something: "the casino" would cover the word nearly everywhere. A person takes them over
     (`gatewayfilter review phrases --take`), nobody else.
 
     Args:
@@ -62,7 +71,7 @@ def propose(
             for hit in task.classification.evidence
             if hit.weight > 0 and hit.category == task.classification.category
             for phrase in _around(hit.word.lower(), text)
-            if not any(word in phrase.replace(hit.word.lower(), "\0", 1) for word in words)
+            if _says_something(rest := phrase.replace(hit.word.lower(), "\0", 1)) and not any(word in rest for word in words)
         }
         pages.update(found)
     by_word: dict[tuple[str, str], list[ProposedPhrase]] = {}
@@ -71,6 +80,12 @@ def propose(
             by_word.setdefault((word, category), []).append(ProposedPhrase(word, category, phrase, count))
     proposed = [phrase for phrases in by_word.values() for phrase in sorted(phrases, key=_usefulness)[:3]]
     return sorted(proposed, key=_usefulness)[:limit]
+
+
+def _says_something(rest: str) -> bool:
+    """Tells whether what stands beside a word is more than function words and numbers."""
+    pieces = rest if _HAN.search(rest) else _WORD.findall(rest)
+    return any(piece not in _SAYS_LITTLE and piece.isalpha() for piece in pieces)
 
 
 def _usefulness(proposed: ProposedPhrase) -> tuple[int, int, str]:

@@ -92,7 +92,8 @@ class _Learner:
 
     async def _read_passed(self) -> None:
         judging = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
-        sink = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True) or judging
+        buffer = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True)
+        sink = judging if buffer is None else buffer  # an empty buffer is false
         spool = self._settings.data_dir / "spool"
         await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters).run(self._stop)
 

@@ -75,7 +75,7 @@ def crawl_context(
 
     return CrawlContext(
         frontier or store.frontier,
-        buffer or sink,
+        sink if buffer is None else buffer,  # an empty buffer is false
         settings.crawl,
         counters,
         seen=seen,

@@ -54,6 +54,8 @@ def test_a_person_has_the_last_word(gateway: GatewayProcess, site: tuple[dict[st
     task = task_of(gateway, lambda task: task["url"] == url)
     assert (task["state"], task["blocked"], task["category"]) == ("open", True, "gambling")
     assert "golden test" in str(task["text"])
+    number = str(task["task"])
+    until("archived page", lambda: gateway.json("review", "show", number)["archived"], 5.0)
     decide(gateway, "reject", task, "--note", "a museum")
     until("page again", lambda: gateway.get(url).status == 200, 1.0)
     assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"

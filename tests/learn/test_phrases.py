@@ -1,0 +1,60 @@
+"""Exception phrases are proposed from what stands around words on harmless pages."""
+
+from dataclasses import replace
+
+import pytest
+
+from gatewayfilter.judgements import ReviewKind, ReviewTask
+from gatewayfilter.learn.phrases import propose
+from gatewayfilter.model import Classification, Evidence
+
+
+def task(text: str, *words: str) -> ReviewTask:
+    evidence = tuple(Evidence(word, "gambling", 10.0, "main", 0) for word in words)
+    return ReviewTask(
+        1, ReviewKind.PAGE, "http://a.example/", "a.example/", "gambling", Classification("gambling", 30.0, 20.0, {}, evidence), True, 0.0,
+        text=text,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "phrases"),
+    [
+        ("The casino royale film was long.", "casino", ["casino royale", "the casino royale", "casino royale film"]),
+        ("We went to the casino and then on.", "casino", []),  # function words alone would cover it nearly everywhere
+        ("In 2021 casino 300.", "casino", []),
+        ("casino", "casino", []),
+        ("一部老虎机博物馆的介绍", "老虎机", ["部老虎机", "老虎机博", "老虎机博物"]),
+        ("在老虎机的", "老虎机", []),
+    ],
+)
+def test_what_is_proposed(text: str, word: str, phrases: list[str]) -> None:
+    proposed = [item.phrase for item in propose([task(text, word)], [])]
+    assert all(word in phrase and phrase != word for phrase in proposed)
+    if phrases:
+        assert set(phrases) & set(proposed)
+    else:
+        assert proposed == []
+
+
+def test_a_phrase_of_a_harmful_page_or_one_that_is_there_is_not_proposed() -> None:
+    rejected = [task("casino royale film", "casino")]
+    assert "casino royale" in [item.phrase for item in propose(rejected, [])]
+    assert propose(rejected, [replace(rejected[0])]) == []
+    assert "casino royale" not in [item.phrase for item in propose(rejected, [], known={"casino royale"})]
+
+
+def test_no_phrase_covers_a_second_word() -> None:
+    assert all(
+        "roulette" not in item.phrase
+        for item in propose([task("casino roulette museum", "casino", "roulette")], [])
+        if item.word == "casino"
+    )
+
+
+def test_the_most_useful_comes_first_and_three_for_a_word() -> None:
+    rejected = [task("casino royale film", "casino"), task("the casino royale novel", "casino")]
+    proposed = propose(rejected, [])
+    assert (proposed[0].phrase, proposed[0].pages) == ("casino royale", 2)
+    assert len(proposed) == 3
+    assert len(propose(rejected, [], limit=1)) == 1
