@@ -11,10 +11,10 @@ from gatewayfilter.model import Classification, Evidence
 
 def task(text: str, *words: str) -> ReviewTask:
     evidence = tuple(Evidence(word, "gambling", 10.0, "main", 0) for word in words)
+    judged = Classification("gambling", 30.0, 20.0, {}, evidence)
     return ReviewTask(
-        1, ReviewKind.PAGE, "http://a.example/", "a.example/", "gambling", Classification("gambling", 30.0, 20.0, {}, evidence), True, 0.0,
-        text=text,
-    )  # fmt: skip
+        1, ReviewKind.PAGE, "http://a.example/", "a.example/", "gambling", judged, blocked=True, created_at=0.0, text=text
+    )
 
 
 @pytest.mark.parametrize(
