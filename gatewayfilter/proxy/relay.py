@@ -7,13 +7,13 @@ scripts/bench/bench_wire.py measures both. An idle connection holds two sockets 
 """
 
 import asyncio
-import fcntl
 import os
 import socket
 import struct
 from collections.abc import Callable
 from typing import Final
 
+from gatewayfilter.proxy.pipes import Pipe, PipePool
 from gatewayfilter.proxy.poller import ENDING, READ, WRITE, poller_of
 from gatewayfilter.telemetry import Counters
 
@@ -21,11 +21,6 @@ _BUFFER_BYTES: Final = 262_144
 _FULL_READS: Final = 4
 """After so many reads in a row that filled half the buffer a flow is a bulk transfer, for which a pipe pays."""
 _BULK_READ: Final = _BUFFER_BYTES // 2
-_PIPE_BYTES: Final = 1_048_576
-"""What the kernel gives without privileges; where it gives less, the pipe is smaller and costs more calls."""
-_SMALLEST_PIPE: Final = 131_072
-"""Below this the shared buffer is the faster way."""
-_MOST_PIPES: Final = 64
 _SWEEP_S: Final = 5.0
 _HALF_CLOSED_S: Final = 60.0
 """How long one half of a connection stays open without a byte when the other has ended."""
@@ -33,24 +28,6 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _NONBLOCK: Final = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
 _MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 _GONE: Final = (BlockingIOError, InterruptedError)
-
-
-class _Pipe:
-    """A pipe in the kernel, empty whenever it is lent out."""
-
-    __slots__ = ("filled", "reading", "size", "writing")
-
-    def __init__(self) -> None:
-        self.reading, self.writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.filled = 0
-        try:
-            self.size = fcntl.fcntl(self.writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        except OSError:  # the user's share of pipe memory is used up
-            self.size = fcntl.fcntl(self.writing, fcntl.F_GETPIPE_SZ)
-
-    def close(self) -> None:
-        os.close(self.reading)
-        os.close(self.writing)
 
 
 class RelayPool:
@@ -77,10 +54,8 @@ class RelayPool:
         self.view = memoryview(self.buffer)
         self.counters = counters
         self._idle_s = idle_s
-        self._in_kernel = in_kernel
+        self.pipes = PipePool(in_kernel=in_kernel)
         self._relays: set[Relay] = set()
-        self._pipes: list[_Pipe] = []
-        self._lent = 0
         self._sweeper: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -123,9 +98,7 @@ class RelayPool:
             self._sweeper = None
         for relay in list(self._relays):
             relay.end()
-        for pipe in self._pipes:
-            pipe.close()
-        self._pipes.clear()
+        self.pipes.close()
 
     def ended(self, relay: "Relay") -> None:
         """Forgets a relay that is closed."""
@@ -135,29 +108,6 @@ class RelayPool:
         """Adds to what has passed."""
         if passed:
             self.counters.add("spliced_bytes", passed)
-
-    def lend_pipe(self) -> _Pipe | None:
-        """Returns an empty pipe, `None` when a copy through the shared buffer is the better way or there are no more."""
-        if not self._in_kernel or self._lent >= _MOST_PIPES:
-            return None
-        try:
-            pipe = self._pipes.pop() if self._pipes else _Pipe()
-        except OSError:  # no file descriptors left
-            return None
-        if pipe.size < _SMALLEST_PIPE:
-            pipe.close()
-            self._in_kernel = False
-            return None
-        self._lent += 1
-        return pipe
-
-    def take_back(self, pipe: _Pipe) -> None:
-        """Keeps an empty pipe for the next; closes one with something in it."""
-        self._lent -= 1
-        if pipe.filled:
-            pipe.close()
-        else:
-            self._pipes.append(pipe)
 
     def _sweep(self) -> None:
         now = self.loop.time()
@@ -201,7 +151,7 @@ class _Way:
         self._source = source
         self._target = target
         self._pending = b""
-        self._pipe: _Pipe | None = None
+        self._pipe: Pipe | None = None
         self._full_reads = 0
         self.reading = True
         self.waiting = False
@@ -233,7 +183,7 @@ class _Way:
     def release(self) -> None:
         """Gives the pipe back."""
         if self._pipe is not None:
-            self._pool.take_back(self._pipe)
+            self._pool.pipes.take_back(self._pipe)
             self._pipe = None
 
     def _either(self, events: int) -> None:
@@ -278,7 +228,7 @@ class _Way:
         self._full_reads += 1
         if self._full_reads >= _FULL_READS:
             self._full_reads = 0
-            self._pipe = pool.lend_pipe()
+            self._pipe = pool.pipes.lend()
             self.watch()
 
     def _wait_with(self, data: memoryview) -> None:
@@ -307,7 +257,7 @@ class _Way:
         except OSError:
             self._relay.break_off()
 
-    def _empty(self, pipe: _Pipe) -> bool:
+    def _empty(self, pipe: Pipe) -> bool:
         try:
             while pipe.filled:
                 pipe.filled -= os.splice(pipe.reading, self._target.fileno(), pipe.filled, flags=_NONBLOCK)

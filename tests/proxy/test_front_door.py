@@ -1,7 +1,9 @@
 """The front door over real sockets: who is relayed, refused, or handed to mitmproxy, and with which bytes."""
 
 import asyncio
+import socket
 import ssl
+import struct
 from pathlib import Path
 
 import aiohttp
@@ -293,6 +295,39 @@ async def test_redirected_connections(
                 await until(lambda: handed == [False])
             assert gateway.counters["spliced"] == int(want == "spliced")
             writer.close()
+
+
+async def test_small_messages_do_not_wait_for_others(state: Path) -> None:
+    """What is accepted inherits it from the listener, on Linux and BSD; each connection would pay a system call for it."""
+    async with wire_gateway(state, {}) as gateway:
+        _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        await until(lambda: gateway.door._arrivals)
+        [arrival] = gateway.door._arrivals
+        assert arrival.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not arrival.client.getblocking()
+        writer.close()
+
+
+async def test_a_client_that_breaks_off_while_its_origin_is_dialled_leaves_nothing(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with wire_gateway(state, {"slow.example": PASS}) as gateway:
+        asked = asyncio.Event()
+
+        async def never(*_: object, **__: object) -> object:
+            asked.set()
+            return await loop.create_future()
+
+        monkeypatch.setattr(loop, "getaddrinfo", never)
+        client = socket.create_connection(("127.0.0.1", gateway.port))
+        client.send(b"CONNECT slow.example:443 HTTP/1.1\r\n\r\n")
+        async with asyncio.timeout(10):
+            await asked.wait()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        await until(lambda: gateway.door.open_connections == 0)
+        assert len(gateway.door.dialer.deadlines) == 0
 
 
 async def test_there_is_room_for_so_many_only(state: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gatewayfilter.proxy import poller, relay
+from gatewayfilter.proxy import pipes, poller, relay
 from gatewayfilter.proxy.poller import LoopPoller
 from gatewayfilter.proxy.relay import RelayPool
 from gatewayfilter.telemetry import Counters
@@ -190,7 +190,7 @@ async def test_busy_means_lately_active() -> None:
 
 
 async def test_many_bulk_transfers_share_few_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "_MOST_PIPES", 2)
+    monkeypatch.setattr(pipes, "_MOST_PIPES", 2)
     pool = RelayPool(asyncio.get_running_loop(), Counters())
     loop = asyncio.get_running_loop()
     rigs = [start(pool) for _ in range(5)]
@@ -204,8 +204,8 @@ async def test_many_bulk_transfers_share_few_pipes(monkeypatch: pytest.MonkeyPat
     received = await asyncio.gather(*(read_all(rig.client) for rig in rigs), *(send(rig) for rig in rigs))
     assert received[:5] == [content] * 5
     await until(lambda: len(pool) == 0)
-    assert pool._lent == 0
-    assert len(pool._pipes) <= 2
+    assert pool.pipes.lent == 0
+    assert len(pool.pipes.idle) <= 2
     for rig in rigs:
         rig.client.close()
         rig.origin.close()
