@@ -1,11 +1,17 @@
 """Visit, judge, review, reject, allowed again, not blocked a second time: with the processes that users run."""
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import trustme
 
+from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
+from gatewayfilter.model import Classification, LearnedEntry, ListAction
+from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_url
 from tests.e2e.conftest import CASINO
 from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
 
@@ -139,3 +145,22 @@ def test_a_host_that_a_person_cleared_is_not_listed_again(state: Path) -> None:
             assert gateway.get(other).reason == ""
     finally:
         origin.close()
+
+
+@pytest.mark.slow
+def test_what_has_expired_leaves_by_itself_and_is_judged_anew(state: Path, http_site: Origin) -> None:
+    """A garden that was a casino a month ago: entry and fingerprint run out while nobody looks."""
+    url = f"{http_site.base}/garden/3"
+    gateway = GatewayProcess(state)
+    assert gateway.cli("db", "upgrade").returncode == 0
+    said = Classification("gambling", 42.0, 20.0)
+    entry = LearnedEntry(parse_url(url).key, ListAction.BLOCK, "gambling", url, "score 42", 1.0, 2.0)
+    old = Fingerprint(ContentId(ContentKind.PAGE, b"d" * 16, b"p" * 16), said, "", "words", url, 1.0, 2.0)
+    with closing(Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")) as store:
+        store.lists.put_learned([entry])
+        store.fingerprints.put(old)
+        store.verdicts.record(url, said, time.time() - 86_400.0)
+    with gateway:
+        until("new verdict", lambda: gateway.json("check", url)["verdict"]["reason"] == "whitelist", 20.0)
+        until("empty shelf", lambda: gateway.json("fingerprints", "stats")["harmful"] == 0)
+        assert gateway.get(url).status == 200
