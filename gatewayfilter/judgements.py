@@ -160,6 +160,10 @@ class FingerprintStore(Protocol):
         """Returns those that were met last, the latest first."""
         ...
 
+    def holds(self, kind: ContentKind) -> bool:
+        """Tells whether there is any fingerprint of this kind."""
+        ...
+
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
         ...

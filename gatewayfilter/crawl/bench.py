@@ -43,7 +43,7 @@ async def open_bench(context: CrawlContext, manners: Manners) -> AsyncIterator[B
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
     settings, counters = context.settings, context.counters
-    fetcher = Fetcher(settings, manners.politeness, counters)
+    fetcher = Fetcher(settings, manners.politeness, counters, images=context.images)
     judge = ThreadPoolExecutor(1, "crawl-judge")
     queue = ThreadPoolExecutor(1, "crawl-queue")
     with judge, queue:

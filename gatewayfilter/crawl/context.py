@@ -33,6 +33,7 @@ class CrawlContext:
         together: makes one transaction of what the frontier is told meanwhile.
         revisits: spares pages that have not changed; `None` fetches and judges every page whole.
         task_sites: how much of a site a task may queue; `None`: tasks follow no links.
+        images: whether images are read too, because the sink knows some.
     """
 
     frontier: Frontier
@@ -46,3 +47,4 @@ class CrawlContext:
     together: Callable[[], AbstractContextManager[None]] = nullcontext
     revisits: Revisits | None = None
     task_sites: TaskSites | None = None
+    images: Callable[[], bool] = lambda: False

@@ -66,12 +66,26 @@ class Fetcher:
     Attributes:
         politeness: the turns of hosts.
 
+    Args:
+        settings: limits and manners.
+        politeness: the turns of hosts.
+        counters: where looked-up names are counted.
+        images: whether images are read like texts.
+
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
 
-    def __init__(self, settings: CrawlSettings, politeness: Politeness, counters: Counters | None = None) -> None:
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        politeness: Politeness,
+        counters: Counters | None = None,
+        *,
+        images: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._settings = settings
+        self._images = images
         self._counters = counters or Counters()
         self.politeness = politeness
         self._guard = AddressGuard(settings)
@@ -194,7 +208,7 @@ class Fetcher:
         latency_s = time.monotonic() - asked
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            if not 200 <= response.status < 300 or not (any_type or _is_text(headers.get("content-type", ""), url)):
+            if not 200 <= response.status < 300 or not (any_type or self._is_read(headers.get("content-type", ""), url)):
                 return _Hop(response.status, headers, b"", False, latency_s)
             body = BoundedBody(headers.get("content-encoding", ""), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
             async for data in response.content.iter_chunked(_READ_BYTES):
@@ -205,6 +219,9 @@ class Fetcher:
             raise BadAnswerError(str(error)) from error
         finally:
             response.release()  # closes the connection where the body was not read to its end
+
+    def _is_read(self, content_type: str, url: Url) -> bool:
+        return _is_text(content_type, url) or (content_type.strip().lower().startswith("image/") and self._images())
 
     async def _answer(self, session: aiohttp.ClientSession, url: Url, condition: Mapping[str, str]) -> aiohttp.ClientResponse:
         first_byte_s = min(FIRST_BYTE_S, self._settings.timeout_s)

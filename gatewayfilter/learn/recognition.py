@@ -7,10 +7,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
+from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ContentId, Fingerprint, FingerprintStore
+from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint, FingerprintStore
 from gatewayfilter.learn.content import ContentIds, image_digest, image_identity
 from gatewayfilter.model import Classification
 
@@ -53,6 +55,8 @@ class Recognition:
         self._flushed_at = clock()
         self._lock = threading.Lock()
         self._looked_up = 0
+        self._has_images = False
+        self._asked_for_images_at = float("-inf")
         self.ids = ids
 
     def page(self, page: Page) -> tuple[ContentId, Fingerprint | None]:
@@ -63,6 +67,18 @@ class Recognition:
         """
         content = self.ids.of_page(page.body)
         return content, self.find(content)
+
+    def knows_images(self) -> bool:
+        """Tells whether there is any image to know again; looks into the database once a minute at most.
+
+        A database that refuses is asked again later: nothing but images depends on the answer.
+        """
+        now = self._clock()
+        if now - self._asked_for_images_at >= _FLUSH_EVERY_S:
+            self._asked_for_images_at = now
+            with suppress(StoreError):
+                self._has_images = self._store.holds(ContentKind.IMAGE)
+        return self._has_images
 
     def image(self, body: bytes) -> Fingerprint | None:
         """Returns what is recorded of an image.

@@ -76,6 +76,10 @@ class LearningSink:
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
         return classification
 
+    def knows_images(self) -> bool:
+        """Tells whether images are worth fetching: some are known, or somebody judges them."""
+        return self._images is not None or (self._recognition is not None and self._recognition.knows_images())
+
     def is_kin(self, page: Page) -> bool:
         """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
         return self._intake is not None and self._intake.kinship.take(page.final_url)

@@ -31,6 +31,7 @@ _FIND = select(*_ROW).where(_IS_THIS, _COLUMNS.expires_at > bindparam("now"))
 _NEWEST = (
     select(*_ROW).where(_COLUMNS.expires_at > bindparam("now")).order_by(_COLUMNS.expires_at.desc()).limit(bindparam("most"))
 )
+_ANY = select(_COLUMNS.kind).where(_COLUMNS.kind == bindparam("of_kind")).limit(1)
 _JUDGE = select(_COLUMNS.judge).where(_IS_THIS)
 _REMOVE = delete(FINGERPRINTS).where(_IS_THIS)
 _TOUCH = (
@@ -67,6 +68,11 @@ class SqlFingerprintStore:
         """Returns those that were met last, the latest first."""
         with self._database.read() as connection:
             return [_fingerprint(row) for row in connection.execute(_NEWEST, {"most": limit, "now": now})]
+
+    def holds(self, kind: ContentKind) -> bool:
+        """Tells whether there is any fingerprint of this kind."""
+        with self._database.read() as connection:
+            return connection.scalar(_ANY, {"of_kind": kind.value}) is not None
 
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""

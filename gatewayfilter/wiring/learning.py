@@ -84,6 +84,7 @@ def crawl_context(
         together=store.settling,
         revisits=revisits(settings, store, judge.words_version),
         task_sites=store.task_sites,
+        images=sink.knows_images,
     )
 
 

@@ -68,6 +68,11 @@ def test_the_newest_are_those_that_were_met_last(fingerprints: FingerprintStore)
     assert fingerprints.newest(9, 300.0) == []
 
 
+def test_whether_there_is_any_of_a_kind(fingerprints: FingerprintStore) -> None:
+    fingerprints.put(fingerprint())
+    assert [fingerprints.holds(kind) for kind in ContentKind] == [True, False, False]
+
+
 def test_a_persons_word_is_replaced_by_a_persons_only(fingerprints: FingerprintStore) -> None:
     fingerprints.put(fingerprint())
     fingerprints.put(fingerprint(said=HARMLESS, judge="ada"))
