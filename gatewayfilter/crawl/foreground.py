@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gatewayfilter.crawl.bench import Bench, Manners, open_bench
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch_errors import HostBusyError, is_refusal
 from gatewayfilter.crawl.fetcher import PATIENCE_S
+from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
 from gatewayfilter.crawl.strategy import Strategy, strategy_of
 from gatewayfilter.crawl.visit import CrawlOutcome, Look, Target
 from gatewayfilter.errors import FetchError, UrlError
@@ -120,10 +120,10 @@ class ForegroundCrawl:
                 self._done(CrawlOutcome(url, error=str(error), refused=True), outcomes)
         if not self._waiting:
             return outcomes
-        async with open_bench(self._context, self._manners) as bench:
+        async with open_runtime(self._context, self._manners) as runtime:
             try:
                 while self._waiting or self._running:
-                    self._begin(bench)
+                    self._begin(runtime)
                     self._show()
                     finished, self._running = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
                     for task in finished:
@@ -134,9 +134,9 @@ class ForegroundCrawl:
                 await asyncio.gather(*self._running, return_exceptions=True)
         return outcomes
 
-    def _begin(self, bench: Bench) -> None:
+    def _begin(self, runtime: CrawlRuntime) -> None:
         while self._waiting and len(self._running) < self._context.settings.concurrency:
-            self._running.add(asyncio.create_task(self._look(bench, heapq.heappop(self._waiting))))
+            self._running.add(asyncio.create_task(self._look(runtime, heapq.heappop(self._waiting))))
 
     def _done(self, outcome: CrawlOutcome, outcomes: list[CrawlOutcome]) -> None:
         outcomes.append(outcome)
@@ -163,12 +163,12 @@ class ForegroundCrawl:
             self._hosts.add(url.netloc)
         heapq.heappush(self._waiting, _Task(depth, next(self._numbers), url, priority))
 
-    async def _look(self, bench: Bench, task: _Task) -> CrawlOutcome:
+    async def _look(self, runtime: CrawlRuntime, task: _Task) -> CrawlOutcome:
         """Looks at a page, when its host may be asked; the links that the strategy follows wait then too."""
         started = time.monotonic()
         target = Target(task.url, task.priority, self._strategy, task.depth)
         try:
-            look = await self._patiently(bench, target)
+            look = await self._patiently(runtime, target)
         except FetchError as error:
             refused = is_refusal(error)
             self._context.counters.add("pages_refused" if refused else "pages_failed")
@@ -178,15 +178,15 @@ class ForegroundCrawl:
         why = "" if look.classification is not None else f"a page of this kind is not classified (status {page.status})"
         return CrawlOutcome(page.url, page.final_url, page.status, look.classification, why, elapsed_ms=_ms_since(started))
 
-    async def _patiently(self, bench: Bench, target: Target) -> Look:
+    async def _patiently(self, runtime: CrawlRuntime, target: Target) -> Look:
         if target.priority == Priority.MANUAL:
-            return await bench.visitor.look(target, patience_s=PATIENCE_S)
+            return await runtime.visitor.look(target, patience_s=PATIENCE_S)
         for _ in range(BUSY_TRIES):
             try:
-                return await bench.visitor.look(target, patience_s=PATIENCE_S)
+                return await runtime.visitor.look(target, patience_s=PATIENCE_S)
             except HostBusyError as error:
                 await asyncio.sleep(error.retry_after_s)
-        return await bench.visitor.look(target, patience_s=PATIENCE_S)
+        return await runtime.visitor.look(target, patience_s=PATIENCE_S)
 
     def _follow(self, look: Look, depth: int) -> None:
         strategy: Strategy = self._strategy

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from gatewayfilter.crawl.bench import Bench, Manners, open_bench
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch_errors import HostBusyError
 from gatewayfilter.crawl.fetcher import PATIENCE_S
+from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
 from gatewayfilter.crawl.settlement import Settle, Settlement
 from gatewayfilter.crawl.settlement_desk import SettlementDesk
 from gatewayfilter.crawl.strategy import strategy_of
@@ -57,7 +57,7 @@ class _Shift:
         buffered: set while pages may wait in the buffer.
     """
 
-    bench: Bench
+    runtime: CrawlRuntime
     desk: SettlementDesk
     closing: threading.Event
     buffered: asyncio.Event
@@ -90,9 +90,9 @@ class CrawlWorker:
             ConfigError: `crawl.upstream_ca` cannot be read.
         """
         tasks: set[asyncio.Task[None]] = set()
-        async with open_bench(self._context, self._manners) as bench:
+        async with open_runtime(self._context, self._manners) as runtime:
             closing = threading.Event()
-            shift = _Shift(bench, SettlementDesk(self._context, bench.queue, closing), closing, asyncio.Event())
+            shift = _Shift(runtime, SettlementDesk(self._context, runtime.queue, closing), closing, asyncio.Event())
             stopping = asyncio.create_task(stop.wait())
             stopping.add_done_callback(lambda _: closing.set())
             scanning = asyncio.create_task(self._scan(shift, stopping))
@@ -141,7 +141,7 @@ class CrawlWorker:
             return
         while not shift.closing.is_set():
             try:
-                look = await shift.bench.visitor.scan_first()
+                look = await shift.runtime.visitor.scan_first()
                 if isinstance(look, Look):
                     await shift.desk.run(partial(self._keep_scanned, look))
             except StoreError as error:
@@ -183,7 +183,7 @@ class CrawlWorker:
         try:
             strategy = strategy_of(self._settings, lease.task)
             target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)
-            look = await shift.bench.visitor.look(target, patience_s=patience_s)
+            look = await shift.runtime.visitor.look(target, patience_s=patience_s)
         except HostBusyError as error:
             return settlement.postponed(lease, error)
         except FetchError as error:
@@ -210,7 +210,7 @@ class CrawlWorker:
         """
         look = self._wait_for_leases if wait else self._lease_now
         try:
-            return await asyncio.get_running_loop().run_in_executor(shift.bench.queue, look, limit, shift.closing)
+            return await asyncio.get_running_loop().run_in_executor(shift.runtime.queue, look, limit, shift.closing)
         except StoreError as error:
             _log.warning("cannot read the queue: %s", error)
             return None

@@ -15,7 +15,7 @@ from gatewayfilter.crawl.visit import Visitor
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class CrawlRuntime:
     """An open crawler.
 
     Attributes:
@@ -36,7 +36,7 @@ class Manners:
 
 
 @contextlib.asynccontextmanager
-async def open_bench(context: CrawlContext, manners: Manners) -> AsyncIterator[Bench]:
+async def open_runtime(context: CrawlContext, manners: Manners) -> AsyncIterator[CrawlRuntime]:
     """Opens what a crawler works with; at the end all pages are on the disk.
 
     Raises:
@@ -49,7 +49,7 @@ async def open_bench(context: CrawlContext, manners: Manners) -> AsyncIterator[B
     with judge, queue:
         async with fetcher, renderer(settings, counters) as rendering:
             try:
-                yield Bench(Visitor(context, fetcher, manners.robots, judge, rendering), queue)
+                yield CrawlRuntime(Visitor(context, fetcher, manners.robots, judge, rendering), queue)
             finally:
                 if context.buffer is not None:
                     await asyncio.get_running_loop().run_in_executor(judge, context.buffer.flush)
