@@ -354,7 +354,8 @@ def _around(text: str, *, first: bool, last: bool) -> str:
 def _show_sum(explained: Explained) -> None:
     """Prints how the score came about, line by line."""
     found = explained.classification
-    name = found.category or max(found.scores, key=lambda name: found.scores[name], default="")
+    shares = {name: total.score / total.limit for name, total in explained.sums.items() if name in found.scores}
+    name = found.category or max(shares, key=lambda name: shares[name], default="")  # each category has a limit of its own
     if (total := explained.sums.get(name)) is None:
         return
     rows = [("words and combinations", f"{total.strong:.1f}", "")]
@@ -367,6 +368,6 @@ def _show_sum(explained: Explained) -> None:
     if opinion := found.scores.get(name, 0.0) - total.score:
         rows.append(("second opinion", f"{'+' if opinion > 0 else '-'} {abs(opinion):.1f}", ""))
     few = f"; {total.words} of {total.min_words} words that it needs" if total.words < total.min_words else ""
-    rows.append((f"score of {name}", f"= {found.scores.get(name, 0.0):.1f}", f"limit {found.limit:.1f}{few}"))
+    rows.append((f"score of {name}", f"= {found.scores.get(name, 0.0):.1f}", f"limit {total.limit:.1f}{few}"))
     say()
     print_table(("arithmetic", "", ""), rows)
