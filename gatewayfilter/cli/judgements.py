@@ -17,7 +17,7 @@ def show_judgement(classification: Classification) -> None:
     if classification.harmful:
         say(f"{classification.category.upper()}: {classification.summary()}")
     else:
-        say(f"HARMLESS: highest score {classification.score:.1f} (limit {classification.limit:.1f})")
+        say(f"HARMLESS: nearest to a limit with a score of {classification.score:.1f} (limit {classification.limit:.1f})")
     if classification.title:
         say(f"title: {classification.title}")
     if classification.charset:

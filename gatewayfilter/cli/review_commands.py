@@ -115,6 +115,8 @@ def show(invocation: Invocation, *, task: int) -> int:
 def _show_task(task: ReviewTask, others: list[int], steps: list[ReviewStep], archived: str, asked: list[UnblockRequest]) -> None:
     judged = task.classification
     say(f"task {task.task_id}: {task.url}")
+    if task.final_url:
+        say(f"leads to {task.final_url}, which is decided with it")
     say(
         f"{task.state.value}, {'blocked' if task.blocked else 'not blocked'}, {task.category}, "
         f"since {show_moment(task.created_at)}"

@@ -34,6 +34,7 @@ def summary(task: ReviewTask) -> dict[str, object]:
         "score": task.classification.score,
         "limit": task.classification.limit,
         "url": task.url,
+        "final_url": task.final_url or task.url,
         "title": task.classification.title,
         "evidence": task.classification.summary(),
         "created_at": task.created_at,

@@ -117,7 +117,10 @@ def test_a_redirect_to_a_rejected_page_is_open_at_both_ends(gateway: GatewayProc
         assert done.returncode == 1, done.stderr
         assert blocked(gateway, asked).reason == "learned"
         assert blocked(gateway, landing).reason == "learned"
-        decide(gateway, "reject", task_of(gateway, lambda task: task["url"] == asked))
+        task = task_of(gateway, lambda task: task["url"] == asked)
+        assert task["final_url"] == landing
+        assert f"leads to {landing}" in gateway.cli("review", "show", str(task["task"])).stdout
+        decide(gateway, "reject", task)
         until("pages again", lambda: [gateway.get(url).status for url in (asked, landing)] == [200, 200], 1.0)
     finally:
         origin.close()
