@@ -142,11 +142,13 @@ class Validators:
         url: that answered, canonical text: the validators are its alone.
         etag: with its quotes, `""` for none.
         last_modified: as it was sent, `""` for none.
+        contents: by which the page's content is known again, as who noted it wrote it; empty where nobody asks.
     """
 
     url: str
     etag: str
     last_modified: str
+    contents: bytes = b""
 
 
 class ValidatorStore(Protocol):

@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0009"
+HEAD = "0010"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -107,6 +107,7 @@ PAGE_VALIDATORS = Table(
     Column("last_modified", Text, nullable=False),
     Column("judged_by", Text, nullable=False),  # version of the words
     Column("fetched_at", Double, nullable=False),  # whole; not when it was last unchanged
+    Column("contents", LargeBinary, nullable=False, server_default=""),  # identities of the page's content
     Index("ix_page_validators_fetched_at", "fetched_at"),
 )
 

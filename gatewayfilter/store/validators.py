@@ -17,7 +17,7 @@ _SWEEP_AFTER: Final = 1000
 _CHUNK: Final = 500
 
 _COLUMNS = PAGE_VALIDATORS.c
-_FIND = select(_COLUMNS.digest, _COLUMNS.url, _COLUMNS.etag, _COLUMNS.last_modified).where(
+_FIND = select(_COLUMNS.digest, _COLUMNS.url, _COLUMNS.etag, _COLUMNS.last_modified, _COLUMNS.contents).where(
     _COLUMNS.digest.in_(bindparam("digests", expanding=True)),
     _COLUMNS.judged_by == bindparam("by"),
     _COLUMNS.fetched_at >= bindparam("since"),
@@ -45,6 +45,7 @@ class SqlValidators:
                 "url": validators.url,
                 "etag": validators.etag,
                 "last_modified": validators.last_modified,
+                "contents": validators.contents,
                 "judged_by": judged_by,
                 "fetched_at": fetched_at,
             }
@@ -61,5 +62,6 @@ class SqlValidators:
         with self._database.read() as connection:
             for chunk in batched(by_digest, _CHUNK):
                 for row in connection.execute(_FIND, {"digests": list(chunk), "by": judged_by, "since": since}):
-                    found[by_digest[row.digest]] = Validators(row.url, row.etag, row.last_modified)
+                    known = Validators(row.url, row.etag, row.last_modified, bytes(row.contents))
+                    found[by_digest[row.digest]] = known
         return found

@@ -82,7 +82,7 @@ def crawl_context(
         buffer=buffer,
         more_links=more_links,
         together=store.settling,
-        revisits=revisits(settings, store, judge.words_version),
+        revisits=revisits(settings, store, judge),
         task_sites=store.task_sites,
         images=sink.knows_images,
     )
@@ -128,12 +128,14 @@ def adopt_backlogs(settings: Settings) -> int:
         return 0
 
 
-def revisits(settings: Settings, store: Store, words: Callable[[], str]) -> Revisits:
-    """Returns what spares pages that have not changed since they were judged by these words."""
+def revisits(settings: Settings, store: Store, judge: FollowingClassifier) -> Revisits:
+    """Returns what spares pages that have not changed since they were judged by this classifier's words."""
     from gatewayfilter.learn import Growth, Revisits
 
     growth = Growth(store.lists, store.verdicts, settings.learn, together=store.learning)
-    return Revisits(store.validators, store.verdicts, growth, settings.learn, words)
+    words = judge.words_version
+    known = recognition(settings, store, words)
+    return Revisits(store.validators, store.verdicts, growth, settings.learn, words, recognition=known, read_text=judge)
 
 
 def page_buffer(

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.interfaces import Page, Validators
-from gatewayfilter.learn import Growth, Revisits
+from gatewayfilter.learn import ContentIds, Growth, Recognition, Revisits
+from gatewayfilter.learn.content import image_digest, image_identity
 from gatewayfilter.learn.revisits import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import LearnSettings
@@ -26,6 +28,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+class Reader:
+    """Reads a page's text: all of its body but markup."""
+
+    def text_of(self, page: Page) -> str:
+        return page.body.removeprefix(b"<p>").decode()
+
+
 class Desk:
     """Revisits over a real database, with a clock and words that can be turned."""
 
@@ -34,7 +43,17 @@ class Desk:
         self.words = "words-1"
         chosen = LearnSettings.model_validate(settings)
         self.growth = Growth(store.lists, store.verdicts, chosen, clock=lambda: self.now)
-        self.revisits = Revisits(store.validators, store.verdicts, self.growth, chosen, lambda: self.words, lambda: self.now)
+        self.recognition = Recognition(store.fingerprints, ContentIds(bytes(32)), lambda: self.words, lambda: self.now)
+        self.revisits = Revisits(
+            store.validators,
+            store.verdicts,
+            self.growth,
+            chosen,
+            lambda: self.words,
+            lambda: self.now,
+            recognition=self.recognition,
+            read_text=Reader(),
+        )
 
 
 def page(*headers: tuple[str, str], status: int = 200, final: str = URL) -> Page:
@@ -64,7 +83,7 @@ def test_an_unchanged_page_counts_anew_without_a_judgement(store: Store) -> None
     desk.revisits.note(page(("etag", '"v1"')))
     (before,) = store.lists.find_learned((parse_url(URL).key,))
     desk.now += 29 * DAY_S
-    assert desk.revisits.conditions([URL]) == {URL: Validators(URL, '"v1"', "")}
+    assert replace(desk.revisits.conditions([URL])[URL], contents=b"") == Validators(URL, '"v1"', "")
     assert desk.revisits.renew(page(status=304)) == HARMFUL
     (after,) = store.lists.find_learned((parse_url(URL).key,))
     assert after.expires_at == before.expires_at + 29 * DAY_S
@@ -128,3 +147,42 @@ def test_a_harmful_page_that_waits_for_a_person_is_judged_anew(store: Store, jud
     desk = Desk(store, mode="review")
     desk.growth.learn(page(), judged, block=False)
     assert (desk.revisits.renew(page(status=304)) is not None) is renewed
+
+
+@pytest.mark.parametrize("judged", [HARMFUL, HARMLESS])
+@pytest.mark.parametrize("of_text", [False, True])
+def test_a_person_s_word_about_the_same_content_has_the_page_fetched_whole(
+    store: Store, judged: Classification, *, of_text: bool
+) -> None:
+    desk = Desk(store)
+    desk.growth.learn(page(), judged)
+    desk.revisits.note(page(("etag", '"v1"')))
+    ids = desk.recognition.ids
+    said = HARMLESS if judged.harmful else HARMFUL
+    desk.recognition.record(ids.of_page(b"<p>other"), said, "http://b.example/", judge="anna")
+    assert desk.revisits.conditions([URL])
+    content = ids.of_text("words") if of_text else ids.of_page(b"<p>words")
+    desk.recognition.record(content, said, "http://b.example/", judge="anna")
+    # A harmless page is not asked about by its text: the judge would not ask for that either.
+    assert bool(desk.revisits.conditions([URL])) is (of_text and not judged.harmful)
+    if not of_text:  # and it stays so until that word is taken back: the verdict rests on it
+        desk.revisits.note(page(("etag", '"v2"')))
+        desk.recognition.forget(content)
+        assert desk.revisits.conditions([URL]) == {}
+        desk.revisits.note(page(("etag", '"v2"')))
+        assert desk.revisits.conditions([URL])
+
+
+def test_the_classifier_s_own_fingerprint_is_nobody_s_word(store: Store) -> None:
+    desk = Desk(store)
+    desk.revisits.note(page(("etag", '"v1"')))
+    desk.recognition.record(desk.recognition.ids.of_page(b"<p>words"), HARMLESS, URL)
+    assert desk.revisits.conditions([URL])
+
+
+def test_an_image_that_a_list_knows_by_now_is_fetched_whole(store: Store) -> None:
+    desk = Desk(store)
+    desk.revisits.note(page(("etag", '"v1"'), ("content-type", "image/png")))
+    assert desk.revisits.conditions([URL])
+    desk.recognition.record(image_identity(image_digest(b"<p>words")), HARMFUL, "", judge="list")
+    assert desk.revisits.conditions([URL]) == {}
