@@ -78,7 +78,7 @@ def settings(**strategy: object) -> CrawlSettings:
 
 
 def task_settings(**changes: object) -> CrawlSettings:
-    """Settings with which a machine that is busy with other tests is no origin that does not answer: a try more would be counted."""
+    """Settings with which a busy machine is no origin that does not answer, and is asked again."""
     return loopback_settings(robots="never", timeout_s=30.0, **changes)
 
 
