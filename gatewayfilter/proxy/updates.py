@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot import Snapshot
@@ -11,9 +11,6 @@ from gatewayfilter.errors import SnapshotError, StoreError
 from gatewayfilter.interfaces import ChangeFeed
 from gatewayfilter.model import Change
 from gatewayfilter.telemetry import Counters
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +39,7 @@ class EngineFollower:
         self._feed = feed
         self._counters = counters
         self._poll_s = poll_s
-        self._seen: Path | None = None
+        self._seen: tuple[str, int, int] | None = None
         self._feed_failed = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
@@ -77,10 +74,13 @@ class EngineFollower:
         return True
 
     def _follow_snapshot(self) -> None:
-        path = self._folder.current()
-        if path is None or path == self._seen:
+        pointing = self._folder.pointing()  # read first: a pointer that moves meanwhile is seen at the next look
+        if pointing == self._seen:
             return
-        self._seen = path
+        path = self._folder.current()
+        if path is None:
+            return
+        self._seen = pointing
         try:
             snapshot = Snapshot.open(path)
         except SnapshotError as error:

@@ -5,12 +5,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 
 from gatewayfilter.errors import StoreError
@@ -62,6 +63,7 @@ class Database:
         # Threads queue here, in order, and not in SQLite's busy handler, which sleeps up to 100 ms at a time.
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
         self._thread = threading.local()
+        self._kept: set[DBAPIConnection] = set()
         self._engine = _file_engine(url, busy_timeout_s) if self.path else _server_engine(url)
 
     @classmethod
@@ -132,6 +134,33 @@ class Database:
             finally:
                 self._thread.joined = before
 
+    @property
+    def joined(self) -> bool:
+        """Whether this thread is in a transaction, in which it sees what nobody else sees yet."""
+        return self._joined() is not None
+
+    def keep_connection(self) -> DBAPIConnection:
+        """Gives a connection of the driver outside the pool, without transactions, until `close` or `drop_connection`.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._faults_told():
+            pooled = self._engine.raw_connection()
+            made = pooled.dbapi_connection
+            pooled.detach()
+            assert made is not None
+            if not self.path:
+                made.autocommit = True
+        self._kept.add(made)
+        return made
+
+    def drop_connection(self, connection: DBAPIConnection) -> None:
+        """Closes a connection that `keep_connection` gave."""
+        self._kept.discard(connection)
+        with suppress(Exception):  # broken, and of a class that only the driver knows
+            connection.close()
+
     def _joined(self) -> Connection | None:
         return getattr(self._thread, "joined", None)
 
@@ -156,6 +185,8 @@ class Database:
 
     def close(self) -> None:
         """Closes all connections."""
+        for connection in list(self._kept):
+            self.drop_connection(connection)
         self._engine.dispose()
 
     @contextmanager

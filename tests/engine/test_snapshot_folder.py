@@ -45,6 +45,17 @@ def test_publishing_moves_the_pointer_and_keeps_the_last(tmp_path: Path) -> None
     assert (tmp_path / "snapshots").stat().st_mode & 0o777 == 0o700
 
 
+def test_each_move_of_the_pointer_is_told_apart(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    found = [folder.pointing()]
+    for seq in (1, 2, 3):
+        folder.publish(snapshot(seq))
+        found.append(folder.pointing())
+        assert folder.pointing() == found[-1]
+    assert found[0] is None
+    assert len(set(found)) == 4
+
+
 def test_a_mapping_stays_usable_after_its_file_was_pruned(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, keep=1)
     folder.publish(snapshot(1))

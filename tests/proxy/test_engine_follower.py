@@ -114,6 +114,25 @@ def test_more_changes_than_a_page(world: World) -> None:
     assert world.engine.feed_seq == 2500
 
 
+def test_a_pointer_to_nothing_is_looked_at_again(world: World) -> None:
+    path = world.folder.publish(build("four.example"))
+    aside = path.rename(path.with_name("aside"))
+    world.follower.follow_once()
+    assert world.counters.as_dict() == {}
+    aside.rename(path)
+    world.follower.follow_once()
+    assert world.reason("four.example") is Reason.BLACKLIST
+
+
+def test_a_folder_made_anew_under_the_same_number_is_seen(world: World) -> None:
+    world.follower.follow_once()
+    for path in world.folder._folder.iterdir():
+        path.unlink()
+    world.folder.publish(build("four.example"))
+    world.follower.follow_once()
+    assert world.reason("four.example") is Reason.BLACKLIST
+
+
 def test_without_a_database_snapshots_are_followed(world: World) -> None:
     follower = EngineFollower(world.engine, world.folder, None, world.counters)
     world.folder.publish(build("four.example"))

@@ -1,0 +1,85 @@
+"""Followers of the feed ask over a connection of their own; it must neither miss a change nor hide a fault."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.model import EntryKind, ListAction
+from gatewayfilter.store import Store
+
+
+def block(store: Store, host: str) -> None:
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.HOST, host)
+
+
+def following(store: Store) -> int:
+    """Reads the feed to its end, and once more, so that the question stands."""
+    seq = 0
+    while changes := store.feed.read(seq):
+        seq = changes[-1].seq
+    assert store.feed.read(seq) == []
+    assert store.feed._newer._connection is not None
+    return seq
+
+
+def hosts(store: Store, after: int) -> list[str]:
+    return [change.person.pattern for change in store.feed.read(after) if change.person]
+
+
+def test_what_others_commit_is_seen_at_the_next_look(open_store: Callable[[], Store]) -> None:
+    ours, theirs = open_store(), open_store()
+    seq = following(ours)
+    for number in range(3):
+        block(theirs, f"h{number}.example")
+        assert hosts(ours, seq) == [f"h{number}.example"]
+        seq = following(ours)
+
+
+def test_what_this_thread_has_not_committed_yet_is_seen_by_it_alone(open_store: Callable[[], Store]) -> None:
+    ours, theirs = open_store(), open_store()
+    seq = following(ours)
+    following(theirs)
+    with ours.learning():
+        block(ours, "a.example")
+        assert hosts(ours, seq) == ["a.example"]
+        assert hosts(theirs, seq) == []
+    assert hosts(theirs, seq) == ["a.example"]
+
+
+def test_a_lost_connection_is_made_anew(store: Store) -> None:
+    seq = following(store)
+    lost = store.feed._newer._connection
+    assert lost is not None
+    lost.close()
+    assert store.feed.read(seq) == []
+    assert store.feed._newer._connection is None
+    block(store, "a.example")
+    assert hosts(store, seq) == ["a.example"]
+    following(store)
+    assert store.feed._newer._connection is not lost
+
+
+def test_closing_ends_the_kept_connection(sqlite_url: str, tmp_path: Path) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        block(store, "a.example")
+        following(store)
+        assert list(tmp_path.glob("*-wal"))
+    assert not list(tmp_path.glob("*-wal"))  # SQLite removes it with the last connection
+
+
+def test_a_fault_is_told_by_the_read_itself(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        seq = following(store)
+        with store._database.write(0) as connection:  # type: ignore[arg-type]
+            connection.exec_driver_sql("ALTER TABLE list_changes RENAME TO elsewhere")
+        with pytest.raises(StoreError):
+            store.feed.read(seq)
+
+        def refuses() -> object:
+            raise StoreError("away")
+
+        monkeypatch.setattr(store._database, "keep_connection", refuses)
+        assert not store.feed._newer.has_none(seq)
