@@ -1,11 +1,10 @@
-from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 import gatewayfilter.store.decision_log as decision_log_module
 from gatewayfilter.interfaces import DecisionLog
 from gatewayfilter.model import LogRecord
-from gatewayfilter.store import Store
 
 
 def record(at: float, url: str = "http://a.example/") -> LogRecord:
@@ -71,7 +70,16 @@ def test_an_id_is_never_used_again(log: DecisionLog) -> None:
     assert [found.at for _, found in log.tail(5, after=first)] == [3.0]
 
 
-def test_one_odd_request_does_not_cost_the_batch(sqlite_url: str) -> None:
-    with closing(Store.open(sqlite_url)) as store:
-        store.log.write([record(1.0, "http://a.example/\udc80\0é"), record(2.0)])
-        assert [found.url for _, found in store.log.tail(5)] == ["http://a.example/??é", "http://a.example/"]
+@pytest.mark.parametrize(
+    ("field", "odd", "kept"),
+    [
+        ("url", "http://a.example/\udc80\0é", "http://a.example/??é"),
+        ("client", "\0", "?"),
+        ("category", "\ud800", "?"),
+        ("rule", "例\0え", "例?え"),
+    ],
+)
+def test_one_odd_request_does_not_cost_the_batch(log: DecisionLog, field: str, odd: str, kept: str) -> None:
+    log.write([record(1.0), replace(record(2.0), **{field: odd}), record(3.0, "http://例え.example/")])  # type: ignore[arg-type]
+    expected = [record(1.0), replace(record(2.0), **{field: kept}), record(3.0, "http://例え.example/")]  # type: ignore[arg-type]
+    assert [found for _, found in log.tail(5)] == expected
