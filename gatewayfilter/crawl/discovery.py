@@ -1,8 +1,8 @@
-"""Focused discovery over sitemaps and feeds: only on sites where a harmful page was found, and only there.
+"""Discovery over sitemaps and feeds: of sites where a harmful page was found, and of tasks that want it.
 
 A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside the sitemaps that its robots.txt names,
-or `/sitemap.xml` where that names none. When they come
-back, their links to the same site are queued. A sitemap or feed of any other site is never followed.
+or `/sitemap.xml` where that names none. When they come back, their links to the same site are queued. A sitemap or feed of any
+other site is followed by tasks alone, whose strategy says so.
 """
 
 import threading
@@ -15,6 +15,7 @@ from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.feeds import FeedKind, feed_of
 from gatewayfilter.crawl.links import decoded
 from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.strategy import Strategy
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
@@ -57,7 +58,7 @@ class FocusedDiscovery:
         site = registrable_domain(own.host)
         if classification is not None and classification.harmful:
             fresh = self._note(site)
-            return self._chosen(self._lists(page, classification, own, sitemaps), own, MAX_LISTS + 1) if fresh else []
+            return self._chosen(_lists(page, classification.charset, own, sitemaps), own, MAX_LISTS + 1) if fresh else []
         if not self._is_harmful(site):
             return []
         feed = feed_of(page)
@@ -82,29 +83,59 @@ class FocusedDiscovery:
         with self._one:
             return self._clock() - self._sites.get(site, float("-inf")) < _DAY_S
 
-    def _lists(self, page: Page, classification: Classification, own: Url, sitemaps: Sequence[str]) -> Iterator[Url]:
-        yield from _resolved(own, list(sitemaps) or ["/sitemap.xml"])
-        if page.content_type not in _HTML:
-            return
-        base, links, _ = read_references(decoded(page.body, classification.charset))
-        base_url = next(_resolved(own, [base]), own) if base else own
-        named = [
-            link.reference
-            for link in links
-            if not link.on_page
-            and ("sitemap" in link.rel.split() or ("alternate" in link.rel.split() and link.kind in _FEED_TYPES))
-        ]
-        yield from _resolved(base_url, named)
-
     def _chosen(self, links: Iterator[Url], own: Url, limit: int) -> list[Url]:
         site = registrable_domain(own.host)
-        found: dict[str, Url] = {}
-        for link in links:
-            if link.key != own.key and registrable_domain(link.host) == site and not may_crawl(link, self._settings):
-                found.setdefault(link.key, link)
-                if len(found) >= limit:
-                    break
-        return list(found.values())
+        return _first(links, limit, self._settings, own, lambda link: registrable_domain(link.host) == site)
+
+
+def task_links(
+    page: Page, charset: str, sitemaps: Sequence[str], strategy: Strategy, depth: int, settings: CrawlSettings
+) -> tuple[list[Url], int]:
+    """Returns what a task finds by sitemaps and feeds, and how many links away from its start all links of this page are.
+
+    Its first pages lead to sitemaps and feeds, these to pages. A sitemap is no step: its pages are as far as itself.
+
+    Args:
+        page: a page of the task.
+        charset: how the classifier decoded it, `""` for UTF-8.
+        sitemaps: those that the robots.txt of its origin names.
+        strategy: the task's.
+        depth: how many links away from where the task began the page is.
+        settings: what may be fetched.
+    """
+    feed = feed_of(page) if strategy.sitemaps else None
+    next_depth = depth if feed is not None and depth else depth + 1
+    if not strategy.sitemaps or next_depth > strategy.depth or (depth and feed is None):
+        return [], next_depth
+    own = parse_url(page.final_url)
+    found = _resolved(own, feed.links) if feed is not None else _lists(page, charset, own, sitemaps)
+    most = MAX_LISTS + 1 if feed is None else len(feed.links)
+    return _first(found, most, settings, own, lambda link: strategy.leads_to(own, link)), next_depth
+
+
+def _lists(page: Page, charset: str, own: Url, sitemaps: Sequence[str]) -> Iterator[Url]:
+    yield from _resolved(own, list(sitemaps) or ["/sitemap.xml"])
+    if page.content_type not in _HTML:
+        return
+    base, links, _ = read_references(decoded(page.body, charset))
+    base_url = next(_resolved(own, [base]), own) if base else own
+    named = [
+        link.reference
+        for link in links
+        if not link.on_page and ("sitemap" in link.rel.split() or ("alternate" in link.rel.split() and link.kind in _FEED_TYPES))
+    ]
+    yield from _resolved(base_url, named)
+
+
+def _first(links: Iterator[Url], limit: int, settings: CrawlSettings, own: Url, leads: Callable[[Url], bool]) -> list[Url]:
+    """Returns the first links, each once, that lead where they should and may be fetched."""
+    found: dict[str, Url] = {}
+    for link in links:
+        if link.key != own.key and leads(link) and not may_crawl(link, settings):
+            found.setdefault(link.key, link)
+            if len(found) >= limit:
+                break
+    return list(found.values())
 
 
 def _resolved(base: Url, references: list[str]) -> Iterator[Url]:

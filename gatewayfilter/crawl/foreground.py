@@ -173,7 +173,7 @@ class ForegroundCrawl:
             refused = is_refusal(error)
             self._context.counters.add("pages_refused" if refused else "pages_failed")
             return CrawlOutcome(task.url.text, error=str(error), refused=refused, elapsed_ms=_ms_since(started))
-        self._follow(look, task.depth + 1)
+        self._follow(look)
         page = look.page
         why = "" if look.classification is not None else f"a page of this kind is not classified (status {page.status})"
         return CrawlOutcome(page.url, page.final_url, page.status, look.classification, why, elapsed_ms=_ms_since(started))
@@ -188,7 +188,7 @@ class ForegroundCrawl:
                 await asyncio.sleep(error.retry_after_s)
         return await runtime.visitor.look(target, patience_s=PATIENCE_S)
 
-    def _follow(self, look: Look, depth: int) -> None:
+    def _follow(self, look: Look) -> None:
         strategy: Strategy = self._strategy
         if not strategy.task:
             return
@@ -196,7 +196,7 @@ class ForegroundCrawl:
             site = registrable_domain(link.host) or link.host
             if link.digest not in self._known and self._pages.get(site, 0) < strategy.pages_a_site:
                 self._pages[site] = self._pages.get(site, 0) + 1
-                self._put(link, depth)
+                self._put(link, look.links_depth)
 
 
 def _ms_since(started: float) -> int:

@@ -30,10 +30,19 @@ MOST_BACKLOG = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A page out of the backlog; `page` is `None` when the archive no longer had it."""
+    """A page out of the backlog.
+
+    Attributes:
+        page: `None` when the archive no longer had it.
+        classification: `None` also for one of a kind that is not judged.
+        task: to which it belongs, `""` for none.
+        depth: how many links away from where the task began.
+    """
 
     page: Page | None
     classification: Classification | None = None
+    task: str = ""
+    depth: int = 0
 
 
 class PageBuffer:
@@ -98,12 +107,14 @@ class PageBuffer:
                 self._disk.submit(self._keep_evidence, page, kept)
         return classification
 
-    def put(self, page: Page) -> "Future[None]":
-        """Archives a page for later; when that is done, it will be scanned even if this process is killed.
+    def put(self, page: Page, task: str = "", depth: int = 0) -> "Future[None]":
+        """Archives a page (of a task, so many links away from its start) for later.
+
+        When that is done, it will be scanned even if this process is killed.
 
         The future raises `OSError` when it could not be written: then the page is the caller's still.
         """
-        return self._disk.submit(self._put, page)
+        return self._disk.submit(self._put, page, task, depth)
 
     def scan_first(self) -> Scanned | None:
         """Judges the page that has waited longest; `None` when none waits. It goes on waiting until `advance`.
@@ -111,9 +122,10 @@ class PageBuffer:
         Raises:
             StoreError: the verdict could not be kept.
         """
-        reference = self._backlog.first() if self._backlog is not None else None
-        if reference is None:
+        waiting = self._backlog.first() if self._backlog is not None else None
+        if waiting is None:
             return None
+        reference, task, depth = _read_waiting(waiting)
         page = self._archive.read(reference)
         if page is None:
             self._counters.add("pages_lost")
@@ -122,7 +134,7 @@ class PageBuffer:
         classification = self._sink.page(page)
         if classification is not None and classification.harmful:
             self._disk.submit(self._keep_evidence, page, reference)
-        return Scanned(page, classification)
+        return Scanned(page, classification, task, depth)
 
     def evidence_of(self, page: Page) -> str:
         """Returns where the page behind an earlier verdict lies, `""` for none. Raises `StoreError`."""
@@ -165,12 +177,12 @@ class PageBuffer:
         self._counters.add("pages_archived")
         return reference
 
-    def _put(self, page: Page) -> None:
+    def _put(self, page: Page, task: str, depth: int) -> None:
         if self._backlog is None:
             raise OSError("no backlog")
         reference = self._archive.keep(page, self._clock())
         self._counters.add("pages_archived")
-        self._backlog.put(reference)
+        self._backlog.put(f"{reference} {task} {depth}" if task else reference)
         self._counters.add("pages_buffered")
 
     def _keep_evidence(self, page: Page, kept: "Future[str] | str") -> None:
@@ -184,3 +196,10 @@ class PageBuffer:
         except (OSError, StoreError) as error:
             self._counters.add("archive_failures")
             _log.warning("cannot note where the evidence of a page lies: %s", error)
+
+
+def _read_waiting(waiting: str) -> tuple[str, str, int]:
+    """Returns reference, task and depth of a line of the journal; what is no depth is the start."""
+    reference, _, rest = waiting.partition(" ")
+    task, _, depth = rest.partition(" ")
+    return reference, task, int(depth) if depth.isascii() and depth.isdecimal() else 0

@@ -73,7 +73,7 @@ class Settlement:
     def scanned(self, look: Look) -> list[bytes]:
         """A page out of the buffer: queues its links. Runs in the queue's thread. Returns what is seen then."""
         self._note(look, known=False)
-        return self.follow(look.links)
+        return self.follow(look.links, look.task, look.links_depth)
 
     def follow(self, links: Sequence[Url], task: str = "", depth: int = 0) -> list[bytes]:
         """Queues links. Runs in the queue's thread. Returns what is seen then."""
@@ -118,7 +118,7 @@ class Settlement:
         return lambda: self._buried(lease, reason)
 
     def _judged(self, lease: Lease, target: Target, look: Look) -> list[bytes]:
-        seen = self.follow(look.links, lease.task, lease.depth + 1)
+        seen = self.follow(look.links, lease.task, look.links_depth)
         if not look.unchanged:
             self._note(look, known=target.validators is not None)
         judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S

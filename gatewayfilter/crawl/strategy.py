@@ -29,6 +29,7 @@ class Strategy:
         pages_a_site: most pages of a site in `period_s`; 0: the worker's own bound.
         priority: of links.
         recrawl_s: a page is due again after so long; 0: it is done.
+        sitemaps: whether the sitemaps and feeds of the first pages' sites are followed.
     """
 
     task: str
@@ -39,6 +40,7 @@ class Strategy:
     pages_a_site: int
     priority: int
     recrawl_s: float
+    sitemaps: bool = False
 
     @property
     def period_s(self) -> float:
@@ -72,6 +74,7 @@ def strategy_of(settings: CrawlSettings, task: str) -> Strategy:
         pages_a_site=chosen.pages_a_site,
         priority=chosen.priority,
         recrawl_s=chosen.recrawl_hours * _HOUR_S,
+        sitemaps=chosen.sitemaps,
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from gatewayfilter.classify.pdf_text import is_pdf, read_pdf_aside
 from gatewayfilter.crawl.context import CrawlContext
+from gatewayfilter.crawl.discovery import task_links
 from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError
 from gatewayfilter.crawl.fetcher import NOT_MODIFIED, Fetcher
 from gatewayfilter.crawl.links import out_links
@@ -60,6 +61,8 @@ class Look:
         buffered: it lies in the buffer and is judged later.
         unchanged: its origin says that it is as it was; the verdict before counts anew.
         rendered: a browser made it what it is, so its origin's validators do not speak for all of it.
+        task: to which it belongs, `""` for none.
+        links_depth: how many links away from where the task began its links lead.
     """
 
     page: Page
@@ -68,6 +71,8 @@ class Look:
     buffered: bool = False
     unchanged: bool = False
     rendered: bool = False
+    task: str = ""
+    links_depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Visitor:
         came = page
         if self._rendering is not None:
             page = await self._rendering.improved(page)
-        if not urgent and not target.strategy.task and await self._put_aside(page):
+        if not urgent and await self._put_aside(page, target):
             return Look(page, None, (), buffered=True)
         self._in_memory += 1
         try:
@@ -197,7 +202,7 @@ class Visitor:
         finally:
             self._files -= 1
 
-    async def _put_aside(self, page: Page) -> bool:
+    async def _put_aside(self, page: Page, target: Target) -> bool:
         """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
         buffer = self._context.buffer
         if is_pdf(page.content_type, page.body):
@@ -205,7 +210,7 @@ class Visitor:
         if buffer is None or not page.body or self._in_memory < self._most_in_memory or not buffer.has_room:
             return False
         try:
-            await asyncio.wrap_future(buffer.put(page))
+            await asyncio.wrap_future(buffer.put(page, target.strategy.task, target.depth))
         except OSError as error:
             self._context.counters.add("archive_failures")
             _log.warning("cannot put a page into the archive: %s; it waits in memory", error.strerror)
@@ -217,20 +222,25 @@ class Visitor:
         scanned = buffer.scan_first() if buffer is not None else None
         if scanned is None or scanned.page is None:
             return scanned is not None
-        return self._looked_at(scanned.page, scanned.classification, strategy_of(self._context.settings, ""), 0)
+        return self._looked_at(
+            scanned.page, scanned.classification, strategy_of(self._context.settings, scanned.task), scanned.depth
+        )
 
     def _judge(self, page: Page, target: Target) -> Look:
         return self._looked_at(page, self._context.sink.page(page), target.strategy, target.depth)
 
     def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> Look:
+        settings, sitemaps = self._context.settings, self._robots.sitemaps(page.final_url)
         more: Sequence[Url] = ()
         if self._context.more_links is not None:
-            more = self._context.more_links(page, classification, self._robots.sitemaps(page.final_url))
+            more = self._context.more_links(page, classification, sitemaps)
         harmful = classification is not None and classification.harmful
-        if not strategy.follows(depth, harmful=harmful):
-            return Look(page, classification, () if strategy.task else tuple(more))
         charset = classification.charset if classification is not None else ""
-        return Look(page, classification, (*out_links(page, charset, self._context.settings, strategy), *more))
+        links = [*out_links(page, charset, settings, strategy), *more] if strategy.follows(depth, harmful=harmful) else []
+        if not strategy.task:
+            return Look(page, classification, tuple(links or more))
+        named, next_depth = task_links(page, charset, sitemaps, strategy, depth, settings)
+        return Look(page, classification, (*links, *named), task=strategy.task, links_depth=next_depth)
 
     def _passing(self, page: Page) -> UnreachableError:
         wait_s = 0.0

@@ -78,6 +78,8 @@ class CrawlTask(Section):
     """Links of which pages are followed: of `all`, of `harmful` ones, or of `none`."""
     hosts: tuple[str, ...] = ()
     """Hosts that links may lead to: `example.com`, or `*.example.com` for all below it too; none: the page's own site."""
+    sitemaps: bool = False
+    """Whether the pages that the sitemaps and feeds of its first pages' sites name are looked at too, whatever `follow` says."""
     priority: int = Field(default=100, ge=11, le=1000)
     """The smaller, the sooner: users' visits have 10, re-checks 50, links of harmful pages 100."""
     recrawl_hours: float = Field(default=0, ge=0, le=87_600)

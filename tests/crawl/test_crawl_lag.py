@@ -41,14 +41,24 @@ def store(tmp_path: Path) -> Iterator[Store]:
 class Lagging:
     """A worker over a real queue and archive."""
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path, **changes: object) -> None:
         self.sink = SlowSink()
         self.counters = Counters()
         archive = WarcArchive(folder, 10_000_000)
         self.backlog = Backlog(folder / "backlog.log")
         self.buffer = PageBuffer(self.sink, archive, store.verdicts, 1000.0, self.counters, self.backlog)
-        settings = loopback_settings(concurrency=4, per_host_concurrency=4, robots="never")
-        self.worker = CrawlWorker(CrawlContext(store.frontier, self.buffer, settings, self.counters, buffer=self.buffer))
+        settings = loopback_settings(concurrency=4, per_host_concurrency=4, robots="never", **changes)
+        self.worker = CrawlWorker(
+            CrawlContext(
+                store.frontier,
+                self.buffer,
+                settings,
+                self.counters,
+                buffer=self.buffer,
+                together=store.settling,
+                task_sites=store.task_sites,
+            )
+        )
         self.stop = asyncio.Event()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -82,6 +92,30 @@ async def test_fetching_goes_on_while_the_scanner_lags_and_nothing_is_lost(origi
     assert set(judged) == {*urls, origin.url("/more")}
     assert origin.requests.count("/0") == 1
     assert again.counters["pages_lost"] == 0
+
+
+async def test_pages_of_a_task_wait_too_and_the_task_goes_on(origin: Origin, store: Store, tmp_path: Path) -> None:
+    urls = [origin.url(f"/{number}") for number in range(PAGES)]
+    for number in range(PAGES):
+        origin.answers[f"/{number}"] = reply(f'<a href="/{number}/1">'.encode())
+        origin.answers[f"/{number}/1"] = reply(f'<a href="/{number}/1/1">'.encode())  # beyond the task's depth
+    store.frontier.add([Offer(url, 100, task="look") for url in urls], time.time())
+    tasks = {"look": {"depth": 1}}
+    first = Lagging(store, tmp_path / "archive", tasks=tasks)
+    running = asyncio.create_task(first.worker.run(first.stop))
+    await first.until(lambda: first.counters["pages_fetched"] == PAGES and len(first.backlog) >= PAGES - 2)
+    first.stop.set()
+    first.sink.go.set()
+    await running
+
+    again = Lagging(store, tmp_path / "archive", tasks=tasks)
+    again.sink.go.set()
+    running = asyncio.create_task(again.worker.run(again.stop))
+    linked = {f"{url}/1" for url in urls}
+    await again.until(lambda: not len(again.backlog) and {page.url for page in again.sink.pages} >= linked)
+    again.stop.set()
+    await running
+    assert sorted(origin.requests) == sorted(url.removeprefix(origin.url("")) for url in [*urls, *linked])
 
 
 async def test_a_visit_never_waits_on_the_disk(origin: Origin, store: Store, tmp_path: Path) -> None:

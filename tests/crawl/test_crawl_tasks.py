@@ -109,6 +109,50 @@ async def test_a_task_goes_as_far_as_its_strategy(
     assert sorted(origin.requests) == sorted(paths)
 
 
+SITEMAP = "application/xml"
+
+
+def serve_sitemaps(origin: Origin) -> None:
+    """A start without links, a sitemap that robots.txt does not name, an index behind it, and a feed that the start names."""
+
+    def listing(root: str, item: str, *paths: str) -> bytes:
+        items = "".join(f"<{item}><loc>{origin.url(path)}</loc></{item}>" for path in paths)
+        return reply(f"<{root}>{items}</{root}>".encode(), content_type=SITEMAP)
+
+    origin.answers["/"] = reply(b'<link rel="alternate" type="application/rss+xml" href="/news.rss"><p>hello')
+    origin.answers["/sitemap.xml"] = listing("sitemapindex", "sitemap", "/one.xml")
+    origin.answers["/one.xml"] = listing("urlset", "url", "/a", "/b")
+    origin.answers["/news.rss"] = reply(f"<rss><channel><item><link>{origin.url('/c')}</link></item></channel></rss>".encode())
+    origin.answers["/a"] = reply(b'<a href="/a/1">')
+    for path in ("/b", "/c", "/a/1"):
+        origin.answers[path] = reply()
+
+
+LISTS = ["/", "/news.rss", "/one.xml", "/sitemap.xml"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "paths"),
+    [
+        ({"depth": 1}, ["/"]),
+        ({"depth": 0, "sitemaps": True}, ["/"]),
+        ({"depth": 1, "sitemaps": True}, [*LISTS, "/a", "/b", "/c"]),
+        ({"depth": 2, "sitemaps": True}, [*LISTS, "/a", "/a/1", "/b", "/c"]),
+        ({"depth": 2, "sitemaps": True, "follow": "none"}, [*LISTS, "/a", "/b", "/c"]),
+        ({"depth": 1, "sitemaps": True, "pages_a_site": 1}, ["/", "/sitemap.xml"]),
+        ({"depth": 1, "sitemaps": True, "hosts": ("other.test",)}, ["/"]),
+    ],
+)
+async def test_a_task_reads_sitemaps_where_its_strategy_says_so(
+    origin: Origin, store: Store, tmp_path: Path, strategy: dict[str, object], paths: list[str]
+) -> None:
+    serve_sitemaps(origin)
+    crawl = Crawl(store, settings(**strategy), tmp_path)
+    crawl.add(Offer(origin.url("/"), 100, task="look"))
+    await crawl.until(lambda: crawl.is_idle() and bool(crawl.sink.pages))
+    assert sorted(origin.requests) == sorted(paths)
+
+
 async def test_a_task_goes_on_after_a_restart(origin: Origin, store: Store, tmp_path: Path) -> None:
     serve(origin)
     one_by_one = task_settings(concurrency=1, tasks={"look": {"depth": 2}})

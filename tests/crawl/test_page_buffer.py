@@ -100,6 +100,19 @@ def test_pages_wait_over_a_restart_and_none_is_lost(tmp_path: Path) -> None:
     assert made.counters.as_dict() == {"pages_archived": 3, "pages_buffered": 3}
 
 
+def test_a_page_of_a_task_waits_with_its_place_there(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    for number, (task, depth) in enumerate([("", 0), ("forums", 0), ("a-1_b", 100)]):
+        made.buffer.put(page(url=f"http://a.example/{number}"), task, depth).result()
+    again = Buffered(tmp_path)
+    places = []
+    while (scanned := again.buffer.scan_first()) is not None:
+        assert scanned.page is not None
+        places.append((scanned.page.url[-1], scanned.task, scanned.depth))
+        again.buffer.advance()
+    assert places == [("0", "", 0), ("1", "forums", 0), ("2", "a-1_b", 100)]
+
+
 def test_a_verdict_that_was_not_kept_leaves_the_page_where_it_is(tmp_path: Path) -> None:
     made = Buffered(tmp_path)
     made.buffer.put(page()).result()
