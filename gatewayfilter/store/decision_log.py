@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +20,10 @@ _PURGE_PAUSE_S = 0.01
 _FIELDS = tuple(field.name for field in fields(LogRecord))
 _COLUMNS = DECISIONS.c
 _row_of = attrgetter(*_FIELDS)
+_ROWS = (128, 32, 8, 1)
+"""Rows of one statement. Each statement lets other threads run and waits for its turn after it, which costs more than a row; few
+sizes, because a statement is kept prepared. SQLite takes 32,766 values in one.
+"""
 _TEXTS = slice(1, -1)
 """The fields of a row that are text: all but the first and the last."""
 _TAIL = (
@@ -37,8 +42,9 @@ class SqlDecisionLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        places = ", ".join(["?" if database.path else "%s"] * len(_FIELDS))
-        self._insert = f"INSERT INTO {DECISIONS.name} ({', '.join(_FIELDS)}) VALUES ({places})"  # noqa: S608  names of ours
+        row = f"({', '.join(['?' if database.path else '%s'] * len(_FIELDS))})"
+        into = f"INSERT INTO {DECISIONS.name} ({', '.join(_FIELDS)}) VALUES "  # noqa: S608  names of ours
+        self._inserts = [(size, into + ", ".join([row] * size)) for size in _ROWS]
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Appends a batch, in one transaction. Characters that no database takes are replaced by `?`."""
@@ -48,8 +54,12 @@ class SqlDecisionLog:
         if not _is_storable("".join([text for row in rows for text in row[_TEXTS]])):
             rows = [(row[0], *map(_storable, row[_TEXTS]), row[-1]) for row in rows]
         with self._database.write(Area.LOG) as connection:
-            # Past SQLAlchemy's parameters, which would take as long as the database itself.
-            connection.exec_driver_sql(self._insert, rows)
+            start = 0
+            for size, statement in self._inserts:
+                while start + size <= len(rows):
+                    values = tuple(chain.from_iterable(rows[start : start + size]))
+                    connection.exec_driver_sql(statement, values)
+                    start += size
 
     def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
