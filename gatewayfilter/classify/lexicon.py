@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatewayfilter.classify.lexicon_file import ANY, WordFile, read_word_file
+from gatewayfilter.classify.near import Near
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.errors import ClassifyError
 
@@ -34,6 +35,7 @@ class Category:
 
     Attributes:
         limit: a page whose score is above it is of this category …
+        near: name → two lists of phrases that count where they stand close together.
         short_share: of the limit, what it falls to on the shortest pages; 1 for not at all.
         min_words: … when at least so many different words were found.
         words: phrase → weight, above zero.
@@ -47,6 +49,7 @@ class Category:
     context: dict[str, float] = field(default_factory=dict)
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
     short_share: float = 1.0
+    near: dict[str, Near] = field(default_factory=dict)
 
     def combined(self) -> list[Combination]:
         """Returns the combinations."""
@@ -96,7 +99,7 @@ class Lexicon:
 
     def word_count(self) -> int:
         """Returns how many words and combinations there are."""
-        return sum(len(category.words) + len(category.combinations) for category in self.categories.values())
+        return sum(len(item.words) + len(item.combinations) + len(item.near) for item in self.categories.values())
 
     def category(self, name: str) -> Category:
         """Returns a category.
@@ -118,6 +121,8 @@ def _join(category: Category, file: WordFile) -> None:
         category.short_share = file.short_share
     if file.min_words is not None:
         category.min_words = file.min_words
+    for name in file.removed:
+        category.near.pop(name, None)
     for phrase in map(_normalised, file.removed):
         category.words.pop(phrase, None)
         category.context.pop(phrase, None)
@@ -125,6 +130,9 @@ def _join(category: Category, file: WordFile) -> None:
             del category.combinations[parts]
     category.words |= {_normalised(phrase): weight for phrase, weight in file.words.items()}
     category.context |= {_normalised(phrase): weight for phrase, weight in file.context.items()}
+    for near in file.near:
+        sides = (tuple(dict.fromkeys(map(_normalised, side))) for side in (near.one, near.other))
+        category.near[near.name] = Near(near.name, near.weight, *sides)
     category.combinations |= {tuple(map(_normalised, parts)): weight for parts, weight in file.combinations.items()}
 
 

@@ -19,6 +19,12 @@ offers = ["sign up now"]          # show that a page offers something: topic wor
 
 [combinations]             # count only together
 8 = [["deposit", "bonus code"]]
+
+[[near]]                   # any phrase of one list close to any of the other, in one line; counts up to three times a page
+name = "money put in"
+weight = 4
+one = ["deposit", "top up"]
+other = ["bonus", "free bet"]
 ```
 
 Exceptions and offers count for all categories, whichever file names them. The category `any` is none: its files hold
@@ -37,6 +43,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from gatewayfilter.classify.near import Near
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.errors import ClassifyError
 
@@ -59,8 +66,9 @@ _KEYS = (
     "words",
     "context",
     "combinations",
+    "near",
 )
-_NOT_OF_ANY = frozenset({"limit", "short_share", "min_words", "words", "combinations"})
+_NOT_OF_ANY = frozenset({"limit", "short_share", "min_words", "words", "combinations", "near"})
 
 
 @dataclass(slots=True)
@@ -78,6 +86,7 @@ class WordFile:
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
     offers: list[str] = field(default_factory=list)
     short_share: float | None = None
+    near: list[Near] = field(default_factory=list)
 
 
 def check_phrase(phrase: object) -> str:
@@ -154,6 +163,7 @@ def parse_word_file(text: str, name: str) -> WordFile:
         read.weighted("combinations", read.parts, negative=True),
         read.phrases("offers", document.get("offers", [])),
         read.short_share(),
+        read.near(),
     )
 
 
@@ -208,6 +218,22 @@ class _Reader:
             raise self._wrong(key, "must be a list of 2 to 8 phrases")
         return tuple(self.phrase(key, part) for part in value)
 
+    def near(self) -> list[Near]:
+        tables = self.of("near", list, [])
+        found: list[Near] = []
+        for index, table in enumerate(tables):
+            where = f"near[{index}]"
+            if not isinstance(table, dict) or table.keys() != {"name", "weight", "one", "other"}:
+                raise self._wrong(where, "must have the keys name, weight, one and other")
+            name = table["name"]
+            if not isinstance(name, str) or not name.strip() or name in {near.name for near in found}:
+                raise self._wrong(where, "'name' must be a text of its own")
+            one, other = (tuple(self.phrases(f"{where}.{side}", table[side])) for side in ("one", "other"))
+            if not one or not other:
+                raise self._wrong(where, "'one' and 'other' must not be empty")
+            found.append(Near(name, self._weight(f"{where}.weight", table["weight"]), one, other))
+        return found
+
     def weighted[T](self, key: str, item: Callable[[str, object], T], *, negative: bool = False) -> dict[T, float]:
         found: dict[T, float] = {}
         for text, values in self.of(key, dict, {}).items():
@@ -254,6 +280,9 @@ def format_word_file(file: WordFile) -> str:
         lines += _table(key, {_quoted(phrase): weight for phrase, weight in table.items()})
     joined = {f"[{', '.join(map(_quoted, parts))}]": weight for parts, weight in file.combinations.items()}
     lines += _table("combinations", joined)
+    for near in file.near:
+        lines += ["", "[[near]]", f"name = {_quoted(near.name)}", f"weight = {near.weight:g}"]
+        lines += [f"{side} = [{_listed(map(_quoted, phrases))}]" for side, phrases in (("one", near.one), ("other", near.other))]
     return "\n".join(lines) + "\n"
 
 

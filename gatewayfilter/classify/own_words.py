@@ -132,6 +132,7 @@ def export_category(lexicon: Lexicon, name: str) -> WordFile:
         context=dict(category.context),
         combinations=dict(combinations),
         short_share=category.short_share,
+        near=list(category.near.values()),
     )
 
 

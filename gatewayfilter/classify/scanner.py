@@ -1,6 +1,6 @@
 """Finds the lexicon's phrases in a text: one pass of one automaton over each view."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -8,6 +8,7 @@ from ahocorasick_rs import AhoCorasick, Implementation
 
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.lexicon_file import ANY
+from gatewayfilter.classify.near import MOST, ONE, OTHER, places
 
 
 class Role(IntEnum):
@@ -17,6 +18,7 @@ class Role(IntEnum):
     CONTEXT = 1
     PART = 2
     OFFER = 3
+    NEAR = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,10 +36,11 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A phrase in a text, at a character offset."""
+    """A phrase in a text, at a character offset; `shown` is what stands there, where the meaning's phrase does not say it."""
 
     meaning: Meaning
     start: int
+    shown: str = ""
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class _Pattern:
 
     exception: bool = False
     meanings: list[tuple[bool, bool, Meaning]] = field(default_factory=list)
+    sides: list[tuple[bool, bool, int, int]] = field(default_factory=list)
 
 
 class Scanner:
@@ -65,11 +69,22 @@ class Scanner:
             if meaning.role is Role.PART:
                 self.parts[meaning.category, meaning.phrase] = meaning
             pattern.meanings.append((meaning.phrase.startswith("*"), meaning.phrase.endswith("*"), meaning))
+        self._near = [(name, near) for name, category in lexicon.categories.items() for near in category.near.values()]
+        self._places = [[Meaning(near.name, name, Role.NEAR, near.weight) for _ in range(MOST)] for name, near in self._near]
+        for number, (_, near) in enumerate(self._near):
+            for side, phrases in ((ONE, near.one), (OTHER, near.other)):
+                for phrase in phrases:
+                    pattern = patterns.setdefault(_bare(phrase), _Pattern())
+                    pattern.sides.append((phrase.startswith("*"), phrase.endswith("*"), number, side))
         self._patterns = list(patterns.values())
         # Whether an end must not touch a letter: only ends that are letters of an alphabet themselves.
         # Last, whether any meaning opens an end: what touches a letter counts for such patterns alone.
         self._closed = [
-            (_alphabetic(text[0]), _alphabetic(text[-1]), any(left or right for left, right, _ in pattern.meanings))
+            (
+                _alphabetic(text[0]),
+                _alphabetic(text[-1]),
+                any(left or right for left, right, *_ in (*pattern.meanings, *pattern.sides)),
+            )
             for text, pattern in patterns.items()
         ]
         self._automaton = AhoCorasick(list(patterns), implementation=Implementation.ContiguousNFA) if patterns else None
@@ -83,6 +98,7 @@ class Scanner:
         if self._automaton is None or not text:
             return {}
         hits: dict[Meaning, Hit] = {}
+        sides: dict[int, list[tuple[int, int, int]]] = {}
         covered_to = 0
         reach: dict[str, int] = {}
         for start, minus_end, index, left_touches, right_touches in self._placed(text, self._automaton):
@@ -101,7 +117,16 @@ class Scanner:
                     reach[meaning.category] = end
                 if meaning not in hits:
                     hits[meaning] = Hit(meaning, start)
+            if pattern.sides and not covered:
+                _note_sides(pattern, start, end, (left_touches, right_touches), sides)
+        self._pair(text, sides, hits)
         return hits
+
+    def _pair(self, text: str, sides: Mapping[int, list[tuple[int, int, int]]], hits: dict[Meaning, Hit]) -> None:
+        """Adds a hit for each place where two phrases of a pair stand near each other (near.py)."""
+        for number, found in sides.items():
+            for meaning, (start, end) in zip(self._places[number], places(text, found), strict=False):
+                hits[meaning] = Hit(meaning, start, text[start:end])
 
     def _placed(self, text: str, automaton: AhoCorasick) -> list[tuple[int, int, int, bool, bool]]:
         """Returns start, minus end, pattern and whether each end touches a letter, first and longest first.
@@ -121,6 +146,15 @@ class Scanner:
                 placed.append((start, -end, index, left_touches, right_touches))
         placed.sort()
         return placed
+
+
+def _note_sides(
+    pattern: _Pattern, start: int, end: int, touches: tuple[bool, bool], sides: dict[int, list[tuple[int, int, int]]]
+) -> None:
+    left_touches, right_touches = touches
+    for left_open, right_open, number, side in pattern.sides:
+        if (left_open or not left_touches) and (right_open or not right_touches):
+            sides.setdefault(number, []).append((start, end, side))
 
 
 def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:

@@ -9,15 +9,17 @@ longer the page is: in a long text topic words and offers meet by chance. Contex
 own weight (twice in the head of the page), and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting
 a doctor. Only context that such a page could not show its visitors ("all of this is fraud": `DECISIVE` and more, where they read
 it, twice in the title) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTEXT`. A combination counts
-in the weakest zone of its parts, at most once its own weight. On pages above `LONG_PAGE` combinations, and the share that topic
-words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a page offers never do.
+in the weakest zone of its parts, at most once its own weight, and so do two phrases near each other (near.py). On pages above
+`LONG_PAGE` both, and the share that topic words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a
+page offers never do.
 
 What a page is about stands in its head: beside an offer, a word of weight `HEAD_WORD` and more in title, description or keywords
 counts as one word more towards `min_words`.
 
 A page of few words has room for few of them: from `FULL_LIMIT` bytes down to `SHORTEST_PAGE` a category's limit falls, with the
 logarithm of the length, to its `short_share`. The same words weigh more on a poster than in a book; nothing that is added to
-a page raises its limit above the category's own. Where nothing but topic words was found the limit stays whole.
+a page raises its limit above the category's own. Where nothing but topic words and one pair was found
+the limit stays whole.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +51,7 @@ SHORTEST_PAGE, FULL_LIMIT = 100, 1_500
 """Bytes of text at which a limit has fallen to its share for short pages, and from which on it counts whole."""
 HEAD_WORD = 8.0
 MAX_EVIDENCE = 40
-_MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0}
+_MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0, Role.NEAR: 1.0}
 """What a zone makes of a hit at most."""
 UNPLACED = -1
 """Position of a word that only the squashed view shows."""
@@ -104,13 +106,15 @@ class _Tally:
     offers: float
     weak_share: float
     headed: bool = False
+    pairs: int = 0
+    told: bool = False
     strong: float = 0.0
     weak: float = 0.0
     against: float = 0.0
     decisive: int = 0
     words: int = 0
 
-    def add(self, evidence: Evidence, own_weight: float) -> None:
+    def add(self, evidence: Evidence, own_weight: float, *, paired: bool = False) -> None:
         self.evidence.append(evidence)
         if evidence.weight < 0:
             self.against -= evidence.weight
@@ -121,6 +125,8 @@ class _Tally:
             self.weak += evidence.weight
         else:
             self.strong += evidence.weight
+            self.pairs += paired
+            self.told = self.told or not paired or self.pairs > 1
             self.headed = self.headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[evidence.zone] > 1)
 
     @property
@@ -129,7 +135,7 @@ class _Tally:
 
     @property
     def limit(self) -> float:
-        return limit_at(self.category, self.length) if self.strong else self.category.limit
+        return limit_at(self.category, self.length) if self.told else self.category.limit
 
     @property
     def sum(self) -> Sum:
@@ -177,16 +183,18 @@ class Judge:
             weight = factor if meaning.role is Role.PART else meaning.weight * factor
             known = best.get(meaning)
             if known is None or abs(weight) > abs(known.weight) or (not weight and factor > ZONE_FACTORS[known.zone]):
-                best[meaning] = Evidence(meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED)
+                best[meaning] = Evidence(
+                    hit.shown or meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED
+                )
         offers = sum(min(ZONE_FACTORS[found.zone], 1.0) for meaning, found in best.items() if meaning.role is Role.OFFER)
         chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
         share = WEAK_SHARE * chance + OFFER_SHARE * min(offers, MAX_OFFERS) * min(1.0, SHORT_PAGE / max(length, 1))
         tallies: dict[str, _Tally] = {}
-        for evidence, own_weight in self._counting(best, chance):
+        for evidence, own_weight, paired in self._counting(best, chance):
             name = evidence.category
             if name not in tallies:
                 tallies[name] = _Tally(self._categories[name], [], length, offers, share)
-            tallies[name].add(evidence, own_weight)
+            tallies[name].add(evidence, own_weight, paired=paired)
         shared = [found for meaning, found in best.items() if meaning.category == ANY]
         for tally in (tally for tally in tallies.values() if tally.words):
             for found in shared:
@@ -194,12 +202,18 @@ class Judge:
                     tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), -found.weight)
         return self._verdict(tallies, [found for found in shared if not found.weight])
 
-    def _counting(self, best: Mapping[Meaning, Evidence], chance: float) -> Iterator[tuple[Evidence, float]]:
+    def _counting(self, best: Mapping[Meaning, Evidence], chance: float) -> Iterator[tuple[Evidence, float, bool]]:
         for meaning, evidence in best.items():
             if meaning.category == ANY:
                 continue
+            if meaning.role is Role.NEAR:
+                shrunk = Evidence(
+                    evidence.word, evidence.category, round(evidence.weight * chance, 3), evidence.zone, evidence.position
+                )
+                yield shrunk, meaning.weight, True
+                continue
             if meaning.role is not Role.PART:
-                yield evidence, abs(meaning.weight)
+                yield evidence, abs(meaning.weight), False
                 continue
             for combination, parts in self._combinations.get(meaning, ()):
                 found = [best[part] for part in parts if part in best]
@@ -209,6 +223,7 @@ class Judge:
                     yield (
                         Evidence(str(combination), meaning.category, weight, weakest.zone, weakest.position),
                         abs(combination.weight),
+                        False,
                     )
 
     def _verdict(self, tallies: Mapping[str, _Tally], offers: list[Evidence]) -> Judgement:

@@ -159,8 +159,9 @@ def show(invocation: Invocation, *, category: str | None, only_own: bool) -> Non
 
 def _show_categories(invocation: Invocation, categories: list[Category]) -> None:
     rows = [
-        (item.name, len(item.words), len(item.context), len(item.combinations), item.limit, item.short_share, item.min_words)
+        (item.name, len(item.words), len(item.context), combined, item.limit, item.short_share, item.min_words)
         for item in sorted(categories, key=lambda item: item.name)
+        for combined in [len(item.combinations) + len(item.near)]
     ]
     names = ("category", "words", "context", "combinations", "limit", "short_share", "min_words")
     if invocation.json:
@@ -173,6 +174,7 @@ def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
     weighted = [
         *(("word", phrase, weight) for phrase, weight in file.words.items()),
         *(("combination", " + ".join(parts), weight) for parts, weight in file.combinations.items()),
+        *(("near", near.name, near.weight) for near in file.near),
         *(("context", phrase, -weight) for phrase, weight in file.context.items()),
     ]
     weighted.sort(key=lambda row: (-row[2], row[1]))
