@@ -301,6 +301,7 @@ class Classification:
         title: the page's title, bounded.
         charset: how the bytes were decoded, `""` for text.
         text_digest: MD5 of the visible text.
+        fields: field of an extraction rule → its values, bounded; none where no rule is for the page.
     """
 
     category: str
@@ -311,6 +312,7 @@ class Classification:
     title: str = ""
     charset: str = ""
     text_digest: bytes = b""
+    fields: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def harmful(self) -> bool:

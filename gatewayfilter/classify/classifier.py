@@ -1,7 +1,7 @@
 """The classifier: a page's bytes in, category, score and evidence out. Implements `interfaces.Classify`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gatewayfilter.classify.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.classify.extraction_book import RuleBook
@@ -84,7 +84,7 @@ class PageClassifier:
         tokens = tokens_of(decoded.text)
         html = read_html(decoded.text, tokens)
         text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), html)
-        found = self._by_label(page, text, self._classify(text, decoded.charset))[1]
+        found = self._with_fields(page, self._by_label(page, text, self._classify(text, decoded.charset))[1])
         return found, parts_with_texts(tokens, html)
 
     def classify_text(self, text: str) -> Classification:
@@ -102,7 +102,13 @@ class PageClassifier:
 
     def _judged(self, page: Page) -> tuple[PageText, Classification]:
         text, charset = self._read(page)
-        return self._by_label(page, text, self._classify(text, charset))
+        read, found = self._by_label(page, text, self._classify(text, charset))
+        return read, self._with_fields(page, found)
+
+    def _with_fields(self, page: Page, found: Classification) -> Classification:
+        """Returns the judgement with the fields that an extraction rule finds; the rule has read the page already."""
+        ruled = self._rules.read(page) if self._rules is not None else None
+        return found if ruled is None else replace(found, fields=ruled.kept())
 
     def _by_label(self, page: Page, text: PageText, found: Classification) -> tuple[PageText, Classification]:
         """Returns text and judgement, or those by the charset that the page's label names, where they are harmful."""

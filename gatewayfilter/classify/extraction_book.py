@@ -26,6 +26,10 @@ TIME_LIMIT_S = 3.0
 CHECK_EVERY_S = 1.0
 MAX_BODY = 2_000_000
 _HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+MOST_VALUES = 20
+"""Values of a field that are kept with a verdict."""
+MOST_CHARACTERS = 500
+"""Of a value likewise."""
 _KEPT = 4
 """Results remembered: a page is judged, its text kept and its links read right after each other."""
 
@@ -37,10 +41,20 @@ class RuleResult:
     rule: ExtractionRule
     extracted: Extracted
 
+    def kept(self) -> dict[str, list[str]]:
+        """Returns the fields that were found, as they are kept with the verdict: bounded."""
+        found = self.extracted.fields.items()
+        return {name: [_text(value) for value in values[:MOST_VALUES]] for name, values in found if values}
+
     def zones(self) -> dict[str, str]:
         """Returns what takes the place of the page's own zones; a field that was not found leaves its zone alone."""
         found = self.extracted.fields
         return {field.zone: "\n".join(found[field.name]) for field in self.rule.fields if field.zone and found[field.name]}
+
+
+def _text(value: str) -> str:
+    """Returns the beginning of a value, without what a database takes for no text."""
+    return value[:MOST_CHARACTERS].replace("\0", "").encode("utf-8", "replace").decode()
 
 
 class RuleBook:

@@ -28,6 +28,9 @@ def show_judgement(classification: Classification) -> None:
             "other scores: "
             + ", ".join(f"{name} {score:.1f}" for name, score in sorted(others.items(), key=lambda item: -item[1]))
         )
+    if classification.fields:
+        say()
+        print_table(("field", "value"), [(name, value) for name, values in classification.fields.items() for value in values])
     hits = classification.evidence[:_SHOWN_EVIDENCE]
     if hits:
         say()

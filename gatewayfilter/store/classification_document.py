@@ -8,7 +8,7 @@ from gatewayfilter.model import Classification, Evidence
 
 def as_document(classification: Classification) -> dict[str, object]:
     """Returns the classification as JSON knows it."""
-    return {
+    document: dict[str, object] = {
         "category": classification.category,
         "score": classification.score,
         "limit": classification.limit,
@@ -18,6 +18,7 @@ def as_document(classification: Classification) -> dict[str, object]:
         "charset": classification.charset,
         "text_digest": classification.text_digest.hex(),
     }
+    return document | {"fields": classification.fields} if classification.fields else document
 
 
 def from_document(document: Mapping[str, Any]) -> Classification:

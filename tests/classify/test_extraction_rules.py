@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, RuleBook, RuleFolder, extract
 from gatewayfilter.classify.confined import Confined, ConfinedError
-from gatewayfilter.classify.extraction_book import CHECK_EVERY_S
+from gatewayfilter.classify.extraction_book import CHECK_EVERY_S, MOST_CHARACTERS, MOST_VALUES, RuleResult
 from gatewayfilter.classify.extraction_folder import read_rule_file
 from gatewayfilter.classify.extraction_functions import extraction_function
-from gatewayfilter.classify.extraction_rules import MAX_FILE, parse_rule
+from gatewayfilter.classify.extraction_rules import MAX_FILE, Extracted, parse_rule
 from gatewayfilter.classify.lexicon_file import WordFile
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
@@ -245,6 +245,21 @@ def test_a_field_takes_the_place_of_a_zone_and_hides_nothing(tmp_path: Path) -> 
     assert explained.zones["main"] == "one & only\ntwo"
     assert explained.classification.title == "A bridge"
     assert "next" in explained.zones["rest"]
+    book.close()
+
+
+def test_fields_are_kept_with_the_judgement_and_bounded(tmp_path: Path) -> None:
+    fields = "[fields.head]\ncss='h1'\n[fields.all]\ncss='i'\nmany=true\n[fields.none]\ncss='video'"
+    RuleFolder(tmp_path).add(parse_rule(rule_of(fields), "n"))
+    book = RuleBook(tmp_path)
+    judge = PageClassifier(Lexicon.of([WordFile("test", words={"bridge": 5.0})]), rules=book)
+    page = page_of(f"<h1>A bridge</h1>{'<i>' + 'x' * 600 + '</i>'}{'<i>y</i>' * 30}")
+    kept = {"head": ["A bridge"], "all": ["x" * MOST_CHARACTERS, *["y"] * (MOST_VALUES - 1)]}
+    assert judge.classify_page(page).fields == kept
+    assert judge.classify_with_parts(page)[0].fields == kept
+    odd = RuleResult(parse_rule(rule_of(fields), "n"), Extracted({"head": ["a\0b\ud800"]}, [], {}))
+    assert odd.kept() == {"head": ["ab?"]}
+    assert judge.classify_page(page_of("<h1>A bridge</h1>", "http://elsewhere.example/")).fields == {}
     book.close()
 
 

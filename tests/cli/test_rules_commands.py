@@ -29,6 +29,15 @@ def test_a_rule_is_tried_before_it_is_used(cli: Cli, site: str, rule: Path) -> N
     assert "first" in cli("crawl", "--rule", "news", f"{site}/calm").out
 
 
+def test_the_fields_of_a_rule_in_use_are_kept_and_shown(cli: Cli, site: str, rule: Path) -> None:  # noqa: F811
+    cli("rules", "add", str(rule))
+    fields = cli("crawl", f"{site}/calm", "--json").lines[0]["classification"]["fields"]
+    assert list(fields) == ["first"]
+    assert fields["first"][0]
+    assert cli("check", f"{site}/calm", "--json").json["classification"]["classification"]["fields"] == fields
+    assert fields["first"][0] in cli("check", f"{site}/calm").out
+
+
 def test_a_rule_for_other_urls_or_without_its_field_ends_with_1(cli: Cli, site: str, rule: Path) -> None:  # noqa: F811
     rule.write_text(RULE.replace("127", "128"), encoding="utf-8")
     answer = cli("crawl", "--rule", str(rule), f"{site}/calm")

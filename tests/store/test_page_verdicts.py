@@ -60,6 +60,7 @@ _CLASSIFICATIONS = st.builds(
     title=_TEXT,
     charset=_TEXT,
     text_digest=st.binary(min_size=16, max_size=16) | st.just(b""),
+    fields=st.dictionaries(_TEXT, st.lists(_TEXT, max_size=3), max_size=3),
 )
 
 
