@@ -1,7 +1,8 @@
 """The log of decisions: appended in batches, read from its end, cut from its beginning."""
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from operator import attrgetter
@@ -21,9 +22,17 @@ _FIELDS = tuple(field.name for field in fields(LogRecord))
 _COLUMNS = DECISIONS.c
 _row_of = attrgetter(*_FIELDS)
 _ROWS = (128, 32, 8, 1)
-"""Rows of one statement. Each statement lets other threads run and waits for its turn after it, which costs more than a row; few
-sizes, because a statement is kept prepared. SQLite takes 32,766 values in one.
+"""Rows of one statement. After each one the thread waits for its turn to run, which costs more than a row; few sizes, because
+their statements are kept prepared. SQLite takes 32,766 values in one.
 """
+_INTO = f"INSERT INTO {DECISIONS.name} ({', '.join(_FIELDS)}) "
+_PLACES = f"({', '.join('?' * len(_FIELDS))})"
+_VALUES = [(rows, f"{_INTO}VALUES {', '.join([_PLACES] * rows)}") for rows in _ROWS]
+_FROM_JSON = (
+    f"{_INTO}SELECT (r->>0)::double precision, "  # noqa: S608  names of ours
+    + "".join(f"r->>{place}, " for place in range(1, len(_FIELDS) - 1))
+    + f"(r->>{len(_FIELDS) - 1})::integer FROM json_array_elements(%s::json) AS r"
+)
 _TEXTS = slice(1, -1)
 """The fields of a row that are text: all but the first and the last."""
 _TAIL = (
@@ -42,9 +51,7 @@ class SqlDecisionLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        row = f"({', '.join(['?' if database.path else '%s'] * len(_FIELDS))})"
-        into = f"INSERT INTO {DECISIONS.name} ({', '.join(_FIELDS)}) VALUES "  # noqa: S608  names of ours
-        self._inserts = [(size, into + ", ".join([row] * size)) for size in _ROWS]
+        self._batches = _batches_of_values if database.path else _batch_of_json
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Appends a batch, in one transaction. Characters that no database takes are replaced by `?`."""
@@ -54,12 +61,8 @@ class SqlDecisionLog:
         if not _is_storable("".join([text for row in rows for text in row[_TEXTS]])):
             rows = [(row[0], *map(_storable, row[_TEXTS]), row[-1]) for row in rows]
         with self._database.write(Area.LOG) as connection:
-            start = 0
-            for size, statement in self._inserts:
-                while start + size <= len(rows):
-                    values = tuple(chain.from_iterable(rows[start : start + size]))
-                    connection.exec_driver_sql(statement, values)
-                    start += size
+            for statement, values in self._batches(rows):
+                connection.exec_driver_sql(statement, values)  # past SQLAlchemy's parameters: they cost as much as the rest
 
     def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
@@ -93,6 +96,20 @@ class SqlDecisionLog:
             if count < most:
                 return removed
             time.sleep(_PURGE_PAUSE_S)
+
+
+def _batches_of_values(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """For SQLite: several rows a statement."""
+    start = 0
+    for size, statement in _VALUES:
+        while start + size <= len(rows):
+            yield statement, tuple(chain.from_iterable(rows[start : start + size]))
+            start += size
+
+
+def _batch_of_json(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """For PostgreSQL, whose driver takes longer for each parameter than JSON takes for a row."""
+    yield _FROM_JSON, (json.dumps(rows, ensure_ascii=False, separators=(",", ":")),)
 
 
 def _is_storable(text: str) -> bool:
