@@ -21,6 +21,7 @@ from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy import connections, origin_connections
 from gatewayfilter.proxy.early_answer import answer_early, answer_instead, stream_of
 from gatewayfilter.proxy.faults import is_origin_fault
+from gatewayfilter.proxy.field_values import unfold
 from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.own_response import own_response
@@ -164,6 +165,7 @@ class GatewayAddon:
                 return
             response.stream = True
             headers = response.headers
+            unfold(headers)
             if "alt-svc" in headers:  # HTTP/3 would go past the filter
                 del headers["alt-svc"]
             passing = flow.metadata.pop(_PASSING, None)

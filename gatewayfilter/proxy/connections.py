@@ -19,6 +19,7 @@ from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http import _http1
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
     RequestEndOfMessage,
     RequestHeaders,
     RequestTrailers,
@@ -31,6 +32,7 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
 from mitmproxy.proxy.layers.http._http2 import Http2Server
 
+from gatewayfilter.proxy import second_try
 from gatewayfilter.proxy.faults import Fault, read_fault
 from gatewayfilter.proxy.responses import error_response
 
@@ -56,6 +58,7 @@ def install() -> None:
     http_layers.Http1Client = GatewayHttp1Client  # type: ignore[attr-defined]
     http_layers.Http2Server = GatewayHttp2Server  # type: ignore[attr-defined]
     _http1.make_error_response = _unreadable_request
+    second_try.install()
 
 
 def _unreadable_request(status_code: int, message: str = "") -> bytes:
@@ -232,6 +235,8 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
     """The origin's side of an HTTP/1 connection: bounded heads, trailers, interim answers passed over, chunks where needed."""
 
     ReceiveTrailers = ResponseTrailers
+    _first: int | None = None
+    """The stream that asked first over this connection."""
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a response head.
@@ -240,6 +245,15 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
         of all: mitmproxy has one answer a request and would take the first one for it. "100 Continue" was already sent to the
         client.
         """
+        if isinstance(event, events.ConnectionClosed) and self._was_stale():
+            if self.conn.state & ConnectionState.CAN_WRITE:
+                yield commands.CloseConnection(self.conn)
+            self.state = self.done
+            assert self.stream_id is not None
+            yield ReceiveHttp(
+                second_try.ConnectionWasStale(self.stream_id, "server closed connection", ErrorCode.GENERIC_SERVER_ERROR)
+            )
+            return
         while self.request is not None and self.buf._data.startswith(_PASSED_OVER):  # noqa: SLF001  it has no way to peek
             lines = self.buf.maybe_extract_lines()
             if lines is None:
@@ -253,6 +267,11 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
             return
         yield from super().read_headers(event)
 
+    def _was_stale(self) -> bool:
+        again = self.stream_id is not None and self.stream_id != self._first
+        whole = self.request is not None and self.request_done and not self.buf
+        return again and whole and second_try.may_be_asked_again(self.request)  # type: ignore[arg-type]
+
     def _pass_hints(self, lines: Sequence[bytes | bytearray]) -> layer.CommandGenerator[None]:
         links = [bytes(line).partition(b":")[2].strip() for line in lines if line[:5].lower() == b"link:"]
         top = next((found for found in reversed(self.context.layers) if isinstance(found, http_layers.HttpLayer)), None)
@@ -262,9 +281,11 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         """Sends a request. A body that came over HTTP/2 without a length goes on in chunks."""
-        if isinstance(event, RequestHeaders) and event.request.is_http2 and not event.end_stream:
+        if isinstance(event, RequestHeaders):
+            if self._first is None:
+                self._first = event.stream_id
             headers = event.request.headers
-            if "content-length" not in headers:
+            if event.request.is_http2 and not event.end_stream and "content-length" not in headers:
                 headers["transfer-encoding"] = "chunked"
         yield from super().send(event)
 

@@ -4,7 +4,6 @@ A client may name the host in up to four places: the request target, the Host he
 judged is what will be contacted; where several of them can decide what the origin serves, each name is judged (`aliases`).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,6 +12,7 @@ from mitmproxy import http, tcp
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.proxy.field_values import holds_breaks
 from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
 
 _READ: Final = frozenset({
@@ -111,7 +111,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     """Reads a flow whose request headers have arrived.
 
     Raises:
-        UrlError: what it asks for cannot be written as a canonical URL.
+        UrlError: what it asks for cannot be written as a canonical URL, or a field's value has a line break in it.
     """
     data = flow.request.data
     headers, hosts = _read_headers(data.headers.fields)
@@ -160,7 +160,9 @@ def read_tunnel(flow: tcp.TCPFlow) -> Request:
     return Request(_url("https", host, address[1], "/"), None, ResourceType.OTHER, "CONNECT", client)
 
 
-def _read_headers(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, str], list[str]]:
+def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str]]:
+    if holds_breaks(fields):
+        raise UrlError("a header field holds a line break or a NUL")
     # One walk over the fields: mitmproxy's own look-up decodes and compares all of them for each name.
     headers: dict[bytes, str] = {}
     hosts: list[str] = []
@@ -183,7 +185,7 @@ def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
     if flow.server_conn.address is None:
         # An explicit proxy and a plain request: the request target names the server (RFC 9112 §3.2.2), Host must follow it.
         target = canonical_host(data.host)
-        if named and named[0] != target:
+        if not named or named[0] != target:  # origins refuse a request without one (RFC 9112 §3.2)
             default = data.port == (443 if data.scheme == b"https" else 80)
             return [target], target if default else f"{target}:{data.port}"
         return [target], ""

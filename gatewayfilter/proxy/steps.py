@@ -45,6 +45,7 @@ class Begun:
         self._ran = set(ran)
         self._last = ran[-1] if ran else None
         self._waits = waits
+        self._live = flow.live
 
     def run(self, hook: commands.StartHook) -> bool:
         """Runs a hook unless it ran; returns False when it has to wait."""
@@ -52,6 +53,7 @@ class Begun:
         if kind not in self._ran or hook.flow is not self._flow:  # type: ignore[attr-defined]
             return self._hooks.run_or_defer(hook)
         self._ran.discard(kind)
+        self._flow.live = self._live  # the stream has just said that it is; a hook may have killed it
         if self._waits is None or kind is not self._last:
             return True
         self._hooks.defer(hook, self._waits)

@@ -58,6 +58,7 @@ def test_host_header_is_corrected_only_when_it_lies() -> None:
     assert read_flow(make_flow("http://a.example/", {"Host": "a.example"})).host_header == ""
     assert read_flow(make_flow("http://a.example/", {"Host": "A.example:80"})).host_header == ""
     assert read_flow(make_flow("http://a.example:81/", {"Host": "b.example"})).host_header == "a.example:81"
+    assert read_flow(make_flow("http://a.example:81/")).host_header == "a.example:81"  # origins refuse a request without one
     assert read_flow(make_flow("https://x/", {"Host": "b.example"}, address=("a.example", 443))).host_header == ""
 
 

@@ -40,8 +40,15 @@ def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
         "proxy/ replaces parts of mitmproxy: check connections.py, direct_reading.py, dispatch.py, early_answer.py, "
         "front_door.py, held_responses.py, http_layer.py, master.py, message_heads.py, origin_connections.py, short_*.py, "
-        "speedups.py and steps.py against the new version, run scripts/bench/bench_proxy.py, then change this line"
+        "second_try.py, speedups.py and steps.py against the new version, run scripts/bench/bench_proxy.py, then change this line"
     )
+
+
+def test_what_the_second_try_replaces() -> None:
+    source = inspect.getsource(HttpStream.make_server_connection)
+    assert "self.context.server = self.flow.server_conn = connection\n            return True" in source
+    closed = inspect.getsource(_http1.Http1Client.read_headers).partition("elif isinstance(event, events.ConnectionClosed):")[2]
+    assert '"server closed connection"' in closed
 
 
 def test_what_dispatch_replaces() -> None:
