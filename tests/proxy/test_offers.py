@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -66,6 +67,35 @@ def test_what_came_while_writing_goes_in_one_batch() -> None:
     database.may_go_on.set()
     assert writer.stop()
     assert [len(batch) for batch in database.offers] == [5]
+
+
+def test_records_wait_for_their_turn_however_often_offers_come() -> None:
+    database, counters = Database(), Counters()
+    writer = StoreWriter(database.add, database.write, counters)
+    writer._log_at = time.monotonic() + 60.0
+    writer.start()
+    for number in range(3):
+        database.wrote.clear()
+        writer.log.write(record(number))
+        writer.offers.offer(Offer(f"http://a/{number}"))
+        assert database.wrote.wait(5)
+    assert database.records == []
+    assert writer.stop()
+    assert [len(batch) for batch in database.records] == [3]
+
+
+def test_more_records_than_a_batch_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offers, "_LOG_EVERY_S", 60.0)
+    monkeypatch.setattr(offers, "_BATCH", 10)
+    database, counters = Database(), Counters()
+    writer = StoreWriter(database.add, database.write, counters)
+    for number in range(25):
+        writer.log.write(record(number))
+    writer.start()
+    while counters["log_written"] < 20:
+        threading.Event().wait(0.005)
+    assert writer.stop()
+    assert [len(batch) for batch in database.records] == [10, 10, 5]
 
 
 def test_full_queues_drop_and_count() -> None:
