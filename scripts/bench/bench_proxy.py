@@ -4,7 +4,8 @@
 
 Prints Markdown tables. CPU time is that of the proxy's processes alone (user and system), so that it hardly depends on what else
 runs on the machine; requests/s do depend on it, and with two workers on how many cores are left to them. The second table has
-what client and origin take, and which gain is possible with the cores that there are. The origin answers 1 KB from memory; the
+what client and origin take, and which gain is possible with the cores that there are; in the third everything, client and origin
+too, shares one core with one worker, and two cores with two workers. The origin answers 1 KB from memory; the
 client keeps its connections alive (proxy_load.py). A worker has EasyList and EasyPrivacy, a blacklist of a million hosts, its
 SQLite log and its frontier.
 """
@@ -144,6 +145,22 @@ def wait_for(port: int, timeout_s: float = 120.0) -> None:
 
 
 @contextlib.contextmanager
+def on_one_core(*processes: psutil.Process) -> Iterator[None]:
+    """Keeps processes, their children and all their threads, and this process, on one core meanwhile."""
+    every = [one for process in processes for one in (process, *process.children(recursive=True))]
+    tasks = [0, *(thread.id for process in every for thread in process.threads())]
+    before = os.sched_getaffinity(0)
+    try:
+        for task in tasks:
+            os.sched_setaffinity(task, {min(before)})
+        yield
+    finally:
+        for task in tasks:
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(task, before)
+
+
+@contextlib.contextmanager
 def contestants(folder: Path, lists: Sequence[str]) -> Iterator[list[Contestant]]:
     """Runs mitmdump, one worker, and two workers on one port."""
     stock_port = free_port()
@@ -255,6 +272,8 @@ def measure(folder: Path, lists: Sequence[str], rounds: int, requests: int) -> N
                             figures.setdefault((scheme, proxy.name), []).append(done)
         print_costs(figures, requests)
         print_gain(figures, requests, site.name)
+        one, two = (next(proxy for proxy in proxies if proxy.name == name) for name in (ONE, TWO))
+        print_scaling(one, two, site, rounds, requests)
         print("\nResident: " + "; ".join(proxy.memory() for proxy in proxies))
 
 
@@ -294,11 +313,26 @@ def print_gain(figures: Mapping[tuple[str, str], Sequence[Round]], requests: int
         print(f"| {scheme} | {parts} | {rates} | {gain:.2f} | {both / alone:.2f} |")
 
 
+def print_scaling(one: Contestant, two: Contestant, site: Site, rounds: int, requests: int) -> None:
+    """Prints what two workers on two cores do beside one worker on one, client and origin on the same cores each time."""
+    print("\n| everything on | one core, one worker | two cores, two workers | ratio |")
+    print("|---|---|---|---|")
+    for scheme in ("HTTP", "HTTPS"):
+        small: list[float] = []
+        large: list[float] = []
+        for _ in range(rounds):
+            with on_one_core(psutil.Process(one.pids[0]), site.process):
+                small.append(requests / run_round(one, site, scheme, requests).took)
+            large.append(requests / run_round(two, site, scheme, requests).took)
+        ratio = statistics.median(many / few for few, many in zip(small, large, strict=True))
+        print(f"| {scheme}, requests/s | {statistics.median(small):.0f} | {statistics.median(large):.0f} | {ratio:.2f} |")
+
+
 def main() -> None:
     """Reads the options and measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=2000, help="a round, scheme and proxy")
+    parser.add_argument("--requests", type=int, default=6000, help="a round, scheme and proxy")
     parser.add_argument(
         "--lists", nargs="*", help="Adblock lists; by default EasyList and EasyPrivacy of the test data, if there"
     )

@@ -158,16 +158,19 @@ class Origin:
         ports: HTTP and HTTPS.
         pid: of its main process.
         name: what it is.
+
+    Attributes:
+        process: its main process.
     """
 
     def __init__(self, ports: Sequence[int], pid: int, name: str) -> None:
         self.ports = tuple(ports)
         self.name = name
-        self._main = psutil.Process(pid)
+        self.process = psutil.Process(pid)
 
     def cpu_s(self) -> float:
         """User and system time so far."""
-        times = [process.cpu_times() for process in (self._main, *self._main.children(recursive=True))]
+        times = [process.cpu_times() for process in (self.process, *self.process.children(recursive=True))]
         return sum(one.user + one.system for one in times)
 
 
