@@ -1,6 +1,7 @@
 """The running filter's crawlers: several share the queue, one is killed, all are killed, and their number is changed."""
 
 import signal
+import socket
 import threading
 import time
 from collections import Counter
@@ -13,8 +14,10 @@ import psutil
 import pytest
 
 from gatewayfilter.crawl import Backlog, WarcArchive
+from gatewayfilter.crawl.ring import HashRing
 from gatewayfilter.interfaces import Page, QueueState
 from gatewayfilter.store import Store
+from gatewayfilter.store.frontier import site_slot
 from tests.e2e.conftest import CASINO, GARDEN
 from tests.e2e.e2e_gateway import GatewayProcess, until
 
@@ -22,12 +25,28 @@ pytestmark = pytest.mark.slow
 
 SITES = 12
 PAGES_A_SITE = 4
+FLEET = 3
+
+
+def fair_hosts(state: Path) -> list[str]:
+    """Returns addresses on loopback, as many for each crawler of the fleet: the ring is another one for each state folder."""
+    members = [f"{socket.gethostname()}:{state}:{index}" for index in range(FLEET)]
+    ring = HashRing(members)
+    chosen: list[str] = []
+    for member in members:
+        hosts = (f"127.0.0.{number}" for number in range(2, 255))
+        owned = [host for host in hosts if ring.owner(str(site_slot(f"http://{host}/"))) == member]
+        chosen += owned[: SITES // FLEET]
+    return chosen
 
 
 class Sites:
-    """Sites at addresses of their own on loopback; they answer when they are let, and count who asked for what."""
+    """Sites at addresses of their own on loopback; they answer when they are let, and count who asked for what.
 
-    def __init__(self) -> None:
+    Of a fleet of `FLEET` over this state folder each crawler has as many of them as any other.
+    """
+
+    def __init__(self, state: Path) -> None:
         self.fetches: Counter[str] = Counter()
         self.go = threading.Event()
         self.go.set()
@@ -52,14 +71,15 @@ class Sites:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._servers = [ThreadingHTTPServer((f"127.0.0.{2 + number}", 0), Handler) for number in range(SITES)]
+        hosts = fair_hosts(state)
+        self._servers = [ThreadingHTTPServer((host, 0), Handler) for host in hosts]
         for server in self._servers:
             server.daemon_threads = True
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.urls = [
-            f"http://127.0.0.{2 + number}:{server.server_port}/{'casino' if page == 0 else 'garden'}/{page}"
+            f"http://{host}:{server.server_port}/{'casino' if page == 0 else 'garden'}/{page}"
             for page in range(PAGES_A_SITE)
-            for number, server in enumerate(self._servers)
+            for host, server in zip(hosts, self._servers, strict=True)
         ]
 
     def pages(self) -> Counter[str]:
@@ -76,8 +96,8 @@ class Sites:
 
 
 @pytest.fixture
-def sites() -> Iterator[Sites]:
-    opened = Sites()
+def sites(state: Path) -> Iterator[Sites]:
+    opened = Sites(state)
     yield opened
     opened.close()
 
@@ -112,8 +132,8 @@ def queue(gateway: GatewayProcess, urls: list[str]) -> None:
 
 
 def test_crawlers_share_the_sites_and_one_that_is_killed_loses_nothing(state: Path, sites: Sites) -> None:
-    with fleet(state, 3) as gateway:
-        share_the_queue(gateway, 3)
+    with fleet(state, FLEET) as gateway:
+        share_the_queue(gateway, FLEET)
         queue(gateway, sites.urls)
         until("all judged", lambda: judged(state, sites.urls) == set(sites.urls), 40.0)
         assert set(sites.pages().values()) == {1}  # each page once, by whomever
@@ -123,7 +143,8 @@ def test_crawlers_share_the_sites_and_one_that_is_killed_loses_nothing(state: Pa
             lambda: sum(gateway.status(name)["counters"].get("pages_fetched", 0) for name in names) == len(sites.urls),
             10.0,
         )
-        assert all(gateway.status(name)["counters"]["pages_fetched"] for name in names)
+        fetched = {name: gateway.status(name)["counters"].get("pages_fetched", 0) for name in names}
+        assert fetched == dict.fromkeys(names, len(sites.urls) // FLEET)  # each its own sites, no others
         assert gateway.get(sites.urls[0]).reason == "learned"
 
         sites.go.clear()
