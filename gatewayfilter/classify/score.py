@@ -18,7 +18,7 @@ counts as one word more towards `min_words`.
 
 A page of few words has room for few of them: from `FULL_LIMIT` bytes down to `SHORTEST_PAGE` a category's limit falls, with the
 logarithm of the length, to its `short_share`. The same words weigh more on a poster than in a book; nothing that is added to
-a page raises its limit above the category's own. Where nothing but topic words and one pair was found
+a page raises its limit above the category's own. Where nothing but topic words and pairs were found
 the limit stays whole.
 """
 
@@ -106,7 +106,6 @@ class _Tally:
     offers: float
     weak_share: float
     headed: bool = False
-    pairs: int = 0
     told: bool = False
     strong: float = 0.0
     weak: float = 0.0
@@ -125,8 +124,7 @@ class _Tally:
             self.weak += evidence.weight
         else:
             self.strong += evidence.weight
-            self.pairs += paired
-            self.told = self.told or not paired or self.pairs > 1
+            self.told = self.told or not paired
             self.headed = self.headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[evidence.zone] > 1)
 
     @property
