@@ -1,11 +1,12 @@
 """The filter inside somebody else's mitmproxy: `mitmdump -s addons/gatewayfilter_addon.py`."""
 
 import logging
-import multiprocessing
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from typing import Final
 
 from gatewayfilter.config import Settings, load
 from gatewayfilter.errors import StartupError
+from gatewayfilter.processes.fork_server import start_fork_server
 from gatewayfilter.processes.learner import run_learner
 from gatewayfilter.processes.proxy_worker import worker_parts
 from gatewayfilter.processes.run_lock import RunLock
@@ -14,6 +15,8 @@ from gatewayfilter.wiring import prepare_data_dir
 
 _log = logging.getLogger(__name__)
 _DRAIN_S = 5.0
+_PRELOAD: Final = ("mitmproxy.tools.main", "gatewayfilter.processes.learner", "gatewayfilter.processes.preloaded")
+"""What the learner imports. The first because a child begins with importing its parent's program, which is mitmproxy's here."""
 
 
 def standalone_addons() -> list[object]:
@@ -27,15 +30,17 @@ def standalone_addons() -> list[object]:
     """
     settings = load().settings
     prepare_data_dir(settings)
+    context = start_fork_server(_PRELOAD)  # imports while mitmproxy starts
     prepare_lists(settings)
-    return [worker_parts(settings, standalone=True).addon, LearnerCompanion(settings)]
+    return [worker_parts(settings, standalone=True).addon, LearnerCompanion(settings, context)]
 
 
 class LearnerCompanion:
     """Runs the learner while mitmproxy runs, unless a `gatewayfilter run` on the same state folder already does."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, context: ForkServerContext) -> None:
         self._settings = settings
+        self._context = context
         self._lock: RunLock | None = None
         self._process: ForkServerProcess | None = None
 
@@ -46,7 +51,7 @@ class LearnerCompanion:
         except StartupError as error:
             _log.info("%s; that one learns", error)
             return
-        self._process = multiprocessing.get_context("forkserver").Process(target=run_learner, args=(self._settings,))
+        self._process = self._context.Process(target=run_learner, args=(self._settings,))
         self._process.start()
 
     def done(self) -> None:
