@@ -267,6 +267,13 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
             return
         yield from super().read_headers(event)
 
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Reads a body. What comes behind it while the request is still being sent is no answer to anything."""
+        if self.response_done and isinstance(event, events.DataReceived):
+            yield from self.give_up("it said more than its answer")
+        else:
+            yield from super().read_body(event)
+
     def _was_stale(self) -> bool:
         again = self.stream_id is not None and self.stream_id != self._first
         whole = self.request is not None and self.request_done and not self.buf

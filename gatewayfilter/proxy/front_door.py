@@ -240,6 +240,9 @@ class FrontDoor:
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
+                if writer.get_extra_info("peername") is None:  # reset meanwhile: mitmproxy's hooks would fail
+                    writer.transport.abort()
+                    return
                 if answered:
                     _keep_back(writer)
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.

@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -328,6 +329,24 @@ async def test_a_client_that_breaks_off_while_its_origin_is_dialled_leaves_nothi
         client.close()
         await until(lambda: gateway.door.open_connections == 0)
         assert len(gateway.door.dialer.deadlines) == 0
+
+
+async def test_a_client_that_is_gone_when_it_is_handed_over_leaves_nothing(
+    state: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with wire_gateway(state, {}) as gateway:
+        client = socket.create_connection(("127.0.0.1", gateway.port))
+        hand_over = gateway.door.hand_over
+
+        def too_late(arrival: Any, *, answered: bool) -> None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            hand_over(arrival, answered=answered)
+
+        monkeypatch.setattr(gateway.door, "hand_over", too_late)
+        client.send(b"GET http://site.example/ HTTP/1.1\r\nHost: site.example\r\n\r\n")
+        await until(lambda: gateway.counters["connections"] == 1 and gateway.door.open_connections == 0)
+    assert "hook client_connected failed" not in caplog.text
 
 
 async def test_there_is_room_for_so_many_only(state: Path) -> None:

@@ -260,3 +260,31 @@ async def test_endless_trailers_are_cut_off(gateway: Gateway) -> None:
             with contextlib.suppress(ConnectionError):
                 await reader.read()
         writer.close()
+
+
+async def test_an_origin_that_says_more_than_its_answer_is_left(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(END)
+        writer.write(OK)
+        answered.set()
+        await more.wait()
+        writer.write(OK)
+        ended.append(await reader.read())
+        writer.close()
+        gone.set()
+
+    answered, more, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    ended: list[bytes] = []
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(b"POST http://127.0.0.1:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" % port)
+        await answered.wait()
+        got = await reader.readuntil(b"ok")
+        more.set()
+        await gone.wait()
+        assert got + await reader.read() == OK  # once, and the end
+        writer.close()
+    assert ended == [b""]
+    assert "crashed" not in caplog.text
