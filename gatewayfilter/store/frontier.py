@@ -5,6 +5,7 @@ Source: [url-filter, URL filter step 2] a URL that no list knows goes first in t
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import batched
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ DEAD_REST_S: Final = _DAY_S
 unjudged for good by failing while the crawler looks."""
 DEAD_KEEP_S: Final = 7 * _DAY_S
 """A dead letter is forgotten after this long."""
+
+TASK_REST_S: Final = 60.0
+"""A task waits for so long at most with a page that was looked at for somebody else."""
 
 _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
@@ -55,7 +59,8 @@ class SqlFrontier:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
 
         A waiting URL also keeps the earlier of the two times, unless it failed before: its back-off stays. A leased one is
-        left alone, a resting one until its rest is over, a dead letter for `DEAD_REST_S`; after that they count as new.
+        left alone, a resting one until its rest is over (for a task that it is not of, `TASK_REST_S` at most), a dead letter for
+        `DEAD_REST_S`; after that they count as new.
         """
         wanted = _merged(offers)
         added = 0
@@ -192,10 +197,11 @@ class SqlFrontier:
             self._next_sweep = now + _SWEEP_EVERY_S
             self._sweep(connection, now)
         known = {row.digest: row for row in connection.execute(sql.KNOWN, {"digests": list(wanted)})}
-        over = [row.id for row in known.values() if _is_over(row, now)]
+        over = {digest: row for digest, row in known.items() if _is_over(row, wanted[digest], now)}
         if over:
-            _delete(connection, over)
-            known = {digest: row for digest, row in known.items() if not _is_over(row, now)}
+            _delete(connection, [row.id for row in over.values()])
+            known = {digest: row for digest, row in known.items() if digest not in over}
+            wanted = {**wanted, **{digest: _after_rest(wanted[digest], row, now) for digest, row in over.items()}}
         hurried = [values for digest, row in known.items() if (values := _hurried(row, wanted[digest], now))]
         if hurried:
             connection.execute(sql.HURRY, hurried)
@@ -293,11 +299,16 @@ def site_slot(url: str) -> int:
     return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
 
 
-def _is_over(row: sql.FrontierRow, now: float) -> bool:
-    """Whether a row only says that its URL was there, and a new offer starts afresh."""
+def _is_over(row: sql.FrontierRow, offer: Offer, now: float) -> bool:
+    """Whether a row only says that its URL was there, for others than the task that offers it, and the offer starts afresh."""
     if row.state == QueueState.DEAD.value:
         return bool(row.due_at + DEAD_REST_S <= now)
-    return bool(row.state == QueueState.RESTING.value and row.due_at <= now)
+    return bool(row.state == QueueState.RESTING.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
+
+
+def _after_rest(offer: Offer, row: sql.FrontierRow, now: float) -> Offer:
+    """Returns an offer that waits until the page has rested, though not for long: a task sees each page for itself."""
+    return replace(offer, not_before=max(offer.not_before, min(row.due_at, now + TASK_REST_S)))
 
 
 def _hurried(row: sql.FrontierRow, offer: Offer, now: float) -> dict[str, object] | None:

@@ -7,6 +7,7 @@ import pytest
 
 from gatewayfilter.interfaces import Frontier, Lease, Offer, Priority, QueuedUrl, QueueState
 from gatewayfilter.store import Store
+from gatewayfilter.store.frontier import TASK_REST_S
 
 A, B, C, D = (f"http://{name}.example/" for name in "abcd")
 DAY_S = 86_400.0
@@ -137,6 +138,29 @@ def test_a_resting_url_ignores_offers_until_its_rest_is_over(frontier: Frontier)
     assert frontier.add([Offer(A, Priority.LINK)], 200.0) == 1
     lease = lease_one(frontier, 200.0)
     assert (lease.priority, lease.attempts) == (Priority.LINK, 1)
+
+
+@pytest.mark.parametrize(
+    ("rest_until", "task", "due_at"),
+    [
+        (150.0, "news", 150.0),  # what was just looked at rests first
+        (90_000.0, "news", 110.0 + TASK_REST_S),  # but a task does not wait for a day
+        (90_000.0, "other", None),  # its own page
+        (90_000.0, "", None),
+    ],
+)
+def test_a_task_looks_for_itself_at_what_rests_for_others(
+    frontier: Frontier, rest_until: float, task: str, due_at: float | None
+) -> None:
+    frontier.add([Offer(A, task="other")], 100.0)
+    frontier.done(lease_one(frontier, 100.0), rest_until=rest_until)
+    assert frontier.add([Offer(A, 100, task=task, depth=2)], 110.0) == (due_at is not None)
+    if due_at is None:
+        assert frontier.stats(110.0)["resting"] == 1
+    else:
+        assert frontier.lease(5, 60.0, due_at - 1) == []
+        lease = lease_one(frontier, due_at)
+        assert (lease.task, lease.depth, lease.attempts) == (task, 2, 1)
 
 
 def test_a_failed_url_comes_back_with_its_error(frontier: Frontier) -> None:
