@@ -8,7 +8,8 @@ from gatewayfilter.classify import PageClassifier
 from gatewayfilter.interfaces import Page
 from tests.classify.synthetic_pages import VARIANTS, pages_of, sites
 
-SECOND = (("tune", 0.95), ("report", 0.87))
+OTHERS = {"second": (("tune", 0.97), ("report", 0.91)), "third": (("tune", 0.97), ("report", 0.79))}
+"""What is found of the sites of writers who had not seen the words: just under what docs/classification.md states."""
 CATEGORIES = {"adult", "gambling", "fraud", "violence", "drugs", "malware"}
 
 
@@ -17,14 +18,16 @@ def judged(classifier: PageClassifier, html: str) -> str:
     return classifier.classify_page(Page(url, url, 200, {"content-type": "text/html; charset=utf-8"}, html.encode())).category
 
 
-@pytest.mark.parametrize(("kind", "language"), list(product(("pages", "fine", "second", "second-fine"), ("en", "zh"))))
+@pytest.mark.parametrize(
+    ("kind", "language"), list(product(("pages", "fine", "second", "second-fine", "third", "third-fine"), ("en", "zh")))
+)
 def test_the_halves_share_no_site(kind: str, language: str) -> None:
     tune, report = (list(sites(f"{kind}-{language}", half)) for half in ("tune", "report"))
     assert not {site.title for site in tune} & {site.title for site in report}
     assert not {part for site in tune for part in site.parts} & {part for site in report for part in site.parts} - {
         part for site in (*tune, *report) for part in site.parts if len(part) < 30
     }
-    if kind in {"pages", "second"}:
+    if kind in {"pages", "second", "third"}:
         counted = [(category, sum(site.category == category for site in report)) for category in CATEGORIES]
         assert all(count * VARIANTS >= 60 for _, count in counted), counted
 
@@ -41,11 +44,14 @@ def test_harmful_pages_are_found(classifier: PageClassifier, language: str, half
     assert sum(found) >= 0.95 * len(found)
 
 
-@pytest.mark.parametrize(("language", "half", "share"), [(language, *half) for language in ("en", "zh") for half in SECOND])
-def test_another_writers_pages_are_found(classifier: PageClassifier, language: str, half: str, share: float) -> None:
+@pytest.mark.parametrize(
+    ("writer", "language", "half", "share"),
+    [(writer, language, *half) for writer, halves in OTHERS.items() for language in ("en", "zh") for half in halves],
+)
+def test_other_writers_pages_are_found(classifier: PageClassifier, writer: str, language: str, half: str, share: float) -> None:
     """Written by somebody who had not seen the words; since then words were chosen, but not by the reporting half's misses."""
     found = [
-        judged(classifier, html) == site.category for site in sites(f"second-{language}", half) for _, html in pages_of(site)
+        judged(classifier, html) == site.category for site in sites(f"{writer}-{language}", half) for _, html in pages_of(site)
     ]
     assert sum(found) >= share * len(found)
 
@@ -62,7 +68,7 @@ def test_sites_that_avoided_the_words_are_found_since(classifier: PageClassifier
     assert sum(found) >= 0.95 * len(found)
 
 
-@pytest.mark.parametrize(("name", "language"), list(product(("fine", "second-fine"), ("en", "zh"))))
+@pytest.mark.parametrize(("name", "language"), list(product(("fine", "second-fine", "third-fine"), ("en", "zh"))))
 def test_harmless_pages_about_the_same_topics_pass(classifier: PageClassifier, name: str, language: str) -> None:
     blocked = [
         (half, site.title if half == "tune" else site.category, how)
