@@ -36,10 +36,10 @@ class EngineFollower:
     ) -> None:
         self._engine = engine
         self._folder = folder
-        self._feed = feed
+        self._read_feed = feed.read if feed is not None else None
         self._counters = counters
         self._poll_s = poll_s
-        self._seen: tuple[str, int, int] | None = None
+        self._seen: tuple[int, int] | None = None
         self._feed_failed = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
@@ -107,10 +107,10 @@ class EngineFollower:
         return found
 
     def _read(self, after: int) -> list[Change]:
-        if self._feed is None:
+        if self._read_feed is None:
             return []
         try:
-            changes = self._feed.read(after, _PAGE)
+            changes = self._read_feed(after, _PAGE)
         except StoreError as error:
             if not self._feed_failed:
                 _log.warning("%s; trying again", error)
