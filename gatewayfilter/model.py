@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gatewayfilter.urls import Url
 
@@ -368,9 +368,8 @@ class Change:
     learned: LearnedEntry | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """One decision, as it is logged.
+class LogRecord(NamedTuple):
+    """One decision, as it is logged. A tuple: there is one of each request, and a frozen dataclass takes three times as long.
 
     Attributes:
         at: Unix seconds.

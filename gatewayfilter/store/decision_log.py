@@ -3,9 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, select
@@ -18,9 +16,8 @@ _PURGE_CHUNK = 5000
 """Rows deleted in one transaction: some 30 ms in which no other process can write."""
 _PURGE_PAUSE_S = 0.01
 
-_FIELDS = tuple(field.name for field in fields(LogRecord))
+_FIELDS = LogRecord._fields
 _COLUMNS = DECISIONS.c
-_row_of = attrgetter(*_FIELDS)
 _ROWS = (128, 32, 8, 1)
 """Rows of one statement. After each one the thread waits for its turn to run, which costs more than a row; few sizes, because
 their statements are kept prepared. SQLite takes 32,766 values in one.
@@ -57,7 +54,7 @@ class SqlDecisionLog:
         """Appends a batch, in one transaction. Characters that no database takes are replaced by `?`."""
         if not records:
             return
-        rows: list[tuple[Any, ...]] = [_row_of(record) for record in records]
+        rows: Sequence[tuple[Any, ...]] = records
         if not _is_storable("".join([text for row in rows for text in row[_TEXTS]])):
             rows = [(row[0], *map(_storable, row[_TEXTS]), row[-1]) for row in rows]
         with self._database.write(Area.LOG) as connection:

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 import gatewayfilter.store.decision_log as decision_log_module
@@ -80,6 +78,6 @@ def test_an_id_is_never_used_again(log: DecisionLog) -> None:
     ],
 )
 def test_one_odd_request_does_not_cost_the_batch(log: DecisionLog, field: str, odd: str, kept: str) -> None:
-    log.write([record(1.0), replace(record(2.0), **{field: odd}), record(3.0, "http://例え.example/")])  # type: ignore[arg-type]
-    expected = [record(1.0), replace(record(2.0), **{field: kept}), record(3.0, "http://例え.example/")]  # type: ignore[arg-type]
+    log.write([record(1.0), record(2.0)._replace(**{field: odd}), record(3.0, "http://例え.example/")])  # type: ignore[arg-type]
+    expected = [record(1.0), record(2.0)._replace(**{field: kept}), record(3.0, "http://例え.example/")]  # type: ignore[arg-type]
     assert [found for _, found in log.tail(5)] == expected
