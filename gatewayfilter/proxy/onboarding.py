@@ -248,8 +248,8 @@ def _qr(address: str) -> bytes:
 
 
 def _tick(words: str) -> bytes:
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="24" viewBox="0 0 400 24" role="img">'
+    return (  # without a size of its own: on a phone it has less than 400 pixels, and shrinks
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 24" preserveAspectRatio="xMinYMid" role="img">'
         f"<title>{words}</title><style>text{{font:600 16px system-ui,sans-serif;fill:#1a7f37}}path{{stroke:#1a7f37}}"
         "@media(prefers-color-scheme:dark){text{fill:#5fd37a}path{stroke:#5fd37a}}</style>"
         '<path d="m3 13 5 5L18 6" fill="none" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/>'

@@ -84,6 +84,18 @@ async def test_with_the_certificate_everything_opens(box: GatewayProcess, https_
         assert [words for words in tab.messages if "ERR_CERT" in words or "Content Security Policy" in words] == []
 
 
+@pytest.mark.parametrize("installed", [False, True])
+async def test_it_fits_a_phone(*, installed: bool, box: GatewayProcess, tmp_path: Path) -> None:
+    async with browser(tmp_path / "profile", box, trusting=installed) as tab:
+        await tab.call("Emulation.setDeviceMetricsOverride", width=340, height=700, deviceScaleFactor=2, mobile=True)
+        await tab.go("http://gatewayfilter.internal/")
+        right = await tab.evaluate(
+            "Math.max(...[...document.querySelectorAll('dd, dd *')].map(e => e.getBoundingClientRect().right))"
+        )
+        assert 0 < right <= 340
+        await tab.screenshot(picture_folder(tmp_path) / f"setup-phone-{installed}.png")
+
+
 async def test_opened_by_the_proxys_own_address_it_sees_that_the_browser_uses_it(box: GatewayProcess, tmp_path: Path) -> None:
     async with browser(tmp_path / "profile", box, trusting=True, Accept_Language="zh-CN") as tab:
         await tab.go(f"http://{box.address}/")

@@ -132,6 +132,8 @@ def test_the_check_follows_the_way_on_which_the_page_was_reached(authority: Cert
 def test_the_picture_of_trust_comes_by_https_alone(authority: CertificateAuthority) -> None:
     made = pages(authority)
     assert get(made, "https://gatewayfilter.internal/trusted.svg").status == 200
+    picture = get(made, "https://gatewayfilter.internal/trusted.svg").content
+    assert b" width=" not in picture  # browsers would not shrink it on a phone
     assert get(made, "http://gatewayfilter.internal/trusted.svg").status == 404
 
 
