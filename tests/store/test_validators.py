@@ -5,7 +5,7 @@ from gatewayfilter.store import Store
 from gatewayfilter.store.validators import KEEP_S
 
 A, B = "http://a.example/", "http://b.example/"
-TAGGED = Validators("http://a.example/home", '"v1"', "")
+TAGGED = Validators("http://a.example/home", '"v1"', "", bytes(range(256)))
 DATED = Validators(B, "", "Sat, 01 Jan 2000 00:00:00 GMT")
 
 
