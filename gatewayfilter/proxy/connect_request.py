@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from gatewayfilter.errors import UrlError
@@ -11,6 +12,8 @@ _HEAD: Final = re.compile(
     rb"CONNECT ([!-~]{1,512}):([0-9]{1,5}) HTTP/1\.[01]\r\n((?:[!#-'*+\-.^-z|~0-9A-Z]+:[^\r\n\0]*\r\n)*)\r\n"
 )
 _FIELD: Final = re.compile(rb"([^:\r\n]+):[ \t]*([^\r\n]*)\r\n")
+_SHORT_BYTES: Final = 1024
+_MOST_REMEMBERED: Final = 512
 _BODY_FIELDS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -31,7 +34,14 @@ class ConnectRequest:
 
 
 def read_connect(head: bytes) -> ConnectRequest | None:
-    """Returns what a head that ends with an empty line asks for, `None` for anything unusual."""
+    """Returns what a head that ends with an empty line asks for, `None` for anything unusual.
+
+    A program opens several connections to a host in a row, with the same head each time: short ones are remembered.
+    """
+    return _remembered(head) if len(head) <= _SHORT_BYTES else _read(head)
+
+
+def _read(head: bytes) -> ConnectRequest | None:
     found = _HEAD.fullmatch(head)
     if found is None:
         return None
@@ -51,3 +61,6 @@ def read_connect(head: bytes) -> ConnectRequest | None:
         fields.get(b"proxy-authorization", b"").decode("latin-1"),
         fields.get(b"accept-language", b"").decode("latin-1"),
     )
+
+
+_remembered = lru_cache(maxsize=_MOST_REMEMBERED)(_read)
