@@ -69,19 +69,22 @@ class OwnWords:
         return True
 
     def add_all(self, category: str, phrases: PhraseList) -> int:
-        """Adds the words and combinations of an imported list. Returns how many are new or changed. Raises as `add`."""
+        """Adds the words, combinations and pairs of an imported list. Returns how many are new or changed. Raises as `add`."""
         file = self.read(category)
         changed = sum(_put(file, _checked(phrase), weight) for phrase, weight in phrases.words.items())
         for parts, weight in phrases.combinations.items():
             checked = tuple(map(_checked, parts))
             changed += file.combinations.get(checked) != weight
             file.combinations[checked] = weight
+        for near in phrases.near:
+            changed += near not in file.near
+            file.near = [*(own for own in file.near if own.name != near.name), near]
         if changed:
             write_word_file(self.path(category), file)
         return changed
 
     def remove(self, category: str, phrase: str, lexicon: Lexicon) -> bool:
-        """Takes a word, context phrase, exception or combination (`a + b`) out.
+        """Takes a word, context phrase, exception, combination (`a + b`) or pair (by its name) out.
 
         One that another file has is marked as removed in the operator's own. Returns whether there was one.
 
@@ -97,7 +100,7 @@ class OwnWords:
         phrase = normal_view(phrase)
         parts = tuple(phrase.split(" + "))
         shared = lexicon.exceptions | lexicon.offers
-        if phrase not in known.words | known.context and parts not in known.combinations and phrase not in shared:
+        if phrase not in known.words | known.context | known.near and parts not in known.combinations and phrase not in shared:
             return False
         file = self.read(category)
         tables: tuple[dict[str, float], ...] = (file.words, file.context)
@@ -106,6 +109,7 @@ class OwnWords:
                 del table[own]
         for own_parts in [own for own in file.combinations if tuple(map(normal_view, own)) == parts]:
             del file.combinations[own_parts]
+        file.near = [near for near in file.near if near.name != phrase]
         file.exceptions = [own for own in file.exceptions if normal_view(own) != phrase]
         if phrase not in file.removed:
             file.removed.append(phrase)

@@ -6,6 +6,7 @@ from math import isfinite
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.lexicon_file import check_phrase
+from gatewayfilter.classify.near import Near
 from gatewayfilter.classify.views import normal_view
 
 E2GUARDIAN_SCALE = 0.2
@@ -25,6 +26,7 @@ class PhraseList:
         words: phrase → weight; negative speaks against.
         combinations: phrases that count only together → weight.
         rejected: lines that could not be read; `samples` are the first of them: (line number, why).
+        near: lists of phrases that count near each other; only word files have them.
         title: what the list calls its category, `""` when it does not say.
     """
 
@@ -33,6 +35,7 @@ class PhraseList:
     rejected: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)
     title: str = ""
+    near: list[Near] = field(default_factory=list)
 
 
 def parse_phrase_list(

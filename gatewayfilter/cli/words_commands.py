@@ -229,12 +229,12 @@ def import_words(invocation: Invocation, *, file: str, category: str, weight: fl
         phrases = parse_phrase_list(content, weight=weight, scale=scale, charset=charset)
     if not category:
         raise ClassifyError("say which category the words speak for: --category NAME")
-    if not (phrases.words or phrases.combinations or exceptions):
+    if not (phrases.words or phrases.combinations or phrases.near or exceptions):
         line, why = phrases.samples[0] if phrases.samples else (1, "nothing but comments")
         raise ClassifyError(f"{file} holds no usable word; line {line}: {why}")
     own = _own(invocation)
     changed = own.add_all(category, phrases) + sum(own.add_exception(category, phrase) for phrase in exceptions)
-    read = len(phrases.words) + len(phrases.combinations) + len(exceptions)
+    read = len(phrases.words) + len(phrases.combinations) + len(phrases.near) + len(exceptions)
     if invocation.json:
         samples = [{"line": line, "why": why} for line, why in phrases.samples]
         print_json({"category": category, "read": read, "changed": changed, "rejected": phrases.rejected, "samples": samples})
@@ -255,7 +255,11 @@ def _of_word_file(content: bytes, name: str, category: str) -> tuple[str, Phrase
     except UnicodeDecodeError as error:
         raise ClassifyError(f"{name} is not UTF-8 text: byte {error.start}") from error
     against = {phrase: -weight for phrase, weight in file.context.items()}
-    return category or file.category, PhraseList({**file.words, **against}, dict(file.combinations)), file.exceptions
+    return (
+        category or file.category,
+        PhraseList({**file.words, **against}, dict(file.combinations), near=file.near),
+        file.exceptions,
+    )
 
 
 @words_group.command("export", examples=("gatewayfilter words export gambling > gambling.toml",))

@@ -1,10 +1,14 @@
 """Pairs of phrases that count where they stand near each other."""
 
+from pathlib import Path
+
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.classify.near import Near
+from gatewayfilter.classify.own_words import OwnWords
+from gatewayfilter.classify.phrase_list import PhraseList
 from gatewayfilter.errors import ClassifyError
 
 HARM = Near("harm", 5.0, ("hurt", "burn*", "打"), ("boss", "car", "wife", "老板"))
@@ -74,3 +78,12 @@ def test_a_file_reads_back() -> None:
 def test_wrong_pairs_are_named(table: str, complaint: str) -> None:
     with pytest.raises(ClassifyError, match=complaint):
         parse_word_file(f"category = 'a'\n[[near]]\n{table}", "a.toml")
+
+
+def test_pairs_of_an_imported_file_are_kept_and_removed_by_name(tmp_path: Path) -> None:
+    own = OwnWords(tmp_path)
+    assert own.add_all("violence", PhraseList(near=[HARM])) == 1
+    assert own.add_all("violence", PhraseList(near=[HARM])) == 0
+    assert Lexicon.load([tmp_path]).categories["violence"].near["harm"].one == HARM.one
+    assert own.remove("violence", "harm", Lexicon.load([tmp_path]))
+    assert Lexicon.load([tmp_path]).categories["violence"].near == {}
