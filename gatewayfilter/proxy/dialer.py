@@ -44,6 +44,7 @@ class Dialer:
     Args:
         loop: the event loop.
         parent: host and port of the parent proxy, `None` without one.
+        authorization: the Proxy-Authorization for it, `b""` for none.
         leads_back: whether an established connection leads to this proxy itself.
         connect_s: how long an attempt may take.
 
@@ -56,12 +57,14 @@ class Dialer:
         loop: asyncio.AbstractEventLoop,
         parent: tuple[str, int] | None = None,
         *,
+        authorization: bytes = b"",
         leads_back: Callable[[socket.socket], bool] = lambda _: False,
         connect_s: float = CONNECT_S,
     ) -> None:
         self.loop = loop
         self.poller = poller_of(loop)
         self.parent = parent
+        self.parent_fields = b"Proxy-Authorization: %b\r\n" % authorization if authorization else b""
         self.leads_back = leads_back
         self.own_port = 0
         self.deadlines: Deadlines[Dial] = Deadlines(loop, connect_s, Dial.give_up)
@@ -180,7 +183,7 @@ class _ParentRequest:
         self._answer = b""
 
     def begin(self) -> None:
-        request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (self._target, self._target)
+        request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (self._target, self._target, self._dialer.parent_fields)
         try:
             sent = self._made.send(request)
         except OSError as error:

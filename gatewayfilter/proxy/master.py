@@ -31,6 +31,7 @@ from gatewayfilter.proxy.early_answer import open_streams
 from gatewayfilter.proxy.front_door import FrontDoor, Limits
 from gatewayfilter.proxy.login import ProxyLogin
 from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.parent_login import ParentLogin, parent_login
 from gatewayfilter.proxy.relay import RelayPool
 from gatewayfilter.proxy.resolver import Resolver
 from gatewayfilter.proxy.tls_watch import TlsWatch
@@ -69,6 +70,7 @@ class LeanMaster(master.Master):
         self._wire = wire = wire or Wire()
         self._relays = RelayPool(asyncio.get_running_loop(), wire.counters, idle_s=settings.proxy.idle_s)
         self._login = self._make_login(addon)
+        self._parent_login = parent_login(settings.proxy.upstream_auth_file)
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -81,6 +83,7 @@ class LeanMaster(master.Master):
             *([self._login] if self._login is not None else []),
             TlsWatch(wire, passes=settings.proxy.mode.startswith("upstream:https:")),
             addon,
+            *([ParentLogin(self._parent_login)] if self._parent_login else []),
         )
         host, port = split_address(settings.proxy.listen)
         self.options.update(  # type: ignore[no-untyped-call]
@@ -181,7 +184,7 @@ class LeanMaster(master.Master):
             instance.handle_stream,
             self._wire.decision,
             self._relays,
-            Dialer(self._relays.loop, parent, leads_back=self._is_self),
+            Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
         )

@@ -62,6 +62,8 @@ class ProxySettings(Section):
     unblock_requests: bool = True
     """Whether block pages have a button to ask for a page to be unblocked."""
 
+    upstream_auth_file: Path | None = None
+    """A file with one line `name:password`: how the filter logs in at its parent proxy (`mode = "upstream:…"`)."""
     auth_file: Path | None = None
     """A file of users who may use the proxy (`gatewayfilter proxy-user`); without one nobody has to log in."""
     auth_loopback: bool = True
