@@ -4,6 +4,7 @@ A client may name the host in up to four places: the request target, the Host he
 judged is what will be contacted; where several of them can decide what the origin serves, each name is judged (`aliases`).
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -21,6 +22,8 @@ _READ: Final = frozenset({
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
     b"upgrade", b"x-requested-with",
 })  # fmt: skip
+_METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
+_GAP: Final = re.compile(rb"[\x00-\x20\x7f]")
 _MAX_SOURCE_LENGTH = 2048
 """A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""
 
@@ -114,6 +117,9 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         UrlError: what it asks for cannot be written as a canonical URL, or a field's value has a line break in it.
     """
     data = flow.request.data
+    # HTTP/2 can say what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
+    if _METHOD.fullmatch(data.method) is None or _GAP.search(data.path) is not None:
+        raise UrlError("a method or path that no request line can hold")
     headers, hosts = _read_headers(data.headers.fields)
     websocket = headers.get(b"upgrade", "").lower() == "websocket"
     scheme = data.scheme.decode("latin-1").lower()

@@ -70,6 +70,18 @@ def test_every_name_that_can_choose_the_site_is_judged() -> None:
     assert same.aliases == ()
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(b"GET /secret", b"/"), (b"", b"/"), (b"GET", b"/secret HTTP/1.1"), (b"GET", b"/a\tb")],
+)
+def test_what_no_request_line_can_hold_is_refused(method: bytes, path: bytes) -> None:
+    """HTTP/2 can say it."""
+    flow = make_flow("https://x/p", {}, address=("a.example", 443), sni="a.example")
+    flow.request.data.method, flow.request.data.path = method, path
+    with pytest.raises(UrlError):
+        read_flow(flow)
+
+
 def test_absolute_form_inside_a_tunnel_is_judged_too() -> None:
     flow = make_flow("https://x/p", {"Host": "a.example"}, address=("a.example", 443), sni="a.example")
     flow.request.data.authority = b"evil.example"
