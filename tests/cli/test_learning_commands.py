@@ -73,9 +73,7 @@ def test_a_crawl_task_follows_links_and_sums_up(cli: Cli, site: str, monkeypatch
     assert "4 pages: 1 harmful, 1 not judged." in answer.err
     lines = cli("crawl", "--task", "look", f"{site}/start", "--json").lines
     assert {line["url"].removeprefix(site) for line in lines} == {"/start", "/calm", "/bad", "/gone"}
-    assert cli("crawl", "--task", "lok", f"{site}/start").complains() == (
-        "there is no crawl task 'lok'; did you mean 'look'?"
-    )
+    assert cli("crawl", "--task", "lok", f"{site}/start").complains() == ("there is no crawl task 'lok'; did you mean 'look'?")
     assert "do not go together" in cli("crawl", "--task", "look", "--rule", "x", f"{site}/start").complains()
 
 
