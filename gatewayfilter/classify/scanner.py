@@ -1,6 +1,6 @@
 """Finds the lexicon's phrases in a text: one pass of one automaton over each view."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -45,11 +45,23 @@ class Hit:
 
 @dataclass(slots=True)
 class _Pattern:
-    """What the automaton finds: the bare text, and what it means closed or open at its ends."""
+    """What the automaton finds: the bare text, and what it means closed or open at its ends.
+
+    Attributes:
+        exception: whether it covers what it holds.
+        meanings: whether the left and the right end is open, and the meaning.
+        sides: the same for a side of a pair: its number, and which side.
+        pairs: bits of the pairs of which this is the one side, and the other.
+    """
 
     exception: bool = False
     meanings: list[tuple[bool, bool, Meaning]] = field(default_factory=list)
     sides: list[tuple[bool, bool, int, int]] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=lambda: [0, 0])
+
+
+type _Side = tuple[_Pattern, int, int, bool, bool]
+"""A phrase of a pair: its pattern, start, end, and whether each end touches a letter."""
 
 
 class Scanner:
@@ -76,6 +88,7 @@ class Scanner:
                 for phrase in phrases:
                     pattern = patterns.setdefault(_bare(phrase), _Pattern())
                     pattern.sides.append((phrase.startswith("*"), phrase.endswith("*"), number, side))
+                    pattern.pairs[side] |= 1 << number
         self._patterns = list(patterns.values())
         # Whether an end must not touch a letter: only ends that are letters of an alphabet themselves.
         # Last, whether any meaning opens an end: what touches a letter counts for such patterns alone.
@@ -98,7 +111,7 @@ class Scanner:
         if self._automaton is None or not text:
             return {}
         hits: dict[Meaning, Hit] = {}
-        sides: dict[int, list[tuple[int, int, int]]] = {}
+        beside: list[_Side] = []
         covered_to = 0
         reach: dict[str, int] = {}
         for start, minus_end, index, left_touches, right_touches in self._placed(text, self._automaton):
@@ -118,12 +131,32 @@ class Scanner:
                 if meaning not in hits:
                     hits[meaning] = Hit(meaning, start)
             if pattern.sides and not covered:
-                _note_sides(pattern, start, end, (left_touches, right_touches), sides)
-        self._pair(text, sides, hits)
+                beside.append((pattern, start, end, left_touches, right_touches))
+        self._pair(text, beside, hits)
         return hits
 
-    def _pair(self, text: str, sides: Mapping[int, list[tuple[int, int, int]]], hits: dict[Meaning, Hit]) -> None:
-        """Adds a hit for each place where two phrases of a pair stand near each other (near.py)."""
+    def _pair(self, text: str, beside: Sequence[_Side], hits: dict[Meaning, Hit]) -> None:
+        """Adds a hit for each place where two phrases of a pair stand near each other (near.py).
+
+        Args:
+            text: what was searched.
+            beside: the phrases of pairs in it, in the order of their starts.
+            hits: where they are added.
+        """
+        one = other = 0
+        for pattern, *_ in beside:
+            one |= pattern.pairs[ONE]
+            other |= pattern.pairs[OTHER]
+        both = one & other
+        if not both:  # as nearly always: their phrases need no further look
+            return
+        sides: dict[int, list[tuple[int, int, int]]] = {}
+        for pattern, start, end, left_touches, right_touches in beside:
+            if not (pattern.pairs[ONE] | pattern.pairs[OTHER]) & both:
+                continue
+            for left_open, right_open, number, side in pattern.sides:
+                if both >> number & 1 and (left_open or not left_touches) and (right_open or not right_touches):
+                    sides.setdefault(number, []).append((start, end, side))
         for number, found in sides.items():
             for meaning, (start, end) in zip(self._places[number], places(text, found), strict=False):
                 hits[meaning] = Hit(meaning, start, text[start:end])
@@ -146,15 +179,6 @@ class Scanner:
                 placed.append((start, -end, index, left_touches, right_touches))
         placed.sort()
         return placed
-
-
-def _note_sides(
-    pattern: _Pattern, start: int, end: int, touches: tuple[bool, bool], sides: dict[int, list[tuple[int, int, int]]]
-) -> None:
-    left_touches, right_touches = touches
-    for left_open, right_open, number, side in pattern.sides:
-        if (left_open or not left_touches) and (right_open or not right_touches):
-            sides.setdefault(number, []).append((start, end, side))
 
 
 def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:
