@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+
+from tests.e2e.e2e_gateway import SiteServer
 
 type Cli = Callable[..., Any]
 
@@ -35,7 +37,7 @@ def site(monkeypatch: pytest.MonkeyPatch, state: Path) -> Iterator[str]:
     del state
     monkeypatch.setenv("GATEWAYFILTER_CRAWL__ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("GATEWAYFILTER_CRAWL__PER_HOST_DELAY_S", "0")
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as server:
+    with SiteServer(("127.0.0.1", 0), _Site) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"

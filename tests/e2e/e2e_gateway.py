@@ -147,6 +147,14 @@ class GatewayProcess:
                 )
 
 
+class SiteServer(ThreadingHTTPServer):
+    """A server that takes no offence when a client leaves: nobody reads what the standard one writes to stderr about it."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 class Origin:
     """A site on loopback, http or https: path → (content type, body), or where to; counts who asked for what."""
 
@@ -177,7 +185,7 @@ class Origin:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = SiteServer(("127.0.0.1", 0), Handler)
         scheme = "http"
         if authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

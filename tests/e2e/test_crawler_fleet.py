@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import psutil
@@ -19,7 +19,7 @@ from gatewayfilter.interfaces import Page, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.store.frontier import site_slot
 from tests.e2e.conftest import CASINO, GARDEN
-from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.e2e_gateway import GatewayProcess, SiteServer, until
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ class Sites:
                 pass
 
         hosts = fair_hosts(state)
-        self._servers = [ThreadingHTTPServer((host, 0), Handler) for host in hosts]
+        self._servers = [SiteServer((host, 0), Handler) for host in hosts]
         for server in self._servers:
             server.daemon_threads = True
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
