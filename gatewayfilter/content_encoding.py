@@ -2,7 +2,7 @@
 
 import contextlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Final, Protocol, cast
 
 import brotli
@@ -20,6 +20,9 @@ RATIO_FROM: Final = 1_048_576
 ACCEPTED: Final = "gzip, deflate, br, zstd"
 """What a client says in `Accept-Encoding` that reads with this decoder."""
 _STEP: Final = 65_536
+_PORTION: Final = 16_384
+_LARGE: Final = 4_096
+"""Bytes from which on a piece of a body is not copied before all of it is there."""
 
 
 class EncodingError(GatewayFilterError):
@@ -91,13 +94,16 @@ class BoundedBody:
         self._decoder = StreamDecoder(content_encoding, max_ratio=max_ratio, ratio_from=ratio_from)
         self._limit = limit
         self._wire_bytes = 0
-        self._body = bytearray()
+        self._given = 0
+        self._pieces: list[bytes] = []
+        self._crumbs = bytearray()
         self.truncated = False
 
     @property
     def body(self) -> bytes:
         """What was decoded so far."""
-        return bytes(self._body)
+        self._sweep_up()
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
     def feed(self, data: bytes) -> bool:
         """Decodes the next bytes from the wire. Returns False when the limit is reached and no more are wanted.
@@ -108,13 +114,37 @@ class BoundedBody:
         self._wire_bytes += len(data)
         if self._decoder.encoded and self._wire_bytes > self._limit + _STEP:
             raise EncodingError("the body is longer encoded than it may be decoded")
-        for piece in self._decoder.feed(data):
-            room = self._limit - len(self._body)
-            self._body += piece[:room]
-            if len(piece) > room:
-                self.truncated = True
-                return False
+        for some in self._portions(data):
+            for piece in self._decoder.feed(some):
+                room = self._limit - self._given
+                if len(piece) > room:
+                    self._keep(piece[:room])
+                    self.truncated = True
+                    return False
+                self._keep(piece)
         return True
+
+    def _portions(self, data: bytes) -> Iterable[bytes]:
+        """Returns encoded bytes in small portions: what they may expand to is measured by those that were taken so far."""
+        if not self._decoder.encoded or len(data) <= _PORTION:
+            return (data,)
+        return (data[at : at + _PORTION] for at in range(0, len(data), _PORTION))
+
+    def _keep(self, piece: bytes) -> None:
+        """Keeps large pieces as they came; of small ones each would take more than it holds."""
+        self._given += len(piece)
+        if len(piece) >= _LARGE:
+            self._sweep_up()
+            self._pieces.append(piece)
+        else:
+            self._crumbs += piece
+            if len(self._crumbs) >= _STEP:
+                self._sweep_up()
+
+    def _sweep_up(self) -> None:
+        if self._crumbs:
+            self._pieces.append(bytes(self._crumbs))
+            self._crumbs.clear()
 
 
 def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes, bool]:

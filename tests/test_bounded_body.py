@@ -1,4 +1,6 @@
 import gzip
+import random
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -101,3 +103,40 @@ def test_more_bytes_on_the_wire_than_may_be_decoded() -> None:
     body = BoundedBody("gzip", 1000)
     with pytest.raises(EncodingError, match="longer encoded"):
         body.feed(gzip.compress(b"") * 10_000)
+
+
+def test_pieces_of_all_sizes_stand_in_their_order() -> None:
+    chance = random.Random(5)
+    pieces = [chance.randbytes(size) for size in (1, 70_000, 2, 4_095, 4_096, 1, 65_536, 3)] + [b"x"] * 70_000
+    body = BoundedBody("", 1_000_000)
+    assert all(body.feed(piece) for piece in pieces)
+    assert body.body == b"".join(pieces)
+    assert body.body == b"".join(pieces), "asked twice"
+
+
+def test_a_body_in_one_piece_is_not_copied() -> None:
+    whole = bytes(100_000)
+    body = BoundedBody("", 1_000_000)
+    assert body.feed(whole)
+    assert body.body is whole
+
+
+def test_small_pieces_take_no_more_than_they_hold() -> None:
+    tracemalloc.start()
+    try:
+        body = BoundedBody("", 1_000_000)
+        for number in range(100_000):
+            body.feed(number.to_bytes(3))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert body.body == b"".join(number.to_bytes(3) for number in range(100_000))
+    assert held < 500_000
+
+
+@pytest.mark.parametrize("step", [1_000, 1_000_000])
+def test_a_bomb_is_one_in_whatever_pieces_it_comes(step: int) -> None:
+    bomb = gzip.compress(bytes(20_000_000))
+    body = BoundedBody("gzip", 2_000_000, max_ratio=100, ratio_from=262_144)
+    with pytest.raises(EncodingError, match="expands"):
+        all(body.feed(bomb[at : at + step]) for at in range(0, len(bomb), step))

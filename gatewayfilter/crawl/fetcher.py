@@ -35,7 +35,6 @@ NOT_MODIFIED = 304
 MAX_RATIO = 100
 RATIO_FROM = 262_144
 """Small bodies of many equal bytes compress beyond 100:1 and harm nobody."""
-_READ_BYTES = 16_384
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
 _GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"})
@@ -211,9 +210,9 @@ class Fetcher:
             if not 200 <= response.status < 300 or not (any_type or self._is_read(headers.get("content-type", ""), url)):
                 return _Hop(response.status, headers, b"", False, latency_s)
             body = BoundedBody(headers.get("content-encoding", ""), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
-            async for data in response.content.iter_chunked(_READ_BYTES):
-                if not body.feed(data):
-                    break
+            # All that has come at once: pieces of a set size cost a third of the fetch, and bound nothing that is not bounded.
+            while (data := await response.content.readany()) and body.feed(data):
+                pass
             return _Hop(response.status, headers, body.body, body.truncated, latency_s)
         except EncodingError as error:
             raise BadAnswerError(str(error)) from error
