@@ -7,6 +7,8 @@ RUNTIME := $(VENV)/.runtime-stamp
 DEV := $(VENV)/.dev-stamp
 BENCH := $(VENV)/.bench-stamp
 FUZZ := $(VENV)/.fuzz-stamp
+COMPILED := $(VENV)/.compiled-stamp
+CYTHON := $(shell find gatewayfilter -name "*.pyx" -o -name "*.pxd")
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
@@ -26,7 +28,12 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m compileall -q gatewayfilter
 	@touch $@
 
-$(DEV): requirements/dev.lock $(RUNTIME)
+# hatch_build.py has run above, but pip hides what it says; here it says what could not be compiled, and compiles what has changed.
+$(COMPILED): hatch_build.py $(CYTHON) $(RUNTIME)
+	@$(BIN)/python hatch_build.py
+	@touch $@
+
+$(DEV): requirements/dev.lock $(RUNTIME) | $(COMPILED)
 	@echo "Installing requirements/dev.lock"
 	@$(PIP) install --require-hashes -r requirements/dev.lock
 	@touch $@
@@ -41,12 +48,12 @@ $(FUZZ): requirements/fuzz.lock $(DEV)
 	@$(PIP) install --require-hashes -r requirements/fuzz.lock
 	@touch $@
 
-env: $(RUNTIME) ## Make .venv with .venv/bin/gatewayfilter and nothing else
+env: $(COMPILED) ## Make .venv with .venv/bin/gatewayfilter and nothing else
 
-run: $(RUNTIME) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT")
+run: $(COMPILED) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT")
 	@$(BIN)/gatewayfilter run $(ARGS)
 
-demo: $(RUNTIME) ## See it work with no internet: a small local site, a client, each station's answer
+demo: $(COMPILED) ## See it work with no internet: a small local site, a client, each station's answer
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
 test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
@@ -89,3 +96,4 @@ wheel: $(DEV) ## Build the wheel into dist/
 
 clean: ## Remove what was made, but not your state folder
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find gatewayfilter -name "*.so" -delete

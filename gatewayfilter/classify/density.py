@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gatewayfilter.compiled import load
+
 SIGMA = 1.0
 """Standard deviation of the smoothing, in blocks: a caption between two paragraphs is carried, a teaser beside a menu is not."""
 THRESHOLD = 25.0
@@ -25,6 +27,7 @@ LINK_HEAVY = 0.5
 _IDEOGRAPH_WEIGHT = 2.5
 """An ideograph says as much as two letters and a half."""
 _CJK = re.compile(r"[\u3400-\u9fff\uac00-\ud7a3\u3040-\u30ff]")
+_compiled = load("gatewayfilter.classify._density")
 
 
 class Block(NamedTuple):
@@ -56,6 +59,14 @@ def split_by_density(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
 
 def main_run(blocks: Sequence[Block]) -> tuple[int, int]:
     """Returns the run of blocks (start, end) that is the main text, `(0, 0)` for none."""
+    if _compiled is None:
+        return pure_main_run(blocks)
+    run: tuple[int, int] = _compiled.main_run(blocks, _WEIGHTS, THRESHOLD, LEAST_SUM, MAX_DENSITY, LINK_WEIGHT, _IDEOGRAPH_WEIGHT)
+    return run
+
+
+def pure_main_run(blocks: Sequence[Block]) -> tuple[int, int]:
+    """Does the work of `main_run` where it is not compiled."""
     densities = smoothed([density(block) for block in blocks], SIGMA)
     return densest_run([value - THRESHOLD for value in densities], LEAST_SUM)
 
@@ -72,13 +83,23 @@ def smoothed(values: Sequence[float], sigma: float) -> list[float]:
 
     What lies beyond the ends counts as 0. O(n · sigma).
     """
+    weights = _weights(sigma)
+    reach = len(weights) // 2
+    padded = [0.0] * reach + list(values) + [0.0] * reach
+    sums = [0.0] * len(values)
+    for offset, weight in enumerate(weights):  # one sum after the other, as compiled: sum() and sumprod() round otherwise
+        sums = [total + weight * value for total, value in zip(sums, padded[offset:], strict=False)]
+    return sums
+
+
+def _weights(sigma: float) -> list[float]:
     reach = math.ceil(2 * sigma)
     raw = [math.exp(-(offset**2) / (2 * sigma**2)) for offset in range(-reach, reach + 1)]
-    whole = sum(raw)
-    weights = [weight / whole for weight in raw]
-    padded = [0.0] * reach + list(values) + [0.0] * reach
-    shifted = [padded[offset : offset + len(values)] for offset in range(len(weights))]
-    return [math.sumprod(weights, window) for window in zip(*shifted, strict=True)]
+    whole = math.fsum(raw)
+    return [weight / whole for weight in raw]
+
+
+_WEIGHTS = _weights(SIGMA)
 
 
 def densest_run(values: Sequence[float], least: float) -> tuple[int, int]:

@@ -1,0 +1,11 @@
+from collections.abc import Sequence
+
+def main_run(
+    blocks: Sequence[tuple[str, int]],
+    weights: Sequence[float],
+    threshold: float,
+    least: float,
+    max_density: float,
+    link_weight: float,
+    ideograph_weight: float,
+) -> tuple[int, int]: ...
