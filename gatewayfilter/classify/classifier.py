@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from gatewayfilter.classify.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.classify.extraction_book import RuleBook
-from gatewayfilter.classify.html_text import read_html, tokens_of
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
+from gatewayfilter.classify.markup import read_markup
 from gatewayfilter.classify.opinion import is_grey, with_opinion
-from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_of, parts_with_texts
+from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
 from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
 from gatewayfilter.classify.scanner import Hit, Scanner
 from gatewayfilter.classify.score import Judge, Sum
@@ -81,11 +81,10 @@ class PageClassifier:
         if kind not in HTML_TYPES or is_pdf(kind, page.body):
             return self.classify_page(page), parts_of(page)
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-        tokens = tokens_of(decoded.text)
-        html = read_html(decoded.text, tokens)
-        text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), html)
+        markup = read_markup(decoded.text)
+        text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), markup.texts)
         found = self._with_fields(page, self._by_label(page, text, self._classify(text, decoded.charset))[1])
-        return found, parts_with_texts(tokens, html)
+        return found, parts_from(markup)
 
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""

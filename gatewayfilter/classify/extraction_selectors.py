@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from resiliparse.parse.html import HTMLTree
 
 from gatewayfilter.classify.extraction_functions import extraction_function
-from gatewayfilter.classify.html_text import bounded, read_html
+from gatewayfilter.classify.markup import read_html
+from gatewayfilter.classify.tags import bounded
 from gatewayfilter.engine.adblock.linear_regex import compile_linear
 from gatewayfilter.errors import ClassifyError, RuleError
 

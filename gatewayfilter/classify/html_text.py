@@ -1,52 +1,27 @@
-"""What a reader sees of an HTML page, in one linear pass over the markup.
+"""What a reader sees of an HTML page, told from its tags: the Python of `markup.read_html`.
 
 Which of the blocks are the main text is told by density.py, or by main_text.py with another extractor.
-Deviation: markup is cut by one possessive regular expression that follows the WHATWG tokenizer's attribute states,
-not by a DOM. lexbor is quadratic in the attributes of a tag and its main-text heuristics in the depth of nesting: a
-page of 2 MB held the process for minutes (docs/classification.md). This pass cannot backtrack and keeps no tree.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import unescape
 
 from gatewayfilter.classify.density import Block, split_by_density
+from gatewayfilter.classify.tags import VOID_TAGS, Token, attribute_values, text_of
 
-MAX_HTML = 2_000_000
-"""Characters of a page that are read."""
-MAX_TAGS = 100_000
-"""Tags that are read; a large real page has 10,000."""
-
-_WS = r"\t\n\f\r "
-_ATTRIBUTES = (
-    rf"(?:[{_WS}]++[^{_WS}/>=\"']++=\"[^\"]*+\")*+"  # the usual form first; what follows reads any, this one too
-    rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
-    rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
-)
-# (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
-_TOKEN = re.compile(
-    rf"<(?:(?=[!sSiInNxX])(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
-    rf"|(?i:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?i:\1)))*+)"
-    rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
-    rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
-)
-_ATTRIBUTE = re.compile(rf"([^{_WS}/>=]++)[{_WS}]*+=[{_WS}]*+(\"[^\"]*+|'[^']*+|[^{_WS}>]++)")
 _HIDDEN = re.compile(
     r"(?<![\w-])hidden(?![\w-])(?<!: hidden)(?<!:hidden)|display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden"
     r"|font-size\s{0,9}:\s{0,9}0(?![.\d])"
 )
 _ARIA_HIDDEN = re.compile(r"aria-hidden|type\s{0,9}=\s{0,9}[\"']?hidden")
-_LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 
 _INLINE_TAGS = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike "
     "strong sub sup time tt u var wbr blink"
 )
-_VOID_TAGS = "area base br col embed hr img input link meta param source track wbr"
 _BLOCK_TAGS = "p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre"
 _INLINE = frozenset(_INLINE_TAGS.split())
-_VOID = frozenset(_VOID_TAGS.split())
 _PLAIN = frozenset(slash + name for name in _INLINE - {"a"} for slash in ("", "/"))
 """Tags that neither end a block nor mean anything without attributes."""
 _IDLE_TAGS = "div li ul p td tr span section header h2 h3 path svg use symbol label option script style"
@@ -85,55 +60,9 @@ class HtmlText:
         return split_by_density(self.blocks)
 
 
-type Token = tuple[str, str, str, str]
-"""Name of a raw-text element or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, and the text after it."""
-
-
-def read_html(html: str, tokens: Sequence[Token] | None = None) -> HtmlText:
-    """Reads the texts of a page. Never raises; linear in the length, bounded by `MAX_HTML` and `MAX_TAGS`.
-
-    Args:
-        html: the markup.
-        tokens: its `tokens_of`, where they are at hand.
-    """
-    first = html.find("<", 0, MAX_HTML)
-    return _Reader().read(html[:MAX_HTML] if first < 0 else html[:first], tokens_of(html) if tokens is None else tokens)
-
-
-def tokens_of(html: str) -> list[Token]:
-    """Returns the markup from its first `<` on, token by token, bounded as `read_html`."""
-    found: list[Token] = _TOKEN.findall(bounded(html))
-    return found
-
-
-def iter_tags(html: str) -> Iterator[tuple[str, str]]:
-    """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `read_html`."""
-    for token in _TOKEN.finditer(bounded(html)):
-        name = (token[2] or "").lower()
-        if name and name not in _VOID:
-            yield name, token[3]
-
-
-def attributes_of(attributes: str) -> dict[str, str]:
-    """Returns the attributes of a tag as it was written: lower-case names, values unescaped; the first of repeated ones."""
-    return {name: _unescaped(value) for name, value in _attributes(attributes).items()}
-
-
-def some_attributes_of(attributes: str, names: Iterable[str]) -> list[str]:
-    """Returns the values of some attributes (lower-case names) as `attributes_of` does, `""` for what is not there."""
-    values = _attributes(attributes)
-    return [_unescaped(values.get(name, "")) for name in names]
-
-
-def text_of(text: str) -> str:
-    """Returns text of the markup as a reader sees it: unescaped, white space folded."""
-    return _clean(text)
-
-
-def bounded(html: str) -> str:
-    """Returns as much of a page as is read: `MAX_HTML` characters and `MAX_TAGS` tags."""
-    html = html[:MAX_HTML]
-    return html if html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
+def texts_of(before: str, tokens: Sequence[Token]) -> HtmlText:
+    """Returns the texts of a page: of what stands before its first token, and of its tokens."""
+    return _Reader().read(before, tokens)
 
 
 class _Reader:
@@ -149,7 +78,6 @@ class _Reader:
         self._hidden_depth = 0
 
     def read(self, before: str, tokens: Sequence[Token]) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
-        """Reads a whole page: the text before its first token, and the tokens."""
         pieces = self._pieces
         pieces.append(before)
         for _, name, attributes, text in tokens:
@@ -191,7 +119,7 @@ class _Reader:
             self._end_block()
         if self._hidden_by:
             self._follow_hidden(bare, closing=closing)
-        elif attributes and not closing and bare not in _VOID:
+        elif attributes and not closing and bare not in VOID_TAGS:
             self._begin_hidden(bare, attributes)
         if name in _MEANINGFUL:
             self._meaning(name, attributes)
@@ -206,11 +134,11 @@ class _Reader:
                 self._hide(name)
         elif name == "meta":
             self._meta(attributes)
-        elif "alt" in attributes or "value" in attributes:
+        else:
             self._label(attributes)
 
     def _end_block(self) -> None:
-        text = _clean("".join(self._pieces))
+        text = text_of("".join(self._pieces))
         if text:
             if self._in_title and not self._page.title:
                 self._page.title = text
@@ -246,9 +174,8 @@ class _Reader:
         lower = attributes.lower()
         if "description" not in lower and "keywords" not in lower and "title" not in lower:
             return
-        values = _attributes(attributes)
-        name = (values.get("name") or values.get("property") or "").lower()
-        content = _clean(values.get("content", ""))
+        name, named, content = attribute_values(attributes, ("name", "property", "content"))
+        name, content = (name or named).lower(), text_of(content)
         if not content:
             return
         if name in _DESCRIPTIONS:
@@ -259,18 +186,6 @@ class _Reader:
             self._page.descriptions.append(content)
 
     def _label(self, attributes: str) -> None:
-        values = _attributes(attributes)
-        if values.get("type", "").lower() in {"", "button", "submit", "image"}:
-            self._page.labels.extend(text for key in ("alt", "value") if (text := _clean(values.get(key, ""))))
-
-
-def _attributes(text: str) -> dict[str, str]:
-    return {name.lower(): value.lstrip("\"'") for name, value in reversed(_ATTRIBUTE.findall(text[:20_000]))}
-
-
-def _unescaped(text: str) -> str:
-    return unescape(_LONG_NUMBER.sub(" ", text)) if "&" in text else text  # it raises for numbers of thousands of digits
-
-
-def _clean(text: str) -> str:
-    return " ".join(_unescaped(text).split())
+        kind, *labels = attribute_values(attributes, ("type", "alt", "value"))
+        if kind.lower() in {"", "button", "submit", "image"}:
+            self._page.labels.extend(text for label in labels if (text := text_of(label)))

@@ -9,7 +9,8 @@ import re
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from gatewayfilter.classify.html_text import HtmlText, bounded, iter_tags
+from gatewayfilter.classify.html_text import HtmlText
+from gatewayfilter.classify.tags import bounded, iter_tags
 from gatewayfilter.settings import Extractor
 
 MAX_DEPTH = 300

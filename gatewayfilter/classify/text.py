@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import md5
 
-from gatewayfilter.classify.html_text import MAX_HTML, HtmlText, read_html
+from gatewayfilter.classify.html_text import HtmlText
 from gatewayfilter.classify.main_text import split_main
+from gatewayfilter.classify.markup import read_html
+from gatewayfilter.classify.tags import MAX_HTML
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.settings import Extractor
 from gatewayfilter.urls import unescaped

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from gatewayfilter.classify.page_parts import read_references
+from gatewayfilter.classify.markup import read_references
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.feeds import FeedKind, feed_of
 from gatewayfilter.crawl.links import decoded

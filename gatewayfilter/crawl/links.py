@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from gatewayfilter.classify.page_parts import read_references
+from gatewayfilter.classify.markup import read_references
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.references import resolve
 from gatewayfilter.crawl.strategy import Strategy, strategy_of

@@ -2,7 +2,8 @@
 
 import re
 
-from gatewayfilter.classify.html_text import bounded, read_html
+from gatewayfilter.classify.markup import read_html
+from gatewayfilter.classify.tags import bounded
 
 LITTLE_TEXT = 200
 """Characters that a reader sees; a page with more is judged by them."""

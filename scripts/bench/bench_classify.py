@@ -16,8 +16,8 @@ from resiliparse.parse.html import HTMLTree
 
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.charset import decode
-from gatewayfilter.classify.html_text import read_html
 from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify.markup import read_html
 from gatewayfilter.classify.scanner import Scanner
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.interfaces import Page

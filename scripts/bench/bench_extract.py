@@ -21,8 +21,8 @@ from resiliparse.extract.html2text import extract_plain_text
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.density import LEAST_SUM, SIGMA, THRESHOLD, densest_run, smoothed
-from gatewayfilter.classify.html_text import read_html
 from gatewayfilter.classify.main_text import is_tame, split_main
+from gatewayfilter.classify.markup import read_html
 from gatewayfilter.settings import Extractor
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.density import Block, densest_run, density, main_run, smoothed, split_by_density
-from gatewayfilter.classify.html_text import read_html
 from gatewayfilter.classify.main_text import MAX_ATTRIBUTES, MAX_DEPTH, is_tame, split_main
+from gatewayfilter.classify.markup import read_html
 from gatewayfilter.classify.text import page_text
 from gatewayfilter.config import ClassifySettings, Settings
 from gatewayfilter.interfaces import Page

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.classify.html_text import MAX_TAGS, read_html
+from gatewayfilter.classify.markup import read_html
+from gatewayfilter.classify.tags import MAX_TAGS
 from gatewayfilter.classify.text import MAX_ZONE, page_text, plain_text, url_words
 
 PROSE = "This is a long paragraph of running text that a reader would call the article, sentence after sentence. " * 3
@@ -111,7 +112,8 @@ cases = ['<div>' * (N // 5), '<b>' * (N // 3), '<div>' * (N // 11) + '</div>' * 
     '<p style="display:none">x' * (N // 24), '<svg><style><a b=\\'' * (N // 18), ' ' * N, '\\n ' * (N // 2),
     'a ' * (N // 2), 'a1' * (N // 2), '1a' * (N // 2), 'a.' * (N // 2), '\\u0430' * N, 'a*' * (N // 2),
     '\\u8d4c\\u535a' * (N // 2), '\\u8d4c.' * (N // 2), '\\u8d4c' * N, 'casino ' * (N // 7), '\\ufdfa' * N,
-    '\\u200b' * N, '<meta name=description content=x>' * (N // 32)]
+    '\\u200b' * N, '<meta name=description content=x>' * (N // 32),
+    ('<img alt ' + 'x' * 19_980 + '>') * (N // 20_000), ('<img alt' + '"' * 19_980 + '>') * (N // 20_000)]
 from pathlib import Path
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.interfaces import Page

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, is_pdf, parts_of
 from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.page_parts import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink, read_parts, read_references
+from gatewayfilter.classify.markup import read_html, read_references
+from gatewayfilter.classify.page_parts import read_parts
 from gatewayfilter.classify.pdf_text import MAX_PAGES, pdf_text
+from gatewayfilter.classify.references import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink
 from gatewayfilter.interfaces import Page
 
 HTML = """<html><head><title>A &amp; B</title><base href="/b/"><meta name=description content="About"><meta name=keywords
@@ -50,6 +52,26 @@ def test_texts_of_links(html: str, texts: list[str]) -> None:
 def test_bounds() -> None:
     _, links, images = read_references("<a href=1>x</a><img src=y>" * 10_000)
     assert (len(links), len(images)) == (MAX_LINKS, MAX_IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "image"),
+    [
+        ("src=a alt=b", PageImage("a", "b")),
+        ("SRC=a\nALT = 'b'", PageImage("a", "b")),
+        ('src="a"alt="b"', PageImage("a", "b")),
+        ("""src="'a'" alt='"b"'""", PageImage("'a'", '"b"')),
+        ("src=a src=b alt alt=c", PageImage("a")),
+        ("/src=a/b/ alt=c/", PageImage("a/b/", "c/")),
+        ("src=a alt='&amp;lt;'", PageImage("a", "&lt;")),
+        ("src=a ='alt=x'", PageImage("a")),
+        ("src=a alt", PageImage("a")),
+        (f"x='{'y' * 20_000}' src=a", None),
+    ],
+)
+def test_attributes_as_they_may_be_written(attributes: str, image: PageImage | None) -> None:
+    assert read_references(f"<img {attributes}>").images == ((image,) if image else ())
+    assert read_html(f"<img {attributes}>").labels == ([image.alt] if image and image.alt else [])
 
 
 @given(st.text(alphabet="<>/abhrefimgsrclt= \"'&;#", max_size=300))

@@ -1,0 +1,88 @@
+"""The tags of a page, in one linear pass over the markup: no tree is built, nothing can backtrack.
+
+Deviation: markup is cut by one possessive regular expression that follows the WHATWG tokenizer's attribute states,
+not by a DOM. lexbor is quadratic in the attributes of a tag and its main-text heuristics in the depth of nesting: a
+page of 2 MB held the process for minutes (docs/classification.md). `_markup.pyx` reads the same without expressions.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from html import unescape
+
+MAX_HTML = 2_000_000
+"""Characters of a page that are read."""
+MAX_TAGS = 100_000
+"""Tags that are read; a large real page has 10,000."""
+MAX_ATTRIBUTES = 20_000
+"""Characters of a tag's attributes in which values are looked for."""
+
+_WS = r"\t\n\f\r "
+_ATTRIBUTES = (
+    rf"(?:[{_WS}]++[^{_WS}/>=\"']++=\"[^\"]*+\")*+"  # the usual form first; what follows reads any, this one too
+    rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
+    rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
+)
+# (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
+_TOKEN = re.compile(
+    rf"<(?:(?=[!sSiInNxX])(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
+    rf"|(?ai:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)))*+)"
+    rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
+    rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
+)
+# Every run of characters is consumed, whether it has a value or not: a name that is tried from each of its letters is quadratic.
+_ATTRIBUTE = re.compile(
+    rf"([^{_WS}/>][^{_WS}/>=]*+)"
+    rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"([^\"]*+)\"?+|'([^']*+)'?+|([^{_WS}>\"'][^{_WS}>]*+))?+)?+"
+)
+_LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
+_VOID = "area base br col embed hr img input link meta param source track wbr"
+VOID_TAGS = frozenset(_VOID.split())
+
+type Token = tuple[str, str, str, str]
+"""Name of a raw-text element or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, and the text after it."""
+
+
+def tokens_of(html: str) -> list[Token]:
+    """Returns the markup from its first `<` on, token by token, bounded by `MAX_HTML` and `MAX_TAGS`."""
+    found: list[Token] = _TOKEN.findall(bounded(html))
+    return found
+
+
+def text_before(html: str) -> str:
+    """Returns what stands before the first token."""
+    first = html.find("<", 0, MAX_HTML)
+    return html[:MAX_HTML] if first < 0 else html[:first]
+
+
+def iter_tags(html: str) -> Iterator[tuple[str, str]]:
+    """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `tokens_of`."""
+    for token in _TOKEN.finditer(bounded(html)):
+        name = (token[2] or "").lower()
+        if name and name not in VOID_TAGS:
+            yield name, token[3]
+
+
+def attribute_values(attributes: str, names: Iterable[str]) -> list[str]:
+    """Returns some attributes (lower-case names) of a tag as it was written, values not unescaped, `""` for what is not there.
+
+    The first of repeated ones counts. Of longer attributes `MAX_ATTRIBUTES` characters are read.
+    """
+    found = reversed(_ATTRIBUTE.findall(attributes[:MAX_ATTRIBUTES]))
+    values = {name.lower(): double or single or bare for name, double, single, bare in found}
+    return [values.get(name, "") for name in names]
+
+
+def text_of(text: str) -> str:
+    """Returns text of the markup as a reader sees it: unescaped, white space folded."""
+    return " ".join(unescaped(text).split())
+
+
+def unescaped(text: str) -> str:
+    """Returns text of the markup with the characters that its references name."""
+    return unescape(_LONG_NUMBER.sub(" ", text)) if "&" in text else text  # it raises for numbers of thousands of digits
+
+
+def bounded(html: str) -> str:
+    """Returns as much of a page as is read: `MAX_HTML` characters and `MAX_TAGS` tags."""
+    html = html[:MAX_HTML]
+    return html if html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
