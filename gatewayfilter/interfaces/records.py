@@ -1,6 +1,6 @@
 """What is kept: lists and their changes, verdicts, evidence, decisions, wishes of visitors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,8 +68,8 @@ class ListStore(Protocol):
         """Returns all rules, oldest first."""
         ...
 
-    def put_learned(self, entries: Sequence[LearnedEntry]) -> None:
-        """Adds or replaces learned entries by key."""
+    def put_learned(self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = ...) -> list[LearnedEntry]:
+        """Adds or replaces learned entries by key; one of which `unless` says so stays as it is. Returns those that stayed."""
         ...
 
     def remove_learned(self, keys: Sequence[str]) -> int:
@@ -111,6 +111,10 @@ class VerdictStore(Protocol):
 
     def record(self, url: str, classification: Classification, judged_at: float) -> None:
         """Keeps the newest judgement of a URL (canonical text)."""
+        ...
+
+    def record_all(self, judged: Mapping[str, Classification], judged_at: float) -> None:
+        """Keeps the newest judgements of several URLs (canonical texts), in one transaction."""
         ...
 
     def find(self, url: str) -> tuple[Classification, float] | None:

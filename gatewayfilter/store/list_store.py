@@ -1,6 +1,6 @@
 """People's rules and learned entries. Each change and its step in the feed are one transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import md5
 from itertools import batched, chain
@@ -54,6 +54,7 @@ _LEARNED_COLUMNS = (
 _SELECT_LEARNED = select(*_LEARNED_COLUMNS)
 _FIND_LEARNED = _SELECT_LEARNED.where(_LEARNED.digest.in_(bindparam("digests", expanding=True)))
 _DELETE_LEARNED = delete(LEARNED_ENTRIES).where(_LEARNED.digest.in_(bindparam("digests", expanding=True)))
+_INSERT_LEARNED = insert(LEARNED_ENTRIES)
 _PAGE_OF_LEARNED = (
     select(_LEARNED.digest, *_LEARNED_COLUMNS)
     .where(_LEARNED.digest > bindparam("after"))
@@ -129,16 +130,26 @@ class SqlListStore:
         with self._database.read() as connection:
             return [_rule(row) for row in connection.execute(_SELECT_RULES)]
 
-    def put_learned(self, entries: Sequence[LearnedEntry]) -> None:
-        """Adds or replaces learned entries by key; of several with the same key the last one counts."""
+    def put_learned(
+        self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = lambda _: False
+    ) -> list[LearnedEntry]:
+        """Adds or replaces learned entries by key; of several with the same key the last one counts.
+
+        Args:
+            entries: what is learned.
+            unless: is asked of each entry that is there already whether it stays in the place of the new one.
+
+        Returns:
+            Those that stayed.
+        """
         wanted = {digest_of(entry.key): entry for entry in entries}
         if not wanted:
-            return
+            return []
+        staying: list[LearnedEntry] = []
         with self._database.write(Area.LISTS) as connection:
             for chunk in batched(wanted.items(), _CHUNK):
-                _remove_learned(connection, [digest for digest, _ in chunk])
-                connection.execute(insert(LEARNED_ENTRIES), [_learned_row(digest, entry) for digest, entry in chunk])
-                append_changes(connection, [(ChangeKind.LEARNED_ADDED, entry) for _, entry in chunk])
+                staying += _put_learned(connection, dict(chunk), unless)
+        return staying
 
     def remove_learned(self, keys: Sequence[str]) -> int:
         """Removes learned entries. Returns how many there were."""
@@ -257,6 +268,25 @@ def _digests(keys: Iterable[str]) -> list[bytes]:
 
 def _find_learned(connection: Connection, digests: Sequence[bytes]) -> list[LearnedEntry]:
     return [_learned_entry(row) for row in connection.execute(_FIND_LEARNED, {"digests": digests})]
+
+
+def _put_learned(
+    connection: Connection, wanted: Mapping[bytes, LearnedEntry], unless: Callable[[LearnedEntry], bool]
+) -> list[LearnedEntry]:
+    """Makes entries be there. Returns those that stayed in the place of one."""
+    known = _find_learned(connection, list(wanted))
+    staying = [entry for entry in known if unless(entry)]
+    if staying:
+        kept = {digest_of(entry.key) for entry in staying}
+        wanted = {digest: entry for digest, entry in wanted.items() if digest not in kept}
+    leaving = [entry for entry in known if entry not in staying]
+    if leaving:
+        connection.execute(_DELETE_LEARNED, {"digests": _digests(entry.key for entry in leaving)})
+    if wanted:
+        connection.execute(_INSERT_LEARNED, [_learned_row(digest, entry) for digest, entry in wanted.items()])
+    steps = [(ChangeKind.LEARNED_REMOVED, entry) for entry in leaving]
+    append_changes(connection, [*steps, *((ChangeKind.LEARNED_ADDED, entry) for entry in wanted.values())])
+    return staying
 
 
 def _remove_learned(connection: Connection, digests: Sequence[bytes]) -> int:

@@ -1,8 +1,10 @@
 """What the classifier said of each URL, with its evidence."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -19,8 +21,6 @@ _SWEEP_MOST = 2 * _SWEEP_AFTER
 
 _COLUMNS = PAGE_VERDICTS.c
 _FIND = select(_COLUMNS.judged_at, _COLUMNS.classification).where(_COLUMNS.digest == bindparam("of"))
-_FORGET = delete(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of"), _COLUMNS.judged_at <= bindparam("at"))
-_IS_THERE = select(_COLUMNS.digest).where(_COLUMNS.digest == bindparam("of"))
 _NOTE_ARCHIVED = update(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of")).values(archived=bindparam("reference"))
 _ARCHIVED = select(_COLUMNS.archived).where(_COLUMNS.digest == bindparam("of"))
 _TOO_OLD = (
@@ -34,6 +34,19 @@ _HOST_PAGES = (
 _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 
 
+def _record(insert: sqlite.Insert | postgresql.Insert) -> sqlite.Insert | postgresql.Insert:
+    """Returns the statement that takes a row in the place of one that is not newer; what was archived belonged to that one."""
+    new = insert.excluded
+    values = {column.name: new[column.name] for column in PAGE_VERDICTS.columns if column is not _COLUMNS.digest}
+    return insert.on_conflict_do_update(
+        index_elements=[_COLUMNS.digest], set_={**values, "archived": ""}, where=_COLUMNS.judged_at <= new.judged_at
+    )
+
+
+_RECORD_IN_FILE = _record(sqlite.insert(PAGE_VERDICTS))
+_RECORD_ON_SERVER = _record(postgresql.insert(PAGE_VERDICTS))
+
+
 class SqlVerdictStore:
     """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
 
@@ -43,27 +56,23 @@ class SqlVerdictStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sweep_in = 0
+        self._record = _RECORD_IN_FILE if database.path else _RECORD_ON_SERVER
 
     def record(self, url: str, classification: Classification, judged_at: float) -> None:
         """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""
-        digest = digest_of(url)
-        row = {
-            "digest": digest,
-            "url": url,
-            "category": classification.category,
-            "judged_at": judged_at,
-            "classification": as_document(classification),
-            "host": _host_of(url),
-            "text_digest": classification.text_digest or None,
-        }
+        self.record_all({url: classification}, judged_at)
+
+    def record_all(self, judged: Mapping[str, Classification], judged_at: float) -> None:
+        """Keeps the newest judgements of several URLs (canonical texts), in one transaction."""
+        rows = [_row(url, classification, judged_at) for url, classification in judged.items()]
+        if not rows:
+            return
         with self._database.write(Area.VERDICTS) as connection:
             if self._sweep_in <= 0:
                 connection.execute(_SWEEP, {"before": judged_at - KEEP_S, "most": _SWEEP_MOST})
                 self._sweep_in = _SWEEP_AFTER
-            self._sweep_in -= 1
-            connection.execute(_FORGET, {"of": digest, "at": judged_at})
-            if connection.scalar(_IS_THERE, {"of": digest}) is None:
-                connection.execute(insert(PAGE_VERDICTS), row)
+            self._sweep_in -= len(rows)
+            connection.execute(self._record, rows)
 
     def find(self, url: str) -> tuple[Classification, float] | None:
         """Returns the judgement and when it was made (Unix seconds)."""
@@ -86,6 +95,18 @@ class SqlVerdictStore:
         with self._database.read() as connection:
             counts = {row[0]: row[1] for row in connection.execute(_HOST_PAGES, {"host": host})}
         return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
+
+
+def _row(url: str, classification: Classification, judged_at: float) -> dict[str, object]:
+    return {
+        "digest": digest_of(url),
+        "url": url,
+        "category": classification.category,
+        "judged_at": judged_at,
+        "classification": as_document(classification),
+        "host": _host_of(url),
+        "text_digest": classification.text_digest or None,
+    }
 
 
 def _host_of(url: str) -> str:

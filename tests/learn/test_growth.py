@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from gatewayfilter.config import LearnSettings
+from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import Growth
+from gatewayfilter.learn.growth import CONFIRMED
 from gatewayfilter.model import ChangeKind, Classification, Evidence, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 
@@ -68,6 +72,38 @@ def test_nothing_but_the_url_itself_is_ever_learned(store: Store, growth: Growth
     growth.learn(page(url), HARMFUL)
     (entry,) = store.lists.learned()
     assert f"http://{entry.key}" == url
+
+
+def test_several_pages_are_learned_as_one_by_one(store: Store, growth: Growth) -> None:
+    harmful, harmless = page("http://short.example/x", "https://play.example/win"), page("http://news.example/")
+    growth.learn_all([(harmful, HARMFUL), (harmless, HARMLESS)])
+    together = {(entry.key, entry.action, entry.detail, entry.expires_at) for entry in store.lists.learned()}
+    assert store.verdicts.find("http://short.example/x") == (HARMFUL, NOW)
+    assert store.verdicts.find("http://news.example/") == (HARMLESS, NOW)
+    store.lists.remove_learned([entry.key for entry in store.lists.learned()])
+    growth.learn(harmful, HARMFUL)
+    growth.learn(harmless, HARMLESS)
+    assert {(entry.key, entry.action, entry.detail, entry.expires_at) for entry in store.lists.learned()} == together
+    assert len(together) == 3
+
+
+def test_pages_learned_together_share_one_transaction(store: Store) -> None:
+    growth = Growth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW, together=store.learning)
+    broken = replace(HARMFUL, category="half of a pair: \ud800")
+    with pytest.raises(StoreError):
+        growth.learn_all([(page("http://a.example/"), HARMLESS), (page("http://b.example/"), broken)])
+    assert store.verdicts.find("http://a.example/") is None
+    assert list(store.lists.learned()) == []
+
+
+def test_what_a_person_confirmed_stays_among_pages_learned_together(store: Store, growth: Growth) -> None:
+    confirmed = replace(growth.learn(page("http://play.example/"), HARMFUL), detail=f"score 42.0{CONFIRMED}")
+    store.lists.put_learned([confirmed])
+    growth.learn_all([(page("http://play.example/"), HARMLESS), (page("http://news.example/"), HARMLESS)])
+    assert {entry.key: entry.action for entry in store.lists.learned()} == {
+        "play.example/": ListAction.BLOCK,
+        "news.example/": ListAction.ALLOW,
+    }
 
 
 def test_a_page_that_changed_changes_its_list(store: Store, growth: Growth) -> None:

@@ -136,6 +136,23 @@ def test_a_learned_entry_is_replaced_by_removal_and_addition(lists: ListStore, f
     assert steps(feed) == [(LEARNED, old), (UNLEARNED, old), (LEARNED, new)]
 
 
+def test_an_entry_may_stay_in_the_place_of_a_new_one(lists: ListStore, feed: ChangeFeed) -> None:
+    stays, goes = entry("a.example/x", category="fraud"), entry("a.example/y")
+    lists.put_learned([stays, goes])
+    after = feed.last_seq()
+    new = [entry("a.example/x", expires_at=5.0), entry("a.example/y", expires_at=5.0), entry("a.example/z")]
+    assert lists.put_learned(new, unless=lambda known: known.category == "fraud") == [stays]
+    assert {found.key: found for found in lists.learned()} == {"a.example/x": stays, "a.example/y": new[1], "a.example/z": new[2]}
+    assert steps(feed, after) == [(UNLEARNED, goes), (LEARNED, new[1]), (LEARNED, new[2])]
+
+
+def test_where_all_entries_stay_nothing_changes(lists: ListStore, feed: ChangeFeed) -> None:
+    lists.put_learned([entry("a.example/x")])
+    after = feed.last_seq()
+    assert lists.put_learned([entry("a.example/x", expires_at=5.0)], unless=lambda _: True) == [entry("a.example/x")]
+    assert feed.last_seq() == after
+
+
 def test_thousands_of_learned_entries(lists: ListStore, feed: ChangeFeed) -> None:
     entries = {f"a.example/{number}": entry(f"a.example/{number}") for number in range(2300)}
     lists.put_learned(list(entries.values()))

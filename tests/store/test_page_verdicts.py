@@ -39,6 +39,24 @@ def test_the_newest_judgement_is_kept(verdicts: VerdictStore) -> None:
     assert verdicts.find(URL) == (HARMFUL, 101.0)
 
 
+def test_several_judgements_at_once_are_kept_as_one_by_one(verdicts: VerdictStore) -> None:
+    newer, older, new = "http://a.example/newer", "http://a.example/older", "http://a.example/new"
+    verdicts.record(newer, HARMFUL, 200.0)
+    verdicts.record(older, HARMFUL, 50.0)
+    verdicts.record_all({newer: HARMLESS, older: HARMLESS, new: HARMLESS}, 100.0)
+    assert [verdicts.find(url) for url in (newer, older, new)] == [(HARMFUL, 200.0), (HARMLESS, 100.0), (HARMLESS, 100.0)]
+    verdicts.record_all({}, 100.0)
+
+
+def test_a_new_judgement_knows_nothing_of_the_evidence_of_the_old_one(verdicts: SqlVerdictStore) -> None:
+    verdicts.record(URL, HARMFUL, 100.0)
+    assert verdicts.note_archived(URL, "pages:0:1")
+    verdicts.record(URL, HARMFUL, 99.0)
+    assert verdicts.archived(URL) == "pages:0:1"
+    verdicts.record(URL, HARMFUL, 101.0)
+    assert verdicts.archived(URL) == ""
+
+
 def test_old_judgements_are_forgotten_now_and_then(open_store: Callable[[], Store]) -> None:
     first = open_store()
     first.verdicts.record(URL, HARMFUL, 100.0)
