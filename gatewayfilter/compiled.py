@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("gatewayfilter.classify._density",)
+MODULES = ("gatewayfilter.classify._density", "gatewayfilter.classify._markup")
 """All compiled modules, by the names of their `.pyx`."""
 
 

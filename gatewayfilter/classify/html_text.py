@@ -16,13 +16,14 @@ _HIDDEN = re.compile(
 )
 _ARIA_HIDDEN = re.compile(r"aria-hidden|type\s{0,9}=\s{0,9}[\"']?hidden")
 
-_INLINE_TAGS = (
+_INLINE = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike "
     "strong sub sup time tt u var wbr blink"
 )
 _BLOCK_TAGS = "p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre"
-_INLINE = frozenset(_INLINE_TAGS.split())
-_PLAIN = frozenset(slash + name for name in _INLINE - {"a"} for slash in ("", "/"))
+INLINE_TAGS = frozenset(_INLINE.split())
+"""Tags that end no block."""
+_PLAIN = frozenset(slash + name for name in INLINE_TAGS - {"a"} for slash in ("", "/"))
 """Tags that neither end a block nor mean anything without attributes."""
 _IDLE_TAGS = "div li ul p td tr span section header h2 h3 path svg use symbol label option script style"
 _IDLE = frozenset(slash + name for name in _IDLE_TAGS.split() for slash in ("", "/"))
@@ -35,10 +36,14 @@ _ORDINARY = frozenset(
     for slash in ("", "/")
 )
 """Frequent tags that mean nothing more than where a block ends, unless their attributes hide them."""
-_ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
-_TITLES = frozenset({"og:title", "twitter:title"})
-_DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
-_KEYWORDS = frozenset({"keywords", "news_keywords"})
+ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
+"""Tags that end a paragraph whose end tag is left out."""
+TITLES = frozenset({"og:title", "twitter:title"})
+DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
+KEYWORDS = frozenset({"keywords", "news_keywords"})
+NEVER_HIDDEN = frozenset({"html", "body"})
+LABEL_TYPES = frozenset({"", "button", "submit", "image"})
+"""Types of an `input` whose value a reader sees."""
 
 
 @dataclass(slots=True)
@@ -63,6 +68,14 @@ class HtmlText:
 def texts_of(before: str, tokens: Sequence[Token]) -> HtmlText:
     """Returns the texts of a page: of what stands before its first token, and of its tokens."""
     return _Reader().read(before, tokens)
+
+
+def hides(attributes: str) -> bool:
+    """Tells whether the attributes of a tag hide what it contains."""
+    lower = attributes.lower()
+    if "none" in lower or "hidden" in lower or "font-size" in lower:
+        return _HIDDEN.search(_ARIA_HIDDEN.sub("", lower)) is not None
+    return False
 
 
 class _Reader:
@@ -115,7 +128,7 @@ class _Reader:
     def _tag(self, name: str, attributes: str) -> None:
         closing = name[0] == "/"
         bare = name[1:] if closing else name
-        if self._pieces and bare not in _INLINE:
+        if self._pieces and bare not in INLINE_TAGS:
             self._end_block()
         if self._hidden_by:
             self._follow_hidden(bare, closing=closing)
@@ -150,12 +163,7 @@ class _Reader:
         self._link_chars = 0
 
     def _begin_hidden(self, name: str, attributes: str) -> None:
-        lower = attributes.lower()
-        if (
-            ("none" in lower or "hidden" in lower or "font-size" in lower)
-            and _HIDDEN.search(_ARIA_HIDDEN.sub("", lower))
-            and name not in {"html", "body"}
-        ):
+        if name not in NEVER_HIDDEN and hides(attributes):
             self._hide(name)
 
     def _hide(self, name: str) -> None:
@@ -165,7 +173,7 @@ class _Reader:
     def _follow_hidden(self, name: str, *, closing: bool) -> None:
         if name == self._hidden_by:
             self._hidden_depth += -1 if closing else 1
-        ended = self._hidden_depth <= 0 or (self._hidden_by == "p" and name in _ENDS_PARAGRAPH)
+        ended = self._hidden_depth <= 0 or (self._hidden_by == "p" and name in ENDS_PARAGRAPH)
         if ended or (closing and name in {"body", "html"}):
             self._end_block()
             self._hidden_by = ""
@@ -178,14 +186,14 @@ class _Reader:
         name, content = (name or named).lower(), text_of(content)
         if not content:
             return
-        if name in _DESCRIPTIONS:
+        if name in DESCRIPTIONS:
             self._page.descriptions.append(content)
-        elif name in _KEYWORDS:
+        elif name in KEYWORDS:
             self._page.keywords.append(content)
-        elif name in _TITLES and not self._page.title:
+        elif name in TITLES and not self._page.title:
             self._page.descriptions.append(content)
 
     def _label(self, attributes: str) -> None:
         kind, *labels = attribute_values(attributes, ("type", "alt", "value"))
-        if kind.lower() in {"", "button", "submit", "image"}:
+        if kind.lower() in LABEL_TYPES:
             self._page.labels.extend(text for label in labels if (text := text_of(label)))

@@ -16,6 +16,9 @@ MAX_TAGS = 100_000
 MAX_ATTRIBUTES = 20_000
 """Characters of a tag's attributes in which values are looked for."""
 
+RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes", "xmp")
+"""Elements whose content is no markup, up to their end tag; `tokens_of` looks for their first letters."""
+
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (
     rf"(?:[{_WS}]++[^{_WS}/>=\"']++=\"[^\"]*+\")*+"  # the usual form first; what follows reads any, this one too
@@ -25,7 +28,7 @@ _ATTRIBUTES = (
 # (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
 _TOKEN = re.compile(
     rf"<(?:(?=[!sSiInNxX])(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
-    rf"|(?ai:(script|style|iframe|noembed|noframes|xmp))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)))*+)"
+    rf"|(?ai:({'|'.join(RAW_TAGS)}))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)))*+)"
     rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
     rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
 )
