@@ -6,6 +6,8 @@ What is rare (character references, names beyond ASCII, attributes that may hide
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -15,8 +17,20 @@ from gatewayfilter.classify.html_text import HtmlText, hides
 from gatewayfilter.classify.references import PageImage, PageLink, References
 from gatewayfilter.classify.tags import text_of, unescaped
 
+cdef extern from *:
+    """
+    /* Sets of characters, a bit each: white space of markup (\\t \\n \\f \\r and space), of a text in ASCII; the former with / = > */
+    #define GAPS UINT64_C(0x0000000100003600)
+    #define SPACES UINT64_C(0x00000001f0003e00)
+    #define NAME_ENDS UINT64_C(0x6000800100003600)
+    """
+    const uint64_t GAPS, SPACES, NAME_ENDS
+
 cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
     bint Py_UNICODE_ISSPACE(uint32_t character) nogil
+    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t items)
 
 ctypedef fused Char:  # the three widths in which Python keeps a string
     uint8_t
@@ -97,11 +111,11 @@ cdef inline uint32_t at(const Char* text, size_t index, size_t end) noexcept nog
 cdef inline size_t find(const Char* text, size_t index, size_t end, uint32_t wanted) noexcept nogil:
     """The first index from one on where a character stands, `end` where there is none."""
     cdef size_t step
-    cdef bint found
+    cdef Char found
     while index < end and end - index >= CHUNK:
-        found = False
+        found = 0
         for step in range(CHUNK):  # without a way out, so that the compiler makes vectors of it
-            found |= text[index + step] == wanted
+            found |= <Char>(text[index + step] == <Char>wanted)
         if found:
             break
         index += CHUNK
@@ -112,10 +126,36 @@ cdef inline size_t find(const Char* text, size_t index, size_t end, uint32_t wan
 
 cdef inline size_t count(const Char* text, size_t end, uint32_t wanted) noexcept nogil:
     """How often a character stands before the end."""
-    cdef size_t index, total = 0
-    for index in range(end):
+    cdef size_t index = 0, step, total = 0
+    cdef Char in_chunk
+    while end - index >= CHUNK:
+        in_chunk = 0
+        for step in range(CHUNK):
+            in_chunk += <Char>(text[index + step] == <Char>wanted)
+        total += in_chunk
+        index += CHUNK
+    while index < end:
         total += text[index] == wanted
+        index += 1
     return total
+
+
+cdef inline size_t find_sign(const Char* text, size_t index, size_t end) noexcept nogil:
+    """An index from one on up to which no double d, no n two after another and no z before an e stands."""
+    cdef size_t step
+    cdef Char found
+    while index < end and end - index >= CHUNK + 2:
+        found = 0
+        for step in range(CHUNK):
+            found |= (
+                <Char>((text[index + step] | 0x20) == c"d") & <Char>((text[index + step + 1] | 0x20) == c"d")
+                | <Char>((text[index + step] | 0x20) == c"n") & <Char>((text[index + step + 2] | 0x20) == c"n")
+                | <Char>((text[index + step] | 0x20) == c"z") & <Char>((text[index + step + 1] | 0x20) == c"e")
+            )
+        if found:
+            break
+        index += CHUNK
+    return index
 
 
 cdef inline size_t put(Char* text, size_t index, size_t room, uint32_t character) noexcept nogil:
@@ -144,13 +184,18 @@ cdef int add(Pieces* pieces, size_t start, size_t stop, bint apart) except -1:
 
 cdef inline bint is_gap(uint32_t c) noexcept nogil:
     """White space of the markup."""
-    return c == c" " or c == c"\n" or c == c"\t" or c == c"\r" or c == c"\f"
+    return c <= 0x20 and (GAPS >> c) & 1
+
+
+cdef inline bint ends_name(uint32_t c) noexcept nogil:
+    """What ends the name of an attribute: white space, `/`, `=`, `>`."""
+    return c <= 0x3e and (NAME_ENDS >> c) & 1
 
 
 cdef inline bint is_space(uint32_t c) noexcept nogil:
     """White space of a text, as `str.split` knows it."""
     if c < 0x80:
-        return c == 0x20 or 0x09 <= c <= 0x0d or 0x1c <= c <= 0x1f
+        return c <= 0x20 and (SPACES >> c) & 1
     return Py_UNICODE_ISSPACE(c)
 
 
@@ -188,6 +233,17 @@ cdef inline bint says(const Char* text, size_t start, size_t stop, const char* w
     return True
 
 
+cdef inline bint stands(const Char* text, size_t start, size_t stop, const char* word, size_t length) noexcept nogil:
+    """Tells whether a word stands at an index exactly so."""
+    cdef size_t index
+    if start > stop or stop - start < length:
+        return False
+    for index in range(length):
+        if at(text, start + index, stop) != <uint8_t>word[index]:
+            return False
+    return True
+
+
 cdef inline Tag* slot_of(uint64_t key) noexcept nogil:
     """The place of a tag, or the empty one where it would stand."""
     cdef uint64_t place = (key * 0x9e3779b97f4a7c15ULL) >> 55  # 9 bits
@@ -216,7 +272,7 @@ cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, S
         index += 1
         while index < end:
             c = at(text, index, end)
-            if is_gap(c) or c == c"/" or c == c">" or c == c"=":
+            if ends_name(c):
                 break
             index += 1
         name_stop = value = value_stop = after = index
@@ -315,47 +371,73 @@ cdef inline size_t skipped(const Char* text, size_t index, size_t stop) noexcept
     return index
 
 
-cdef inline bint hidden_is_idle(const Char* text, size_t start, size_t index, size_t stop) noexcept nogil:
-    """Tells whether a "hidden" surely hides nothing, nor makes something else hide when html_text.py takes it away."""
-    cdef uint32_t before = at(text, index - 1, index) if index > start else 0, c
-    cdef size_t place
-    if before == c"-" and index - start > 6 and says(text, index - 5, stop, b"aria-", 5):
-        before, c = at(text, index - 6, index), at(text, index + 6, stop)
-        return (is_gap(before) or before == c'"' or before == c"'") and (c == c"=" or c == c'"' or c == c"'")
-    if before == c"-" or before == c"_" or is_letter(before) or c"0" <= before <= c"9":
-        return not (index - start >= 6 and says(text, index - 6, stop, b"hidden", 6))
-    place = index - 1
-    if before == c" " and place > start:
-        place -= 1
-    if index > start and at(text, place, stop) == c":":
-        place = skipped_back(text, start, place)
-        c = lower(at(text, place - 1, stop)) if place > start else 0
-        return c != c"y" and c != c"n"  # visibility, or what is taken away
-    return False
+cdef enum Hiding:
+    NO
+    ASK  # html_text.hides knows
+    YES
 
 
-cdef inline bint may_hide(const Char* text, size_t start, size_t stop) noexcept nogil:
-    """Tells whether attributes may hide: never False where `html_text.hides` is True."""
-    cdef size_t index, place
+cdef inline bint stands_before(const Char* text, size_t start, size_t index, const char* word, size_t length) noexcept nogil:
+    return index - start >= length and says(text, index - length, index, word, length)
+
+
+cdef inline Hiding told_by_colon(const Char* text, size_t start, size_t index, const char* word, size_t length) noexcept nogil:
+    """Tells whether `word : ` stands before an index, where its value begins."""
+    cdef size_t colon = skipped_back(text, start, index), place
     cdef uint32_t c
-    for index in range(start, stop):
-        c = at(text, index, stop) | 0x20
-        if c == c"d":
-            if index - start >= 2 and says(text, index - 2, stop, b"hidden", 6) and not hidden_is_idle(text, start, index - 2, stop):
-                return True
-        elif c == c"n":
-            if says(text, index, stop, b"none", 4):
-                place = skipped_back(text, start, index)
-                if place > start and at(text, place - 1, stop) == c":":
-                    place = skipped_back(text, start, place - 1)
-                    if place > start and lower(at(text, place - 1, stop)) == c"y":
-                        return True
-        elif c == c"z":
-            if index - start >= 7 and says(text, index - 7, stop, b"font-size", 9):
-                place = skipped(text, index + 2, stop)
-                if at(text, place, stop) == c":" and at(text, skipped(text, place + 1, stop), stop) == c"0":
-                    return True
-    return False
+    if colon == start or at(text, colon - 1, index) != c":":
+        return NO
+    place = skipped_back(text, start, colon - 1)
+    c = lower(at(text, place - 1, index)) if place > start else 0
+    if c != c"y" and c != c"n":  # "display", "visibility", or the end of what html_text.py takes away
+        return NO
+    if place < colon - 1 or index - colon > 1 or (index > colon and not is_space(at(text, colon, index))):
+        return ASK
+    return YES if stands_before(text, start, place, word, length) else ASK
+
+
+cdef inline Hiding by_hidden(const Char* text, size_t start, size_t index, size_t stop) noexcept nogil:
+    """Tells what a "hidden" at an index does. It is NO only where html_text.py takes nothing away that joins something else."""
+    cdef uint32_t before = at(text, index - 1, stop) if index > start else 0, after = at(text, index + 6, stop), c
+    if before == c"-" and stands_before(text, start, index, b"aria-", 5):
+        c = at(text, index - 6, stop) if index - start > 5 else 0
+        return NO if (is_gap(c) or c == c'"' or c == c"'") and (after == c"=" or after == c'"' or after == c"'") else ASK
+    if before == c"-" or before == c"_" or is_letter(before) or c"0" <= before <= c"9":
+        return ASK if stands_before(text, start, index, b"hidden", 6) else NO
+    c = at(text, index - 2, stop) if index - start >= 2 else 0
+    if before == c":" or (before == c" " and c == c":"):
+        return told_by_colon(text, start, index, b"visibility", 10)
+    if is_gap(before) and 0x20 < c < 0x80 and c != c":" and c != c"=" and lower(c) != c"n":
+        return YES if is_gap(after) or after == c"=" or after == c'"' or after == c"'" or index + 6 == stop else ASK
+    return ASK
+
+
+cdef inline Hiding hiding(const Char* text, size_t start, size_t stop) noexcept nogil:
+    """Tells whether attributes hide: the same as html_text.hides, unless it is ASK."""
+    cdef size_t index = start, place, chunk_stop
+    cdef uint32_t c
+    cdef Hiding found
+    while index < stop:
+        index = find_sign(text, index, stop)
+        chunk_stop = min(index + CHUNK, stop)
+        while index < chunk_stop:
+            c = at(text, index, stop) | 0x20
+            found = NO
+            if c == c"d":
+                if index - start >= 2 and says(text, index - 2, stop, b"hidden", 6):
+                    found = by_hidden(text, start, index - 2, stop)
+            elif c == c"n":
+                if says(text, index, stop, b"none", 4):
+                    found = told_by_colon(text, start, index, b"display", 7)
+            elif c == c"z":
+                if index - start >= 7 and says(text, index - 7, stop, b"font-size", 9):
+                    place = skipped(text, index + 2, stop)
+                    if at(text, place, stop) == c":" and at(text, skipped(text, place + 1, stop), stop) == c"0":
+                        found = ASK
+            if found != NO:
+                return found
+            index += 1
+    return NO
 
 
 # The page --------------------------------------------------------------------------------------------------------------------
@@ -410,6 +492,37 @@ cdef class Page:
         return 0
 
 
+cdef inline size_t short_reference(const Char* text, size_t index, size_t stop, uint32_t* character) noexcept nogil:
+    """The length of a frequent character reference and what it means; 0 for one that Python's `html` is asked about."""
+    if stands(text, index, stop, b"&amp;", 5):
+        character[0] = c"&"
+        return 5
+    if stands(text, index, stop, b"&nbsp;", 6):
+        character[0] = 0x20  # folded, as any white space
+        return 6
+    if stands(text, index, stop, b"&quot;", 6):
+        character[0] = c'"'
+        return 6
+    if stands(text, index, stop, b"&#39;", 5):
+        character[0] = c"'"
+        return 5
+    if stands(text, index, stop, b"&#039;", 6):
+        character[0] = c"'"
+        return 6
+    return 0
+
+
+cdef object row_of(object kind, tuple values):
+    """A named tuple. `fill_tables` makes sure that its kind is laid out as a tuple is."""
+    cdef object row = PyType_GenericAlloc(<PyTypeObject*>kind, len(values))
+    cdef Py_ssize_t index
+    for index in range(len(values)):
+        value = values[index]
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(row, index, value)
+    return row
+
+
 cdef str escaped_text(Page page, const Pieces* pieces):
     """The same as `folded` where there are character references."""
     cdef size_t index
@@ -422,7 +535,7 @@ cdef str escaped_text(Page page, const Pieces* pieces):
 
 cdef str folded(Page page, const Char* text, const Pieces* pieces):
     """The text of some pieces as a reader sees it: white space folded, character references replaced."""
-    cdef size_t index, place, stop, size = 0, room
+    cdef size_t index, place, stop, length, size = 0, room
     cdef uint32_t c
     cdef bint is_apart = False  # white space is due before the next character
     cdef Char* out
@@ -437,14 +550,21 @@ cdef str folded(Page page, const Char* text, const Pieces* pieces):
             c = at(text, place, stop)
             if is_space(c):
                 is_apart = True
-            elif c == c"&":
-                return escaped_text(page, pieces)
-            else:
-                if is_apart and size:
-                    size = put(out, size, room, c" ")
-                is_apart = False
-                size = put(out, size, room, c)
-            place += 1
+                place += 1
+                continue
+            length = 1
+            if c == c"&":
+                length = short_reference(text, place, stop, &c)
+                if not length:
+                    return escaped_text(page, pieces)
+            place += length
+            if c == c" ":
+                is_apart = True
+                continue
+            if is_apart and size:
+                size = put(out, size, room, c" ")
+            is_apart = False
+            size = put(out, size, room, c)
         is_apart |= pieces.rows[index].apart
     return PyUnicode_FromKindAndData(sizeof(Char), out, size) if size else ""
 
@@ -458,9 +578,20 @@ cdef str cleaned(Page page, const Char* text, Span span):
 
 cdef str stripped(Page page, const Char* text, Span span):
     """A value without white space around it."""
-    cdef size_t start = span.start, stop = span.stop
-    if find(text, start, stop, c"&") < stop:
-        return unescaped(page.html[start:stop]).strip()
+    cdef size_t start = span.start, stop = span.stop, reference = find(text, start, stop, c"&"), size = 0, room
+    cdef Char* out
+    if reference < stop:
+        page.make_room((stop - start) * sizeof(Char))
+        out, room = <Char*>page.scratch, page.scratch_size // sizeof(Char)
+        while start < stop:
+            size = put(out, size, room, at(text, start, stop))
+            if start == reference:
+                if not stands(text, start, stop, b"&amp;", 5):
+                    return unescaped(page.html[span.start:span.stop]).strip()
+                start += 4
+                reference = find(text, start + 1, stop, c"&")
+            start += 1
+        return PyUnicode_FromKindAndData(sizeof(Char), out, size).strip()
     while start < stop and is_space(at(text, start, stop)):
         start += 1
     while start < stop and is_space(at(text, stop - 1, stop)):
@@ -468,9 +599,13 @@ cdef str stripped(Page page, const Char* text, Span span):
     return page.html[start:stop] if start < stop else ""
 
 
-cdef str lowered(Page page, Span span):
+cdef str lowered(Page page, const Char* text, Span span):
     """A value in lower case."""
-    return unescaped(page.html[span.start:span.stop]).lower() if span.start < span.stop else ""
+    if span.start >= span.stop:
+        return ""
+    if find(text, span.start, span.stop, c"&") < span.stop:
+        return unescaped(page.html[span.start:span.stop]).lower()
+    return page.html[span.start:span.stop].lower()
 
 
 # Texts -----------------------------------------------------------------------------------------------------------------------
@@ -488,7 +623,7 @@ cdef int end_block(Page page, const Char* text) except -1:
             page.hidden.append(block)
         else:
             link_chars = min(<Py_ssize_t>page.link_chars, len(block))
-            page.blocks.append(tuple.__new__(Block, (block, link_chars)))
+            page.blocks.append(row_of(Block, (block, link_chars)))
     page.has_pieces = False
     page.block.count = 0
     page.link_chars = 0
@@ -546,6 +681,11 @@ cdef int read_label(Page page, const Char* text, const Span* values) except -1:
     return 0
 
 
+cdef bint does_hide(Page page, const Char* text, Span attributes) except -1:
+    cdef Hiding found = hiding(text, attributes.start, attributes.stop)
+    return found == YES or (found == ASK and hides(page.html[attributes.start:attributes.stop]))
+
+
 cdef int read_text_tag(
     Page page, const Char* text, int number, int flags, bint closing, Span name, Span attributes, const Span* values
 ) except -1:
@@ -559,8 +699,7 @@ cdef int read_text_tag(
         and not flags & VOID
         and number != HTML
         and number != BODY
-        and may_hide(text, attributes.start, attributes.stop)
-        and hides(page.html[attributes.start:attributes.stop])
+        and does_hide(page, text, attributes)
     ):
         hide(page, text, number, "" if number else page.html[name.start:name.stop].lower())
     if number == A:
@@ -600,7 +739,7 @@ cdef int end_link(Page page, const Char* text) except -1:
         page.is_open = False
         if len(page.links) < max_links:
             words = folded(page, text, &page.link)[:max_text]
-            page.links.append(tuple.__new__(PageLink, (page.reference, words, page.rel, page.kind, True)))
+            page.links.append(row_of(PageLink, (page.reference, words, page.rel, page.kind, True)))
         page.link.count = 0
     return 0
 
@@ -608,7 +747,7 @@ cdef int end_link(Page page, const Char* text) except -1:
 cdef int read_image(Page page, const Char* text, const Span* values) except -1:
     cdef str source = stripped(page, text, values[SRC])
     if source and len(page.images) < max_images:
-        page.images.append(tuple.__new__(PageImage, (source, cleaned(page, text, values[ALT])[:max_text])))
+        page.images.append(row_of(PageImage, (source, cleaned(page, text, values[ALT])[:max_text])))
     if page.is_open:
         add(&page.link, values[ALT].start, values[ALT].stop, True)
     return 0
@@ -628,12 +767,12 @@ cdef int read_reference(Page page, const Char* text, int number, bint closing, S
     if number == BASE:
         page.base = page.base or reference
     elif number == A:
-        page.reference, page.rel, page.kind = reference, lowered(page, values[REL]), lowered(page, values[TYPE])
+        page.reference, page.rel, page.kind = reference, lowered(page, text, values[REL]), lowered(page, text, values[TYPE])
         page.is_open = True
     elif len(page.links) < max_links:
         words = cleaned(page, text, values[ALT])[:max_text]
-        link = (reference, words, lowered(page, values[REL]), lowered(page, values[TYPE]), number == AREA)
-        page.links.append(tuple.__new__(PageLink, link))
+        link = (reference, words, lowered(page, text, values[REL]), lowered(page, text, values[TYPE]), number == AREA)
+        page.links.append(row_of(PageLink, link))
     return 0
 
 
@@ -765,6 +904,9 @@ cdef int fill_tables() except -1:
     others = set().union(*(names for _, names in sets)) - set(meaningful)
     if len(meaningful) != OTHER - A or 4 * (len(meaningful) + len(others)) > SLOTS:
         raise ImportError("the tables do not fit the tags")
+    for kind in (Block, PageLink, PageImage):
+        if kind.__base__ is not tuple or kind.__basicsize__ != tuple.__basicsize__ or kind.__itemsize__ != tuple.__itemsize__:
+            raise ImportError(f"{kind.__name__} is no mere tuple")
     for place, name in enumerate((*meaningful, *sorted(others))):
         tag = slot_of(key_of(name))
         if not key_of(name) or tag.key:
