@@ -3,7 +3,7 @@
 Source: [page-dedup] fingerprints with their verdict and a validity; tasks for review by a person.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -166,6 +166,10 @@ class FingerprintStore(Protocol):
 
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
+        ...
+
+    def put_all(self, fingerprints: Sequence[Fingerprint]) -> None:
+        """Adds or replaces several, in one transaction."""
         ...
 
     def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:

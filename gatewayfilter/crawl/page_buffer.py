@@ -10,11 +10,12 @@ Deviation: the paper's scanner always reads from the buffer; here a user's first
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gatewayfilter.crawl.backlog import Backlog
+from gatewayfilter.crawl.judge_desk import judge_together
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import EvidenceBook, Page, PageArchive, PageSink
 from gatewayfilter.model import Classification
@@ -46,7 +47,7 @@ class Scanned:
 
 
 class PageBuffer:
-    """Judges pages through another sink and archives them. Implements `interfaces.PageSink`.
+    """Judges pages through another sink and archives them. Implements `interfaces.BatchSink`.
 
     Counts `pages_archived`, `archive_failures`, `pages_buffered` and `pages_lost`.
 
@@ -99,13 +100,22 @@ class PageBuffer:
         Raises:
             StoreError: the verdict could not be kept.
         """
-        kept = None if self._evidence_only else self._keep_beside(page)
-        classification = self._sink.page(page)
-        if classification is not None and classification.harmful:
-            kept = kept or self._keep_beside(page)
-            if kept is not None:
-                self._disk.submit(self._keep_evidence, page, kept)
-        return classification
+        return self.batch((page,))[0]
+
+    def batch(self, pages: Sequence[Page]) -> list[Classification | None]:
+        """Judges several pages as `page` does, together where the sink can.
+
+        Raises:
+            StoreError: a verdict could not be kept; others may have been.
+        """
+        archived = [None if self._evidence_only else self._keep_beside(page) for page in pages]
+        classifications = list(judge_together(self._sink, pages))
+        for page, kept, classification in zip(pages, archived, classifications, strict=True):
+            if classification is not None and classification.harmful:
+                reference = kept or self._keep_beside(page)
+                if reference is not None:
+                    self._disk.submit(self._keep_evidence, page, reference)
+        return classifications
 
     def put(self, page: Page, task: str = "", depth: int = 0) -> "Future[None]":
         """Archives a page (of a task, so many links away from its start) for later.

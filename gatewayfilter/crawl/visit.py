@@ -12,6 +12,7 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.discovery import task_links
 from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError
 from gatewayfilter.crawl.fetcher import NOT_MODIFIED, Fetcher
+from gatewayfilter.crawl.judge_desk import JudgeDesk
 from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.rendering import Renderer
 from gatewayfilter.crawl.robots import Robots
@@ -114,6 +115,7 @@ class Visitor:
         self._fetcher = fetcher
         self._robots = robots
         self._judge_thread = judge
+        self._desk = JudgeDesk(context.sink, judge)
         self._rendering = rendering
         self._in_memory = 0
         self._files = 0
@@ -152,7 +154,7 @@ class Visitor:
             return Look(page, None, (), buffered=True)
         self._in_memory += 1
         try:
-            look = await self._in_judge_thread(partial(self._judge, page, target))
+            look = await self._desk.judge(page, partial(self._look_of, page, target), urgent=urgent)
         finally:
             self._in_memory -= 1
         return look if page is came else replace(look, rendered=True)
@@ -226,8 +228,8 @@ class Visitor:
             scanned.page, scanned.classification, strategy_of(self._context.settings, scanned.task), scanned.depth
         )
 
-    def _judge(self, page: Page, target: Target) -> Look:
-        return self._looked_at(page, self._context.sink.page(page), target.strategy, target.depth)
+    def _look_of(self, page: Page, target: Target, classification: Classification | None) -> Look:
+        return self._looked_at(page, classification, target.strategy, target.depth)
 
     def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> Look:
         settings, sitemaps = self._context.settings, self._robots.sitemaps(page.final_url)

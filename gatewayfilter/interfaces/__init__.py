@@ -1,6 +1,16 @@
 """Where rooms meet: the protocols that siblings use of each other, joined in `wiring/`."""
 
-from gatewayfilter.interfaces.pages import Classify, Inspect, Page, PageArchive, PageSink, PassedResponse, PassedSink, Revisits
+from gatewayfilter.interfaces.pages import (
+    BatchSink,
+    Classify,
+    Inspect,
+    Page,
+    PageArchive,
+    PageSink,
+    PassedResponse,
+    PassedSink,
+    Revisits,
+)
 from gatewayfilter.interfaces.queue import (
     SITE_SLOTS,
     Crawlers,
@@ -31,6 +41,7 @@ from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, 
 
 __all__ = [
     "SITE_SLOTS",
+    "BatchSink",
     "ChangeFeed",
     "ChangeTraffic",
     "Classify",

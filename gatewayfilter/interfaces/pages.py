@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gatewayfilter.interfaces.records import Validators
 from gatewayfilter.model import Classification
@@ -114,6 +114,19 @@ class PageSink(Protocol):
 
         Returns `None` for a page of a kind that is not classified (an image, an error page). Raises nothing that is the
         page's fault; raises `StoreError` when the verdict could not be kept, so that the URL is tried again.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchSink(PageSink, Protocol):
+    """A sink that judges several pages for less than one by one."""
+
+    def batch(self, pages: Sequence[Page]) -> Sequence[Classification | None]:
+        """As `PageSink.page` for each of them, in their order.
+
+        When it raises, none, some or all of them were learned: handing them over again, one by one, makes it whole, and tells
+        whose fault it was.
         """
         ...
 

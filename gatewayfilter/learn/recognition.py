@@ -6,7 +6,7 @@ Source: [page-dedup] known content gets its recorded verdict; a hit refreshes th
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -128,13 +128,31 @@ class Recognition:
         Raises:
             StoreError: it cannot be written.
         """
-        now = self._clock() if at is None else at
+        now = self._clock()
+        self._put([self._fingerprint(content, classification, url, judge, now if at is None else at, now)])
+
+    def record_all(self, judged: Mapping[ContentId, tuple[Classification, str]]) -> None:
+        """Records verdicts of the classifier, each with the URL where its content was seen, in one transaction.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
+        now = self._clock()
+        self._put([self._fingerprint(content, found, url, "", now, now) for content, (found, url) in judged.items()])
+
+    def _fingerprint(
+        self, content: ContentId, classification: Classification, url: str, judge: str, at: float, now: float
+    ) -> Fingerprint:
         words = "" if judge else self._words()
         if not classification.harmful:
             classification = replace(classification, evidence=classification.evidence[:_HITS_OF_HARMLESS])
-        self._store.put(Fingerprint(content, classification, judge, words, url, now, self._clock() + VALID_S))
+        return Fingerprint(content, classification, judge, words, url, at, now + VALID_S)
+
+    def _put(self, fingerprints: Sequence[Fingerprint]) -> None:
+        self._store.put_all(fingerprints)
         with self._lock:
-            self._recent.pop(content, None)
+            for fingerprint in fingerprints:
+                self._recent.pop(fingerprint.content, None)
 
     def recorded(self, content: ContentId) -> Fingerprint | None:
         """Returns what is recorded of this content, whatever words it was judged by; that is no hit.

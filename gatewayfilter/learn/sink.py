@@ -1,5 +1,8 @@
 """What becomes of a fetched page."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
 from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
@@ -13,8 +16,22 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A page's verdict, the page's identity where it has one, and whether a person gave the verdict."""
+
+    classification: Classification
+    identity: ContentId | None = None
+    by_person: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a harmless page of which nobody spoke."""
+        return not self.by_person and not self.classification.harmful
+
+
 class LearningSink:
-    """Judges pages and grows the lists. Implements `interfaces.PageSink`.
+    """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
 
     Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
     `hosts_harmful`, `images_known_bad` and `pages_alike` (harmless ones that are nearly the same as a harmful one).
@@ -61,20 +78,41 @@ class LearningSink:
         Raises:
             StoreError: the verdict could not be kept.
         """
-        judged = self._judge(page)
-        if judged is None:
-            self._counters.add("pages_skipped")
-            return None
-        classification, identity, by_person = judged
+        return self.batch((page,))[0]
+
+    def batch(self, pages: Sequence[Page]) -> list[Classification | None]:
+        """Judges pages as `page` does, and keeps the verdicts of harmless ones, which are nearly all, in one transaction.
+
+        Raises:
+            StoreError: a verdict could not be kept; others may have been.
+        """
+        fresh: dict[ContentId, tuple[Classification, str]] = {}
+        judged = [self._judge(page, fresh) for page in pages]
+        if self._recognition is not None and fresh:
+            self._recognition.record_all(fresh)
+        harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
+        if harmless:
+            self._growth.learn_all(harmless)
+        for page, found in zip(pages, judged, strict=True):
+            if found is None:
+                self._counters.add("pages_skipped")
+            elif found.plain:
+                self._look_for_kin(page, found.classification, found.identity)
+                self._counters.add("pages_harmless")
+            else:
+                self._learn(page, found)
+        return [None if found is None else found.classification for found in judged]
+
+    def _learn(self, page: Page, found: _Judged) -> None:
+        """Learns a page that is harmful, or of which a person spoke."""
+        classification = found.classification
         mode = self._settings.mode_of(classification.category)
-        entry = self._put_on_list(page, classification, by_person=by_person, mode=mode)
+        entry = self._put_on_list(page, classification, by_person=found.by_person, mode=mode)
         if classification.harmful:
-            self._ask_people(page, classification, identity, by_person=by_person or is_confirmed(entry), mode=mode)
+            asked = found.by_person or is_confirmed(entry)
+            self._ask_people(page, classification, found.identity, by_person=asked, mode=mode)
             self._learn_host(page, classification)
-        elif not by_person:
-            self._look_for_kin(page, classification, identity)
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
-        return classification
 
     def knows_images(self) -> bool:
         """Tells whether images are worth fetching: some are known, or somebody judges them."""
@@ -91,28 +129,31 @@ class LearningSink:
             block = self._intake.confirmed(parse_url(page.url).key, classification.category)
         return self._growth.learn(page, classification, block=block, by_person=by_person)
 
-    def _judge(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
-        """Returns the verdict, the page's identity, and whether a person gave it."""
+    def _judge(self, page: Page, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
+        """Judges a page; what was not known is put among the `fresh`, to be recorded."""
         if page.content_type.startswith("image/"):
             return self._judge_image(page)
         if not is_readable(page):
             return None
         if self._recognition is None:
-            fresh = self._classified(page)
-            return None if fresh is None else (fresh, None, False)
+            found = self._classified(page)
+            return None if found is None else _Judged(found)
         identity, known = self._recognition.page(page)
         if known is not None:
             self._counters.add("pages_known")
-            return known.classification, identity, bool(known.judge)
-        fresh = self._classified(page)
-        if fresh is None:
+            return _Judged(known.classification, identity, by_person=bool(known.judge))
+        if identity in fresh:
+            self._counters.add("pages_known")
+            return _Judged(fresh[identity][0], identity)
+        found = self._classified(page)
+        if found is None:
             return None
-        if fresh.harmful:
+        if found.harmful:
             by_person = self._said_of_text(page)
             if by_person is not None:
-                return by_person, identity, True
-        self._recognition.record(identity, fresh, page.final_url)
-        return fresh, identity, False
+                return _Judged(by_person, identity, by_person=True)
+        fresh[identity] = (found, page.final_url)
+        return _Judged(found, identity)
 
     def _classified(self, page: Page) -> Classification | None:
         try:
@@ -120,15 +161,15 @@ class LearningSink:
         except ClassifyError:
             return None
 
-    def _judge_image(self, page: Page) -> tuple[Classification, ContentId | None, bool] | None:
+    def _judge_image(self, page: Page) -> _Judged | None:
         if not 200 <= page.status < 300 or not page.body:
             return None
         known = self._recognition.image(page.body) if self._recognition is not None else None
         if known is not None:
             self._counters.add("images_known_bad")
-            return known.classification, None, True
+            return _Judged(known.classification, by_person=True)
         said = self._images.classify_image(page.body, page.content_type) if self._images is not None else None
-        return None if said is None else (said, None, False)
+        return None if said is None else _Judged(said)
 
     def _said_of_text(self, page: Page) -> Classification | None:
         """Returns what a person said of a page with the same text in other clothes."""

@@ -6,12 +6,13 @@ Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, func, insert, select, update
+from sqlalchemy import bindparam, case, delete, func, select, update
 
 from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import FINGERPRINTS
+from gatewayfilter.store.upsert import upsert
 
 _COLUMNS = FINGERPRINTS.c
 _ROW = (
@@ -32,7 +33,6 @@ _NEWEST = (
     select(*_ROW).where(_COLUMNS.expires_at > bindparam("now")).order_by(_COLUMNS.expires_at.desc()).limit(bindparam("most"))
 )
 _ANY = select(_COLUMNS.kind).where(_COLUMNS.kind == bindparam("of_kind")).limit(1)
-_JUDGE = select(_COLUMNS.judge).where(_IS_THIS)
 _REMOVE = delete(FINGERPRINTS).where(_IS_THIS)
 _TOUCH = (
     update(FINGERPRINTS)
@@ -57,6 +57,7 @@ class SqlFingerprintStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._put = upsert(database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
         """Returns the fingerprint whose key and proof are both these; an expired one is none."""
@@ -76,13 +77,13 @@ class SqlFingerprintStore:
 
     def put(self, fingerprint: Fingerprint) -> None:
         """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
-        content = fingerprint.content
-        with self._database.write(Area.FINGERPRINTS) as connection:
-            judge = connection.scalar(_JUDGE, _key(content))
-            if judge and not fingerprint.judge:
-                return
-            connection.execute(_REMOVE, _key(content))
-            connection.execute(insert(FINGERPRINTS), _as_row(fingerprint))
+        self.put_all((fingerprint,))
+
+    def put_all(self, fingerprints: Sequence[Fingerprint]) -> None:
+        """Adds or replaces several, in one transaction."""
+        if fingerprints:
+            with self._database.write(Area.FINGERPRINTS) as connection:
+                connection.execute(self._put, [_as_row(fingerprint) for fingerprint in fingerprints])
 
     def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:
         """Counts hits and puts the expiry off to at least this time (Unix seconds)."""

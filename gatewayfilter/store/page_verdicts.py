@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from sqlalchemy import bindparam, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -12,6 +11,7 @@ from gatewayfilter.model import Classification
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import PAGE_VERDICTS
+from gatewayfilter.store.upsert import upsert
 from gatewayfilter.urls import digest_of, parse_url
 
 KEEP_S: Final = 180 * 86_400.0
@@ -34,19 +34,6 @@ _HOST_PAGES = (
 _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 
 
-def _record(insert: sqlite.Insert | postgresql.Insert) -> sqlite.Insert | postgresql.Insert:
-    """Returns the statement that takes a row in the place of one that is not newer; what was archived belonged to that one."""
-    new = insert.excluded
-    values = {column.name: new[column.name] for column in PAGE_VERDICTS.columns if column is not _COLUMNS.digest}
-    return insert.on_conflict_do_update(
-        index_elements=[_COLUMNS.digest], set_={**values, "archived": ""}, where=_COLUMNS.judged_at <= new.judged_at
-    )
-
-
-_RECORD_IN_FILE = _record(sqlite.insert(PAGE_VERDICTS))
-_RECORD_ON_SERVER = _record(postgresql.insert(PAGE_VERDICTS))
-
-
 class SqlVerdictStore:
     """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
 
@@ -56,7 +43,8 @@ class SqlVerdictStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sweep_in = 0
-        self._record = _RECORD_IN_FILE if database.path else _RECORD_ON_SERVER
+        # What was archived belonged to the judgement before.
+        self._record = upsert(database, PAGE_VERDICTS, lambda new: _COLUMNS.judged_at <= new.judged_at, archived="")
 
     def record(self, url: str, classification: Classification, judged_at: float) -> None:
         """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""

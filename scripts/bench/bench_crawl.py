@@ -19,6 +19,7 @@ from pathlib import Path
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
+from gatewayfilter.crawl.judge_desk import judge_together
 from gatewayfilter.interfaces import Offer, Page, PageSink
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification
@@ -82,6 +83,12 @@ class TimedSink:
         """Judges a page."""
         found = self._sink.page(page)
         self.judged_at[page.url] = time.perf_counter()
+        return found
+
+    def batch(self, pages: Sequence[Page]) -> Sequence[Classification | None]:
+        """Judges several pages."""
+        found = judge_together(self._sink, pages)
+        self.judged_at.update(dict.fromkeys((page.url for page in pages), time.perf_counter()))
         return found
 
 

@@ -56,6 +56,17 @@ def test_a_page_is_judged_and_archived(tmp_path: Path) -> None:
     assert made.archive.size_bytes()
 
 
+@pytest.mark.parametrize("evidence_only", [False, True])
+def test_several_pages_are_judged_and_archived_at_once(tmp_path: Path, *, evidence_only: bool) -> None:
+    made = Buffered(tmp_path, evidence_only=evidence_only)
+    pages = [page(url="http://a.example/1"), page(b"<p>casino", url="http://a.example/2"), page(b"", url="http://a.example/3")]
+    assert [found and found.category for found in made.buffer.batch(pages)] == ["", "gambling", None]
+    made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 1 if evidence_only else 2}
+    assert made.archive.read(made.book.archived("http://a.example/2")) == pages[1]
+    assert list(made.book.notes) == ["http://a.example/2"]
+
+
 def test_the_evidence_of_a_harmful_page_is_found_and_outlives_the_size_cap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
