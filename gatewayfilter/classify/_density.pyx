@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Compiled twin of density.main_run: the same sums in the same order."""
+"""Compiled twin of density.main_run and split: the same sums in the same order."""
 
 
 cdef double _plain_weight(str text, double ideograph_weight):
@@ -44,3 +44,17 @@ def main_run(blocks, weights, double threshold, double least, double max_density
         elif total > best:
             best, best_start, best_end = total, start, index + 1
     return best_start, best_end
+
+
+def split(blocks, Py_ssize_t start, Py_ssize_t end, double link_heavy):
+    """Returns the texts of the blocks in a run that are not mostly links, and of the others."""
+    cdef list main = [], rest = []
+    cdef Py_ssize_t index = 0
+    cdef str text
+    for text, link_chars in blocks:
+        if start <= index < end and not link_chars > len(text) * link_heavy:
+            main.append(text)
+        else:
+            rest.append(text)
+        index += 1
+    return main, rest

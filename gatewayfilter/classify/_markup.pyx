@@ -399,6 +399,7 @@ cdef inline Hiding told_by_colon(const Char* text, size_t start, size_t index, c
 cdef inline Hiding by_hidden(const Char* text, size_t start, size_t index, size_t stop) noexcept nogil:
     """Tells what a "hidden" at an index does. It is NO only where html_text.py takes nothing away that joins something else."""
     cdef uint32_t before = at(text, index - 1, stop) if index > start else 0, after = at(text, index + 6, stop), c
+    cdef bint stands_alone
     if before == c"-" and stands_before(text, start, index, b"aria-", 5):
         c = at(text, index - 6, stop) if index - start > 5 else 0
         return NO if (is_gap(c) or c == c'"' or c == c"'") and (after == c"=" or after == c'"' or after == c"'") else ASK
@@ -407,8 +408,14 @@ cdef inline Hiding by_hidden(const Char* text, size_t start, size_t index, size_
     c = at(text, index - 2, stop) if index - start >= 2 else 0
     if before == c":" or (before == c" " and c == c":"):
         return told_by_colon(text, start, index, b"visibility", 10)
-    if is_gap(before) and 0x20 < c < 0x80 and c != c":" and c != c"=" and lower(c) != c"n":
-        return YES if is_gap(after) or after == c"=" or after == c'"' or after == c"'" or index + 6 == stop else ASK
+    stands_alone = is_gap(before) and 0x20 < c < 0x80 and c != c":" and c != c"=" and lower(c) != c"n"
+    if (before == c'"' or before == c"'") and c == c"=":  # the first word of a value, unless it is type="hidden"
+        c = at(text, index - 3, stop) if index - start >= 3 else 0
+        stands_alone = 0x20 < c < 0x80 and lower(c) != c"e"
+    if stands_alone and after == c"-":
+        return NO
+    if stands_alone and (is_gap(after) or after == c"=" or after == c'"' or after == c"'" or index + 6 == stop):
+        return YES
     return ASK
 
 
@@ -432,8 +439,11 @@ cdef inline Hiding hiding(const Char* text, size_t start, size_t stop) noexcept 
             elif c == c"z":
                 if index - start >= 7 and says(text, index - 7, stop, b"font-size", 9):
                     place = skipped(text, index + 2, stop)
-                    if at(text, place, stop) == c":" and at(text, skipped(text, place + 1, stop), stop) == c"0":
-                        found = ASK
+                    if at(text, place, stop) == c":":
+                        place = skipped(text, place + 1, stop)
+                        c = at(text, place + 1, stop)
+                        if at(text, place, stop) == c"0" and c != c"." and not c"0" <= c <= c"9":
+                            found = ASK
             if found != NO:
                 return found
             index += 1

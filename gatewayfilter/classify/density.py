@@ -50,6 +50,13 @@ def split_by_density(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
     start, end = main_run(blocks)
     if start == end:
         start, end = 0, len(blocks)
+    if _compiled is not None:
+        return _compiled.split(blocks, start, end, LINK_HEAVY)  # type: ignore[no-any-return]
+    return pure_split(blocks, start, end)
+
+
+def pure_split(blocks: Sequence[Block], start: int, end: int) -> tuple[list[str], list[str]]:
+    """Does the work of `split_by_density` once the run is known, where it is not compiled."""
     main: list[str] = []
     rest: list[str] = []
     for index, block in enumerate(blocks):
