@@ -10,7 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("gatewayfilter.classify._density", "gatewayfilter.classify._markup")
+MODULES = (
+    "gatewayfilter.classify._density",
+    "gatewayfilter.classify._markup",
+    "gatewayfilter.classify._matches",
+    "gatewayfilter.classify._views",
+)
 """All compiled modules, by the names of their `.pyx`."""
 
 
@@ -21,7 +26,7 @@ def load(name: str) -> ModuleType | None:
 
 def why_not(name: str) -> str:
     """Returns why a compiled module is not in use, `""` when it is. Its import is tried."""
-    if os.environ.get("GATEWAYFILTER_PURE", "") not in {"", "0"}:
+    if is_forbidden():
         return "GATEWAYFILTER_PURE is set"
     try:
         spec = find_spec(name)
@@ -33,6 +38,11 @@ def why_not(name: str) -> str:
     except (ImportError, OSError) as error:
         return f"not loadable: {error}"
     return ""
+
+
+def is_forbidden() -> bool:
+    """Tells whether the environment asks for Python alone."""
+    return os.environ.get("GATEWAYFILTER_PURE", "") not in {"", "0"}
 
 
 def in_use() -> dict[str, str]:

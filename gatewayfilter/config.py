@@ -88,7 +88,13 @@ __all__ = [
 
 ENV_PREFIX = "GATEWAYFILTER_"
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
-_NO_SETTINGS = (_FILE_VARIABLE, "GATEWAYFILTER_PYTHON", "GATEWAYFILTER_TEST_", "GATEWAYFILTER_ADBLOCK_SCANNER")
+_NO_SETTINGS = (
+    _FILE_VARIABLE,
+    "GATEWAYFILTER_PYTHON",
+    "GATEWAYFILTER_TEST_",
+    "GATEWAYFILTER_ADBLOCK_SCANNER",
+    "GATEWAYFILTER_PURE",
+)
 """Variables that speak to the program itself, to scripts/find-python, to the tests and to the benchmarks."""
 
 

@@ -3,6 +3,7 @@
 import resource
 from typing import Final
 
+from gatewayfilter import compiled
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 
 _SILENT_S: Final = 30.0
@@ -47,6 +48,24 @@ def learner(patient: Patient) -> Finding:
 
 def _heard(patient: Patient, name: str, within_s: float) -> bool:
     return patient.now - float(patient.status(name).get("at", 0)) <= within_s
+
+
+def compiled_code(patient: Patient) -> Finding:
+    """What reads pages is compiled: Python does the same, at several times the cost."""
+    del patient
+    missing = {name.rpartition("._")[2]: why for name, why in compiled.in_use().items() if why}
+    if not missing:
+        return fine("compiled code", f"All {len(compiled.MODULES)} compiled modules are in use.")
+    if compiled.is_forbidden():
+        return note(
+            "compiled code", "Python reads the pages: GATEWAYFILTER_PURE is set.", "unset it for two to eight times the speed"
+        )
+    words = ", ".join(f"{name} ({why})" for name, why in missing.items())
+    return note(
+        "compiled code",
+        f"Python does some of the work, more slowly: {words}.",
+        "install a C compiler and Python's headers (apt-get install gcc libc6-dev python3-dev), then install again, or make env",
+    )
 
 
 def file_limit(patient: Patient) -> Finding:

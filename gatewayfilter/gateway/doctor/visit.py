@@ -17,6 +17,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     running_checks.workers,
     running_checks.learner,
     running_checks.file_limit,
+    running_checks.compiled_code,
     network_checks.port,
     network_checks.firewall,
     network_checks.forwarding,
