@@ -11,10 +11,10 @@ from gatewayfilter.classify.markup import read_markup
 from gatewayfilter.classify.opinion import is_grey, with_opinion
 from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
 from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
-from gatewayfilter.classify.scanner import Hit, Scanner
-from gatewayfilter.classify.score import Judge, Sum
+from gatewayfilter.classify.scanner import Scanner
+from gatewayfilter.classify.score import Judge, Sum, ZoneHits
 from gatewayfilter.classify.text import PageText, page_text, plain_text
-from gatewayfilter.classify.views import squashed_view
+from gatewayfilter.classify.views import changed_lines
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import Extractor
@@ -145,19 +145,11 @@ class PageClassifier:
             found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
         )
 
-    def _hits(self, page: PageText) -> Iterator[tuple[str, bool, Hit]]:
+    def _hits(self, page: PageText) -> Iterator[ZoneHits]:
         for zone, normal in page.zones.items():
             in_normal = self._scanner.scan(normal)
-            for hit in in_normal.values():
-                yield zone, True, hit
-            squashed = squashed_view(normal)
-            if squashed != normal:
-                for meaning, hit in self._scanner.scan(_changed_lines(normal, squashed)).items():
-                    if meaning not in in_normal:
-                        yield zone, False, hit
-
-
-def _changed_lines(normal: str, squashed: str) -> str:
-    """Returns the lines that squashing has changed: what the others hold is known. It never takes a line away."""
-    lines = zip(normal.split("\n"), squashed.split("\n"), strict=True)
-    return "\n".join(changed for line, changed in lines if changed != line)
+            yield ZoneHits(zone, normal, True, in_normal)
+            changed = changed_lines(normal)
+            if changed:
+                in_changed = self._scanner.scan(changed).items()
+                yield ZoneHits(zone, changed, False, {meaning: at for meaning, at in in_changed if meaning not in in_normal})

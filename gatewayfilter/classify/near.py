@@ -16,7 +16,8 @@ MAX_GAP_HAN = 10
 MOST = 3
 """How often a pair counts on a page."""
 ONE, OTHER = 0, 1
-_SENTENCE_END = re.compile(r"[\n.;!?|。]")
+SENTENCE_ENDS = "\n.;!?|。"
+_SENTENCE_END = re.compile(f"[{SENTENCE_ENDS}]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,16 @@ a page raises its limit above the category's own. Where nothing but topic words 
 the limit stays whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
+from operator import itemgetter
+from typing import NamedTuple
 
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import ANY
-from gatewayfilter.classify.scanner import Hit, Meaning, Role, Scanner
+from gatewayfilter.classify.matches import Meaning, Role
+from gatewayfilter.classify.scanner import Scanner
 from gatewayfilter.classify.text import ZONE_FACTORS
 from gatewayfilter.model import Evidence
 
@@ -53,8 +56,25 @@ HEAD_WORD = 8.0
 MAX_EVIDENCE = 40
 _MOST = {Role.WORD: max(ZONE_FACTORS.values()), Role.CONTEXT: HEAD_CONTEXT, Role.PART: 1.0, Role.OFFER: 1.0, Role.NEAR: 1.0}
 """What a zone makes of a hit at most."""
+_FACTORS = {zone: {role: min(factor, _MOST[role]) for role in Role} for zone, factor in ZONE_FACTORS.items()}
 UNPLACED = -1
 """Position of a word that only the squashed view shows."""
+
+
+class ZoneHits(NamedTuple):
+    """What was found in one view of a zone.
+
+    Attributes:
+        zone: its name.
+        text: what was searched.
+        placed: whether that is the normal view, in which places count.
+        hits: meanings with start and end of their places.
+    """
+
+    zone: str
+    text: str
+    placed: bool
+    hits: Mapping[Meaning, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,54 +116,75 @@ class Judgement:
     sums: dict[str, Sum] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What was found of one category."""
+type _Found = tuple[str, str, float, str, int]
+"""What becomes an `Evidence` if it is among the heaviest: word, category, weight, zone, position."""
+type _Counted = tuple[_Found, float, bool]
+"""What counts for a category: with its own weight, and whether it is a pair of phrases near each other."""
 
-    category: Category
-    evidence: list[Evidence]
+
+class _Page(NamedTuple):
+    """What all categories share.
+
+    Attributes:
+        length: bytes of visible text.
+        offers: what the offers add up to.
+        weak_share: of a limit, what topic words may fill.
+        against_all: context that speaks against every category.
+    """
+
     length: int
     offers: float
     weak_share: float
-    headed: bool = False
-    told: bool = False
-    strong: float = 0.0
-    weak: float = 0.0
-    against: float = 0.0
-    decisive: int = 0
-    words: int = 0
+    against_all: list[_Found]
 
-    def add(self, evidence: Evidence, own_weight: float, *, paired: bool = False) -> None:
-        self.evidence.append(evidence)
-        if evidence.weight < 0:
-            self.against -= evidence.weight
-            self.decisive += own_weight >= DECISIVE and DECISIVE_ZONES.get(evidence.zone, 0)
-            return
-        self.words += 1
-        if own_weight < WEAK:
-            self.weak += evidence.weight
-        else:
-            self.strong += evidence.weight
-            self.told = self.told or not paired
-            self.headed = self.headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[evidence.zone] > 1)
 
-    @property
-    def counted_words(self) -> int:
-        return self.words + (self.headed and self.offers > 0)
+class _Tally:
+    """What was found of one category, in the order of its first places.
 
-    @property
-    def limit(self) -> float:
-        return limit_at(self.category, self.length) if self.told else self.category.limit
+    Attributes:
+        name: the category's.
+        evidence: all of it.
+        sum: how the score comes about.
+        score: the same as `sum.score`.
+    """
 
-    @property
-    def sum(self) -> Sum:
-        weak = min(self.weak, self.limit * self.weak_share)
-        most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * self.decisive)
-        against = min(self.against, (self.strong + weak) * most)
-        return Sum(self.strong, self.weak, weak, self.against, against, self.limit, self.counted_words, self.category.min_words)
+    __slots__ = ("evidence", "name", "score", "sum")
 
-    def is_over(self, score: float) -> bool:
-        return score > self.limit and self.counted_words >= self.category.min_words
+    def __init__(self, category: Category, counted: Iterable[_Counted], page: _Page) -> None:
+        self.name = category.name
+        self.evidence: list[_Found] = []
+        strong = weak = against = 0.0
+        words = decisive = 0
+        told = headed = False
+        for found, own_weight, paired in counted:
+            self.evidence.append(found)
+            weight = found[2]
+            if weight < 0:
+                against -= weight
+                if own_weight >= DECISIVE:
+                    decisive += DECISIVE_ZONES.get(found[3], 0)
+                continue
+            words += 1
+            if own_weight < WEAK:
+                weak += weight
+                continue
+            strong += weight
+            told = told or not paired
+            headed = headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[found[3]] > 1)
+        if words:
+            for word, _, weight, zone, position in page.against_all:
+                if word not in category.context:
+                    self.evidence.append((word, category.name, weight, zone, position))
+                    against -= weight
+                    if -weight >= DECISIVE:
+                        decisive += DECISIVE_ZONES.get(zone, 0)
+            words += headed and page.offers > 0
+        limit = limit_at(category, page.length) if told else category.limit
+        topic = min(weak, limit * page.weak_share)
+        most = min(MOST_OF_CONTEXT, CONTEXT_SHARE + DECISIVE_SHARE * decisive)
+        taken = min(against, (strong + topic) * most)
+        self.sum = Sum(strong, weak, topic, against, taken, limit, words, category.min_words)
+        self.score = self.sum.score
 
 
 def limit_at(category: Category, length: int) -> float:
@@ -152,6 +193,24 @@ def limit_at(category: Category, length: int) -> float:
         return category.limit
     fullness = max(0.0, log(max(length, 1) / SHORTEST_PAGE) / log(FULL_LIMIT / SHORTEST_PAGE))
     return round(category.limit * (category.short_share + (1 - category.short_share) * fullness), 3)
+
+
+def _best(found: Iterable[ZoneHits]) -> dict[Meaning, _Found]:
+    """Returns each meaning where it counts most, in the order of first places; a part weighs what its zone makes of it."""
+    best: dict[Meaning, _Found] = {}
+    for zone, text, placed, hits in found:
+        factors = _FACTORS[zone]
+        for meaning, (start, end) in hits.items():
+            role = meaning.role
+            factor = factors[role]
+            weight = factor if role is Role.PART else meaning.weight * factor
+            if meaning in best:
+                _, _, known, known_zone, _ = best[meaning]
+                if abs(weight) <= abs(known) and (weight or factor <= ZONE_FACTORS[known_zone]):
+                    continue
+            word = meaning.phrase if role is not Role.NEAR else text[start:end]
+            best[meaning] = word, meaning.category, weight, zone, start if placed else UNPLACED
+    return best
 
 
 class Judge:
@@ -167,81 +226,65 @@ class Judge:
                 parts = tuple(scanner.parts[name, part] for part in combination.parts)
                 self._combinations.setdefault(parts[0], []).append((combination, parts))
 
-    def judge(self, hits: Iterable[tuple[str, bool, Hit]], length: int) -> Judgement:
+    def judge(self, found: Iterable[ZoneHits], length: int) -> Judgement:
         """Adds up the hits.
 
         Args:
-            hits: zone, whether the hit stands in the normal view, and the hit.
+            found: the hits of each zone in each view.
             length: bytes of the page's visible text.
         """
-        best: dict[Meaning, Evidence] = {}
-        for zone, placed, hit in hits:
-            meaning = hit.meaning
-            factor = min(ZONE_FACTORS[zone], _MOST[meaning.role])
-            weight = factor if meaning.role is Role.PART else meaning.weight * factor
-            known = best.get(meaning)
-            if known is None or abs(weight) > abs(known.weight) or (not weight and factor > ZONE_FACTORS[known.zone]):
-                best[meaning] = Evidence(
-                    hit.shown or meaning.phrase, meaning.category, weight, zone, hit.start if placed else UNPLACED
-                )
-        offers = sum(min(ZONE_FACTORS[found.zone], 1.0) for meaning, found in best.items() if meaning.role is Role.OFFER)
+        best = _best(found)
         chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
+        counted = self._counted(best, chance)
+        if not counted:  # nothing speaks for or against any category
+            return Judgement("", 0.0, self._lowest_limit, {}, ())
+        shared = [item for meaning, item in best.items() if meaning.category == ANY]
+        placed = [item for item in shared if not item[2]]
+        offers = sum(min(ZONE_FACTORS[item[3]], 1.0) for item in placed)
         share = WEAK_SHARE * chance + OFFER_SHARE * min(offers, MAX_OFFERS) * min(1.0, SHORT_PAGE / max(length, 1))
-        tallies: dict[str, _Tally] = {}
-        for evidence, own_weight, paired in self._counting(best, chance):
-            name = evidence.category
-            if name not in tallies:
-                tallies[name] = _Tally(self._categories[name], [], length, offers, share)
-            tallies[name].add(evidence, own_weight, paired=paired)
-        shared = [found for meaning, found in best.items() if meaning.category == ANY]
-        for tally in (tally for tally in tallies.values() if tally.words):
-            for found in shared:
-                if found.weight and found.word not in tally.category.context:
-                    tally.add(Evidence(found.word, tally.category.name, found.weight, found.zone, found.position), -found.weight)
-        return self._verdict(tallies, [found for found in shared if not found.weight])
+        page = _Page(length, offers, share, [item for item in shared if item[2]])
+        tallies = [_Tally(self._categories[name], items, page) for name, items in counted.items()]
+        return self._verdict([tally for tally in tallies if tally.sum.words], placed)
 
-    def _counting(self, best: Mapping[Meaning, Evidence], chance: float) -> Iterator[tuple[Evidence, float, bool]]:
-        for meaning, evidence in best.items():
-            if meaning.category == ANY:
+    def _counted(self, best: Mapping[Meaning, _Found], chance: float) -> dict[str, list[_Counted]]:
+        """Returns what counts for each category that anything speaks for or against; what is shared by all comes later."""
+        counted: dict[str, list[_Counted]] = {}
+        for meaning, item in best.items():
+            name = meaning.category
+            role = meaning.role
+            if name == ANY:
                 continue
-            if meaning.role is Role.NEAR:
-                shrunk = Evidence(
-                    evidence.word, evidence.category, round(evidence.weight * chance, 3), evidence.zone, evidence.position
-                )
-                yield shrunk, meaning.weight, True
+            if role is Role.PART:
+                for combination, parts in self._combinations.get(meaning, ()):
+                    if all(part in best for part in parts):
+                        _, _, least, zone, position = min((best[part] for part in parts), key=itemgetter(2))
+                        weight = round(combination.weight * least * chance, 3)
+                        whole = str(combination), name, weight, zone, position
+                        counted.setdefault(name, []).append((whole, abs(combination.weight), False))
                 continue
-            if meaning.role is not Role.PART:
-                yield evidence, abs(meaning.weight), False
-                continue
-            for combination, parts in self._combinations.get(meaning, ()):
-                found = [best[part] for part in parts if part in best]
-                if len(found) == len(parts):
-                    weakest = min(found, key=lambda part: part.weight)
-                    weight = round(combination.weight * weakest.weight * chance, 3)
-                    yield (
-                        Evidence(str(combination), meaning.category, weight, weakest.zone, weakest.position),
-                        abs(combination.weight),
-                        False,
-                    )
+            if role is Role.NEAR:
+                word, _, weight, zone, position = item
+                pair = word, name, round(weight * chance, 3), zone, position
+                counted.setdefault(name, []).append((pair, meaning.weight, True))
+            else:
+                counted.setdefault(name, []).append((item, abs(meaning.weight), False))
+        return counted
 
-    def _verdict(self, tallies: Mapping[str, _Tally], offers: list[Evidence]) -> Judgement:
-        sums = {tally.category.name: tally.sum for tally in tallies.values() if tally.words}
-        speaking = sorted(
-            (tally for tally in tallies.values() if tally.words and sums[tally.category.name].score > 0),
-            key=lambda tally: -sums[tally.category.name].score / tally.limit,
-        )
-        over = [tally for tally in speaking if tally.is_over(sums[tally.category.name].score)]
+    def _verdict(self, tallies: Sequence[_Tally], offers: Sequence[_Found]) -> Judgement:
+        speaking = sorted((tally for tally in tallies if tally.score > 0), key=lambda tally: -tally.score / tally.sum.limit)
+        over = [tally for tally in speaking if tally.score > tally.sum.limit and tally.sum.words >= tally.sum.min_words]
         first = next(iter(over or speaking), None)
-        winner = over[0].category.name if over else ""
+        winner = over[0].name if over else ""
         evidence = sorted(
-            (found for tally in tallies.values() if tally.words for found in tally.evidence),
-            key=lambda found: (found.category != winner, -abs(found.weight), found.word),
+            (found for tally in tallies for found in tally.evidence),
+            key=lambda found: (found[1] != winner, -abs(found[2]), found[0]),
         )
+        shown = evidence[:MAX_EVIDENCE] + list(offers[:MAX_OFFERS] if evidence else ())
         return Judgement(
             winner,
-            sums[first.category.name].score if first else 0.0,
-            first.limit if first else self._lowest_limit,
-            {tally.category.name: sums[tally.category.name].score for tally in speaking},
-            (*evidence[:MAX_EVIDENCE], *(offers[:MAX_OFFERS] if evidence else ())),
-            sums,
+            first.score if first else 0.0,
+            first.sum.limit if first else self._lowest_limit,
+            {tally.name: tally.score for tally in speaking},
+            tuple(Evidence(*found) for found in shown),
+            {tally.name: tally.sum for tally in tallies},
         )

@@ -1,112 +1,95 @@
 """Two views of a text: the normal one that people read, and the squashed one without the tricks that hide words.
 
-Both are linear in the text; no expression here can backtrack over more than a few characters.
+plain_views.py says what they are. _views.pyx does the same, where it was compiled, in one pass each and a tenth of the time: a
+character at a time for the normal view, and lines that squashing would change for the squashed one. What a character becomes it
+asks here, once a process.
 """
 
-import re
 import unicodedata
-from collections.abc import Callable
+from array import array
+from collections.abc import Iterable
 
-from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE, simplified
+from gatewayfilter.classify import plain_views
+from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE
+from gatewayfilter.classify.plain_views import squashed_view
+from gatewayfilter.compiled import load
 
-# Replacing marks one by one is far faster than `str.translate` where the text is not ASCII.
-_FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
-_BLANKS = re.compile(r"[^\S\n]++")
-_LINES = re.compile(r" \n[ \n]*+|\n[ \n]++")
-_OTHER_BLANK = re.compile(f"[{''.join(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) not in ' \n')}]")
+__all__ = ["changed_lines", "folded_alone", "normal_view", "squashed_view"]
 
-_CJK = "\u3400-\u4dbf\u4e00-\u9fff"
-_HAN = re.compile(rf"[{_CJK}]")
-_INVISIBLE = "".join(map(chr, INVISIBLE))
-_HIDDEN = re.compile(f"[{_INVISIBLE}]+")
-_LOOKALIKE = re.compile(r"[\u00c0-\u024f\u0370-\u052f]")
-_EXOTIC = re.compile(rf"[\u00c0-\u024f\u0370-\u052f{_CJK}{_INVISIBLE}]")
-_MIXED_WORD = re.compile(
-    r"(?<![a-z\u00c0-\u024f\u0370-\u052f])[a-z]*+[\u00c0-\u024f\u0370-\u052f][a-z\u00c0-\u024f\u0370-\u052f]*+"
+_ALONE = (
+    (0, 0x900), (0x10A0, 0x1100), (0x1E00, 0xA000), (0xAC00, 0xD7A4), (0xE000, 0xF900), (0xFB00, 0x10000), (0x1F000, 0x1FB00)
+)  # fmt: skip
+"""Codes of characters that may stand alone. Of all that compose with a character before them there are only those here that
+`combining` tells; texts with others, Indic ones mostly, are left to Python."""
+_BEYOND = 0x1FB00
+_CAPITAL_SIGMA = "\u03a3"
+"""Another small letter at the end of a word."""
+
+
+def folded_alone(character: str) -> str | None:
+    """Returns what a character becomes in the normal view whatever stands beside it; `None` when its neighbours matter."""
+    if not _stands_alone(character):
+        return None
+    seen = plain_views.normal_view(f"x{character}x")
+    folded = seen[1:-1]
+    return folded if seen == f"x{folded}x" and folded and all(map(_stands_alone, folded)) else None
+
+
+def _stands_alone(character: str) -> bool:
+    if unicodedata.combining(character) or character == _CAPITAL_SIGMA:
+        return False
+    return any(first <= ord(character) < end for first, end in _ALONE)
+
+
+def _kinds() -> "array[int]":
+    """Returns the bits of what each character is, in the order of _views.pyx."""
+    small = "abcdefghijklmnopqrstuvwxyz"
+    kinds = array("H", bytes(2 * 0x10000))
+    groups: tuple[Iterable[int], ...] = (
+        map(ord, small),
+        map(ord, "0123456789@$"),
+        plain_views.LEET,
+        (*range(0xC0, 0x250), *range(0x370, 0x530)),
+        INVISIBLE,
+        (*range(0x3400, 0x4DC0), *range(0x4E00, 0xA000)),
+        map(ord, plain_views.IN_WORD),
+        map(ord, plain_views.SEPARATORS),
+        map(ord, plain_views.HAN_MARKS),
+    )
+    for bit, group in enumerate(groups):
+        for code in group:
+            kinds[code] |= 1 << bit
+    return kinds
+
+
+def _table(letters: dict[int, str], size: int) -> "array[int]":
+    codes: Iterable[int] = (ord(letters.get(code, chr(code))) for code in range(size))
+    return array("H", codes)
+
+
+_compiled = load("gatewayfilter.classify._views")
+_FOLDER = None if _compiled is None else _compiled.Folder(folded_alone, _BEYOND)
+_SQUASHER = (
+    None
+    if _compiled is None
+    else _compiled.Squasher(
+        _kinds(), _table(HOMOGLYPHS, 0x530), _table({code: chr(new) for code, new in plain_views.LEET.items()}, 0x80)
+    )
 )
-_LATIN = re.compile(r"[a-z]")
-# What comes before a word of letters and digits, and that word (or the end): ordinary words are passed over inside it.
-_LEET_WORD = re.compile(
-    r"((?:[^a-z0-9@$]++|[a-z]++(?![0-9@$])|[0-9@$]++(?![a-z]))*+)([a-z]++[0-9@$][a-z0-9@$]*+|[0-9@$]++[a-z][a-z0-9@$]*+|\Z)"
-)
-_LEET = str.maketrans("01345789@$", "oieastbgas")
-_SEPARATOR = r"[ .*|/~+\u00b7\u2022]"
-_SPELLED = re.compile(rf"(?<![a-z0-9@$])[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$](?![a-z0-9@$])){{3,}}+")
-_NOT_SPELLED = re.compile(r"[^a-z0-9@$]+")
-_MARKS = re.compile(r"(?<=[a-z])[*~^|+=\u00b7\u2022]{1,3}(?=[a-z])")
-"""Up to three marks inside a word."""
-_IN_HAN = re.compile(rf"(?<=[{_CJK}])[ .*~^|/\\+#@=&%$\u00b7\u2022\u2026]{{1,3}}(?=[{_CJK}])")
-
-# Cheap signs, each led by a class of rare characters, of what the expressions above look for at every character.
-_MAYBE_MARKS = re.compile(r"[*~^|+=\u00b7\u2022](?=[a-z])")
-_MAYBE_LEET = re.compile(r"[0-9@$](?:(?=[a-z])|(?<=[a-z][0-9@$]))")
-_MAYBE_SPELLED = re.compile(rf"{_SEPARATOR}[a-z0-9@$](?:{_SEPARATOR}{{1,3}}[a-z0-9@$]){{2}}(?![a-z0-9@$])")
 
 
 def normal_view(text: str) -> str:
     """Returns the text in NFKC, lower case, simplified characters; blanks folded to one, hyphens too, lines kept.
 
-    Characters are simplified one for one (characters.py).
+    Characters are simplified one for one (characters.py). Never raises, whatever the text; linear in it.
     """
-    if text.isascii():
-        text = text.lower().replace("-", " ").replace("_", " ")
-    else:
-        text = unicodedata.normalize("NFKC", text).lower()
-        if _HAN.search(text):
-            text = text.translate(simplified())
-        for mark, plain in _FOLDED.items():
-            text = text.replace(mark, plain)
-    if _OTHER_BLANK.search(text):
-        text = _BLANKS.sub(" ", text)
-    while "  " in text:  # a handful of times at most: each halves the runs of blanks
-        text = text.replace("  ", " ")
-    if " \n" in text or "\n " in text or "\n\n" in text:
-        text = _LINES.sub("\n", text)
-    return text.strip()
+    folded: str | None = None if _FOLDER is None else _FOLDER.fold(text)
+    return plain_views.normal_view(text) if folded is None else folded
 
 
-def squashed_view(normal: str) -> str:
-    """Returns a normal view without inserted symbols, invisible characters, look-alikes, leet and spelled-out words.
-
-    Sentence marks stay: they part words that stand side by side by chance. Equal to its input when there is nothing to undo.
-    """
-    text = normal
-    if not text.isascii() and _EXOTIC.search(text):
-        text = _HIDDEN.sub("", text)
-        text = _in_lines(text, _LOOKALIKE, _MIXED_WORD, _latinised)
-        if _HAN.search(text):
-            text = _IN_HAN.sub("", text)
-    text = _in_lines(text, _MAYBE_MARKS, _MARKS, "")
-    text = _in_lines(text, _MAYBE_SPELLED, _SPELLED, _joined)
-    return _in_lines(text, _MAYBE_LEET, _LEET_WORD, _unleeted)
-
-
-def _in_lines(text: str, sign: re.Pattern[str], pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
-    """Replaces a pattern, which never goes beyond its line, in the lines that show a sign of it. Linear where both are."""
-    found = sign.search(text)
-    if found is None:
-        return text
-    pieces: list[str] = []
-    done = 0
-    while found:
-        start = max(done, text.rfind("\n", done, found.start()))
-        end = text.find("\n", found.end())
-        if end < 0:
-            end = len(text)
-        pieces += text[done:start], pattern.sub(new, text[start:end])
-        done = end
-        found = sign.search(text, end)
-    return "".join((*pieces, text[done:]))
-
-
-def _latinised(match: re.Match[str]) -> str:
-    word = match[0]
-    return word.translate(HOMOGLYPHS) if _LATIN.search(word) else word
-
-
-def _joined(match: re.Match[str]) -> str:
-    return _NOT_SPELLED.sub("", match[0])
-
-
-def _unleeted(match: re.Match[str]) -> str:
-    return match[1] + match[2].translate(_LEET)
+def changed_lines(normal: str) -> str:
+    """Returns the lines of a normal view that squashing changes, squashed: what the others hold is known."""
+    if _SQUASHER is not None:
+        changed: str = _SQUASHER.changed_lines(normal)
+        return changed
+    return plain_views.changed_lines(normal)

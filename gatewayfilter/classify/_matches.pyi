@@ -1,0 +1,3 @@
+from gatewayfilter.classify.matches import Hits, Match, Patterns
+
+def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits: ...
