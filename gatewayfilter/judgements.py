@@ -73,6 +73,34 @@ class ReviewKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """How a page's score in one category came about: ``strong + topic_counted - context_counted + opinion``.
+
+    Attributes:
+        words_version: names the words, the model and the extraction rules that judged.
+        strong: what words and combinations that say what a page offers add up to.
+        topic: what words that name a topic add up to, of which `topic_counted` counts.
+        context: what speaks against it adds up to, of which `context_counted` is taken away.
+        opinion: what the second opinion adds, or takes away where it is negative; 0 without one.
+        limit: the score above which a page of this length is of the category.
+        words: how many different words and combinations were found, of which `min_words` are needed.
+    """
+
+    words_version: str
+    category: str
+    strong: float
+    topic: float
+    topic_counted: float
+    context: float
+    context_counted: float
+    opinion: float
+    score: float
+    limit: float
+    words: int
+    min_words: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewTask:
     """Something that the classifier judged harmful, for a person to look at.
 
@@ -83,6 +111,7 @@ class ReviewTask:
         category: of the verdict as it stands: the classifier's, or the one a person gave.
         group_id: the first of the tasks whose pages are alike; its own number for the first.
         blocked: whether it is blocked until somebody decides.
+        arithmetic: of the score in `category` when the task was made, `None` for a domain and for tasks of before it was kept.
         text: what the page says, bounded.
         simhash: of the text, for likeness (learn/likeness.py), 0 without text.
         page, content: the page's and its visible text's identity, `None` for a domain.
@@ -106,6 +135,7 @@ class ReviewTask:
     decided_at: float | None = None
     decided_by: str = ""
     final_url: str = ""
+    arithmetic: Arithmetic | None = None
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -267,4 +297,12 @@ class ReadText(Protocol):
 
     def text_of(self, page: Page) -> str:
         """Returns the visible text in the classifier's normal view, bounded."""
+        ...
+
+
+class ExplainScore(Protocol):
+    """Tells how a page's score came about."""
+
+    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
+        """Returns it by the words in use, `None` where nothing on the page speaks of the category. Costs a judgement."""
         ...

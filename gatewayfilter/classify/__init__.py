@@ -1,5 +1,6 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
+from gatewayfilter.classify.arithmetic import arithmetic_of
 from gatewayfilter.classify.classifier import Explained, PageClassifier
 from gatewayfilter.classify.extraction_book import RuleBook, RuleResult, extract
 from gatewayfilter.classify.extraction_folder import RuleFolder, RuleVersion, read_rule_file
@@ -33,6 +34,7 @@ __all__ = [
     "RuleVersion",
     "Segment",
     "WordFile",
+    "arithmetic_of",
     "export_category",
     "extract",
     "format_word_file",

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from hashlib import md5
 from pathlib import Path
 
+from gatewayfilter.classify.arithmetic import arithmetic_of
 from gatewayfilter.classify.classifier import PageClassifier
 from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import Arithmetic
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import Extractor
 
@@ -69,6 +71,11 @@ class FollowingClassifier:
     def text_of(self, page: Page) -> str:
         """Returns what a page says, as `PageClassifier` does."""
         return self._current.text_of(page)
+
+    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
+        """Returns how a page's score in a category came about, `None` where nothing on the page speaks of it."""
+        version = self.words_version()
+        return arithmetic_of(self._current.explain(page), version, category)
 
     def words_version(self) -> str:
         """Returns what names the words and extraction rules in use: others have another name."""

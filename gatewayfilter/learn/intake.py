@@ -8,8 +8,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStore, ReviewTask, TaskOutline
+from gatewayfilter.judgements import (
+    Arithmetic,
+    ContentId,
+    ExplainScore,
+    ReviewKind,
+    ReviewState,
+    ReviewStore,
+    ReviewTask,
+    TaskOutline,
+)
 from gatewayfilter.learn.kinship import Kinship
 from gatewayfilter.learn.likeness import are_alike, simhash
 from gatewayfilter.model import Classification, LearnedEntry
@@ -36,6 +46,7 @@ class ReviewIntake:
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
         clock: Unix seconds.
         together: makes one transaction of what is read and written meanwhile, in which no other task is opened.
+        explain: tells how scores came about; `None` keeps no arithmetic with tasks.
     """
 
     def __init__(
@@ -45,7 +56,9 @@ class ReviewIntake:
         most_open: int,
         clock: Callable[[], float] = time.time,
         together: Callable[[], AbstractContextManager[None]] = nullcontext,
+        explain: ExplainScore | None = None,
     ) -> None:
+        self._explain = explain
         self.kinship = Kinship(store, clock)
         self._store = store
         self._counters = counters
@@ -77,7 +90,7 @@ class ReviewIntake:
             StoreError: the database refuses.
         """
         task = self._task(page, classification, classification.category, text)
-        return self._open(replace(task, blocked=blocked, page=identity, content=content))
+        return self._open(replace(task, blocked=blocked, page=identity, content=content), page)
 
     def kin(
         self,
@@ -105,7 +118,7 @@ class ReviewIntake:
             StoreError: the database refuses.
         """
         task = self._task(page, classification, kin.category, text)
-        return self._open(replace(task, group_id=kin.group_id, page=identity, content=content))
+        return self._open(replace(task, group_id=kin.group_id, page=identity, content=content), page)
 
     def _task(self, page: Page, classification: Classification, category: str, text: str) -> ReviewTask:
         asked, answered = parse_url(page.url), parse_url(page.final_url)
@@ -160,9 +173,10 @@ class ReviewIntake:
         task = self._store.newest_of(key)
         return task is not None and task.state is ReviewState.APPROVED and task.category == category
 
-    def _open(self, task: ReviewTask) -> int | None:
+    def _open(self, task: ReviewTask, page: Page | None = None) -> int | None:
         if not _is_news(task, self._store.newest_of(task.key)):
             return None
+        task = replace(task, arithmetic=self._arithmetic_of(page, task.category))  # costs a judgement: beside the transaction
         group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
         with self._together():
             earlier = self._store.newest_of(task.key)
@@ -175,6 +189,14 @@ class ReviewIntake:
             # What a person allowed is open all the same, by that person's rule.
             allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
+
+    def _arithmetic_of(self, page: Page | None, category: str) -> Arithmetic | None:
+        if page is None or self._explain is None:
+            return None
+        try:
+            return self._explain.arithmetic_of(page, category)
+        except ClassifyError:
+            return None
 
     def _group_of(self, task: ReviewTask) -> int:
         """Returns the group of an open task whose page is the same or a near duplicate, 0 for none."""

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 TICK_S = 1.0
 RECHECK_EVERY_S = 60.0
 PURGE_EVERY_S = 3600.0
+FLUSH_EVERY_S = 60.0
+"""What is lost of the hits of known content, at most, when this process is killed."""
 REJUDGE_MOST = 10_000
 """Blocked pages that a change of the words has judged anew at once."""
 SOURCES_EVERY_S = 300.0
@@ -71,6 +73,7 @@ class _Learner:
             self._every(TICK_S, self._publish_when_due),
             self._every(RECHECK_EVERY_S, self._recheck),
             self._every(RECHECK_EVERY_S, self._rejudge),
+            self._every(FLUSH_EVERY_S, self._flush),
             self._every(PURGE_EVERY_S, self._purge_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
@@ -157,6 +160,9 @@ class _Learner:
 
         if count := await asyncio.to_thread(work):
             _log.info("the words have changed: %d blocked pages are judged anew", count)
+
+    async def _flush(self) -> None:
+        await asyncio.to_thread(self._store.flush)
 
     async def _purge_log(self) -> None:
         log = self._settings.log

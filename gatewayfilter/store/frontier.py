@@ -54,6 +54,7 @@ class SqlFrontier:
         self._waiting = 0  # as of the last count, with what was added since; what left meanwhile is not known
         self._recount_in = 0
         self._next_sweep = 0.0
+        self._found_some = False
 
     def add(self, offers: Iterable[Offer], now: float) -> int:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
@@ -72,20 +73,25 @@ class SqlFrontier:
     def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
         """Returns up to `limit` URLs, the most urgent first, oldest first among equals; of sites in these slots alone.
 
-        An idle crawler asks all the time: when there is nothing, it only reads.
+        An idle crawler asks all the time: when there was nothing the last time, it only reads as long as that is so.
         """
-        with self._database.read() as connection:
-            if connection.scalar(sql.PAUSED_SINCE) is not None or not any(
-                _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
-            ):
-                return []
+        if not self._found_some:
+            with self._database.read() as connection:
+                if connection.scalar(sql.PAUSED_SINCE) is not None or not any(
+                    _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
+                ):
+                    return []
         token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
         with self._database.write(Area.FRONTIER) as connection:
+            self._found_some = False
+            if connection.scalar(sql.PAUSED_SINCE) is not None:
+                return []
             connection.execute(sql.EXPIRE, {"now": now})
             rows = _due(connection, QueueState.WAITING, now, limit, slots)
             for chunk in batched(rows, _CHUNK):
                 values = {"new_token": token, "new_holder": holder, "new_due_at": now + lease_s}
                 connection.execute(sql.LEASE, {"ids": [row.id for row in chunk], **values})
+        self._found_some = bool(rows)
         until = now + lease_s
         return [Lease(row.url, row.priority, row.attempts + 1, token, until, row.task, row.depth) for row in rows]
 
@@ -125,6 +131,17 @@ class SqlFrontier:
         if rest_until <= 0:
             return self._give_back(sql.FINISH, lease)
         return self._give_back(sql.RETURN, lease, new_state=QueueState.RESTING.value, new_due_at=rest_until, new_error="")
+
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
+        resting = [(lease, until) for lease, until in finished if until > 0]
+        leaving = [_held(lease) for lease, until in finished if until <= 0]
+        with self._database.write(Area.FRONTIER) as connection:
+            if resting:
+                values = {"new_state": QueueState.RESTING.value, "new_error": ""}
+                connection.execute(sql.RETURN, [{**_held(lease), **values, "new_due_at": until} for lease, until in resting])
+            if leaving:
+                connection.execute(sql.FINISH, leaving)
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
         """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
@@ -238,8 +255,11 @@ class SqlFrontier:
 
     def _give_back(self, statement: Any, lease: Lease, **values: object) -> bool:
         with self._database.write(Area.FRONTIER) as connection:
-            held = {"of": digest_of(lease.url), "held_token": lease.token}
-            return bool(connection.execute(statement, {**held, **values}).rowcount)
+            return bool(connection.execute(statement, {**_held(lease), **values}).rowcount)
+
+
+def _held(lease: Lease) -> dict[str, object]:
+    return {"of": digest_of(lease.url), "held_token": lease.token}
 
 
 def _count(connection: Connection, state: QueueState) -> int:

@@ -5,12 +5,21 @@ Source: [page-dedup] bad pages become tasks that a person reviews.
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
-from gatewayfilter.judgements import ContentId, ContentKind, ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
+from gatewayfilter.judgements import (
+    Arithmetic,
+    ContentId,
+    ContentKind,
+    ReviewKind,
+    ReviewState,
+    ReviewStep,
+    ReviewTask,
+    TaskOutline,
+)
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
 from gatewayfilter.store.schema import REVIEW_STEPS, REVIEW_TASKS
@@ -195,6 +204,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "classification": as_document(task.classification),
         "text": zlib.compress(task.text.encode(errors="replace"), 6),
         "final_url": task.final_url,
+        "arithmetic": asdict(task.arithmetic) if task.arithmetic else None,
     }
 
 
@@ -217,6 +227,7 @@ def _task(row: Any) -> ReviewTask:
         decided_at=row.decided_at,
         decided_by=row.decided_by,
         final_url=row.final_url,
+        arithmetic=Arithmetic(**row.arithmetic) if row.arithmetic else None,
     )
 
 

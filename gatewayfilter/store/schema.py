@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0010"
+HEAD = "0011"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -186,6 +186,7 @@ REVIEW_TASKS = Table(
     Column("classification", JSON, nullable=False),
     Column("text", LargeBinary, nullable=False),  # what people are shown, compressed by zlib
     Column("final_url", Text, nullable=False, server_default=""),  # what answered, where it was another than url
+    Column("arithmetic", JSON(none_as_null=True)),  # of the score; none for hosts and tasks of before this column was there
     Index("ix_review_tasks_digest", "digest"),
     Index("ix_review_tasks_state_created_at", "state", "created_at"),
     sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another task

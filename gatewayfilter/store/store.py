@@ -1,8 +1,11 @@
 """The store: one database and its repositories."""
 
+import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Self
 
+from gatewayfilter.errors import StoreError
 from gatewayfilter.store.change_feed import SqlChangeFeed
 from gatewayfilter.store.crawlers import SqlCrawlers
 from gatewayfilter.store.database import BUSY_TIMEOUT_S, Area, Database
@@ -16,6 +19,8 @@ from gatewayfilter.store.schema_version import bring_to_head
 from gatewayfilter.store.task_sites import SqlTaskSites
 from gatewayfilter.store.unblock_requests import SqlUnblockRequests
 from gatewayfilter.store.validators import SqlValidators
+
+_log = logging.getLogger(__name__)
 
 
 class Store:
@@ -37,6 +42,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._in_memory: list[Callable[[], None]] = []
         self.lists = SqlListStore(database)
         self.feed = SqlChangeFeed(database)
         self.frontier = SqlFrontier(database)
@@ -80,6 +86,20 @@ class Store:
         """Makes one transaction of what becomes of several URLs of the frontier: all that the thread writes meanwhile."""
         return self._database.together(Area.FRONTIER)
 
+    def before_close(self, write: Callable[[], None]) -> None:
+        """Has `write` called by `flush`, and before the database is closed: it writes what was only counted in memory."""
+        self._in_memory.append(write)
+
+    def flush(self) -> None:
+        """Has everything written that was only counted in memory; what the database refuses is logged, and tried again."""
+        for write in self._in_memory:
+            try:
+                write()
+            except StoreError as error:
+                _log.warning("what was counted in memory cannot be written: %s", error)
+
     def close(self) -> None:
-        """Closes all connections."""
+        """Has everything written, and closes all connections."""
+        self.flush()
+        self._in_memory.clear()
         self._database.close()

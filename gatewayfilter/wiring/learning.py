@@ -186,13 +186,13 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
         counters,
         settings.learn,
         recognition=recognition(settings, store, judge.words_version),
-        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding),
+        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding, explain=judge),
         read_text=judge,
     )
 
 
 def recognition(settings: Settings, store: Store, words: Callable[[], str] = str) -> Recognition:
-    """Returns what knows judged content again.
+    """Returns what knows judged content again; the hits that it counts are written before the store is closed.
 
     Args:
         settings: for the state folder, where the key of the fingerprints lies.
@@ -201,7 +201,9 @@ def recognition(settings: Settings, store: Store, words: Callable[[], str] = str
     """
     from gatewayfilter.learn import ContentIds, Recognition, load_key
 
-    return Recognition(store.fingerprints, ContentIds(load_key(settings.data_dir / "fingerprints.key")), words)
+    known = Recognition(store.fingerprints, ContentIds(load_key(settings.data_dir / "fingerprints.key")), words)
+    store.before_close(known.flush)
+    return known
 
 
 def review_desk(settings: Settings, store: Store) -> ReviewDesk:

@@ -1,4 +1,6 @@
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +98,28 @@ def test_hits_are_counted_in_memory_and_written_together(store: Store, recogniti
     recognition.flush()
     recognition.flush()
     assert store.fingerprints.stats()["hits"] == 5
+
+
+def test_hits_are_written_before_the_store_is_closed(
+    store: Store, recognition: Recognition, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.before_close(recognition.flush)
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    for count in (1, 2):
+        recognition.page(PAGE)
+        store.flush()
+        assert store.fingerprints.stats()["hits"] == count
+    recognition.page(PAGE)
+    store.close()
+    with closing(Store.open(f"sqlite:///{tmp_path / 'gatewayfilter.sqlite3'}")) as again:
+        assert again.fingerprints.stats()["hits"] == 3
+
+    def refused() -> None:
+        raise StoreError("the disk is full")
+
+    store.before_close(refused)
+    store.close()
+    assert "the disk is full" in caplog.text
 
 
 def test_hits_that_could_not_be_written_are_not_lost(
