@@ -77,8 +77,9 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
         {
             "id": 8, "digest": digest_of(KEY), "kind": "page", "url": URL, "key": KEY, "category": "gambling",
             "state": "rejected", "group_id": 8, "blocked": False, "created_at": 4.0, "decided_at": 5.0, "decided_by": "ada",
-            "title": "Casino 赌场", "simhash": (5).to_bytes(8), "page_digest": b"p" * 16, "page_proof": b"q" * 16, "text_digest": b"t" * 16,
-            "text_proof": b"u" * 16, "classification": SAID, "text": zlib.compress("the best casino 赌场".encode()),
+            "title": "Casino 赌场", "simhash": (5).to_bytes(8), "page_digest": b"p" * 16, "page_proof": b"q" * 16,
+            "text_digest": b"t" * 16, "text_proof": b"u" * 16, "classification": SAID,
+            "text": zlib.compress("the best casino 赌场".encode()),
             "final_url": "http://other.example/",
         },
     ],
