@@ -26,6 +26,19 @@ cdef extern from *:
     """
     const uint64_t GAPS, SPACES, NAME_ENDS
 
+cdef extern from *:
+    """
+    #ifdef COUNT_STEPS  /* a build of the tests, which hold that no page takes more than its length */
+    static unsigned long long steps_taken = 0;
+    #define STEPS(count) (steps_taken += (count))
+    #else
+    #define steps_taken 0ULL
+    #define STEPS(count) ((void)0)
+    #endif
+    """
+    const uint64_t steps_taken
+    void STEPS(size_t count) noexcept nogil
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
@@ -105,6 +118,7 @@ cdef frozenset label_types = html_text.LABEL_TYPES
 
 cdef inline uint32_t at(const Char* text, size_t index, size_t end) noexcept nogil:
     """The character at an index, 0 at the end and beyond."""
+    STEPS(1)
     return text[index] if index < end else 0
 
 
@@ -119,8 +133,10 @@ cdef inline size_t find(const Char* text, size_t index, size_t end, uint32_t wan
         if found:
             break
         index += CHUNK
+        STEPS(1)
     while index < end and text[index] != wanted:
         index += 1
+        STEPS(1)
     return index if index < end else end
 
 
@@ -155,6 +171,7 @@ cdef inline size_t find_sign(const Char* text, size_t index, size_t end) noexcep
         if found:
             break
         index += CHUNK
+        STEPS(1)
     return index
 
 
@@ -538,6 +555,7 @@ cdef str escaped_text(Page page, const Pieces* pieces):
     cdef size_t index
     cdef list parts = []
     for index in range(pieces.count):
+        STEPS(1 + pieces.rows[index].stop - pieces.rows[index].start)
         part = page.html[pieces.rows[index].start:pieces.rows[index].stop]
         parts.append(f" {part} " if pieces.rows[index].apart else part)
     return text_of("".join(parts))
@@ -693,7 +711,10 @@ cdef int read_label(Page page, const Char* text, const Span* values) except -1:
 
 cdef bint does_hide(Page page, const Char* text, Span attributes) except -1:
     cdef Hiding found = hiding(text, attributes.start, attributes.stop)
-    return found == YES or (found == ASK and hides(page.html[attributes.start:attributes.stop]))
+    if found != ASK:
+        return found == YES
+    STEPS(attributes.stop - attributes.start)
+    return hides(page.html[attributes.start:attributes.stop])
 
 
 cdef int read_text_tag(
@@ -892,6 +913,11 @@ def read(html, *, bint texts, bint references):
         read_page(page, <const uint32_t*>data, length)
     said = HtmlText(page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden) if texts else None
     return said, References(page.base, tuple(page.links), tuple(page.images)) if references else None
+
+
+def steps():
+    """Returns how many steps all readings have taken together; 0 save in a build with `COUNT_STEPS`."""
+    return steps_taken
 
 
 # Tables ----------------------------------------------------------------------------------------------------------------------

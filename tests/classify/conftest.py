@@ -1,11 +1,12 @@
 """Shared by the tests of the classifier."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.classify import Lexicon, PageClassifier, density, markup
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,3 +28,17 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("no folder of real data: set GATEWAYFILTER_TEST_DATA")
     return folder
+
+
+@pytest.fixture(scope="module", params=["compiled", "Python"])
+def each_reading(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Has the tests of a module run with the compiled modules, and again with Python in their place."""
+    if request.param == "compiled":
+        if markup.compiled_reading() is None or density._compiled is None:
+            pytest.skip("the compiled modules were not built")
+        yield "compiled"
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(markup, "_reading", markup.PURE)
+        patched.setattr(density, "_compiled", None)
+        yield "Python"

@@ -17,6 +17,7 @@ from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Extractor
 from gatewayfilter.wiring import classifier
 
+pytestmark = pytest.mark.usefixtures("each_reading")
 PROSE = "The council met on Tuesday and talked about the new bridge for three hours, without coming to an end. "
 HAN = "市议会星期二开会讨论新桥的建设方案、会议持续了三个小时、最后没有作出任何决定、代表们将于下周继续。"
 VALUES = st.lists(st.integers(-50, 50).map(float), max_size=40)

@@ -14,12 +14,15 @@ from gatewayfilter.classify.pdf_text import MAX_PAGES, pdf_text
 from gatewayfilter.classify.references import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink
 from gatewayfilter.interfaces import Page
 
+twice = pytest.mark.usefixtures("each_reading")
+"""Compiled and in Python."""
 HTML = """<html><head><title>A &amp; B</title><base href="/b/"><meta name=description content="About"><meta name=keywords
 content="one, two"><link rel="alternate" type="application/rss+xml" href="/feed"></head><body><p>Some text</p>
 <a href="/1" rel="NoFollow">first <b>link</b></a><a href='2'><img src="i.png" alt="a picture"></a><img src=j.png>
 <map><area href=3 alt="corner"></map><a name=x>none</a></body></html>"""
 
 
+@twice
 def test_parts() -> None:
     parts = read_parts(HTML)
     assert (parts.title, parts.description, parts.keywords, parts.base) == ("A & B", "About", "one, two", "/b/")
@@ -33,6 +36,7 @@ def test_parts() -> None:
     assert "Some text" in parts.main + parts.rest
 
 
+@twice
 @pytest.mark.parametrize(
     ("html", "texts"),
     [
@@ -49,11 +53,13 @@ def test_texts_of_links(html: str, texts: list[str]) -> None:
     assert [link.text for link in read_references(html)[1]] == texts
 
 
+@twice
 def test_bounds() -> None:
     _, links, images = read_references("<a href=1>x</a><img src=y>" * 10_000)
     assert (len(links), len(images)) == (MAX_LINKS, MAX_IMAGES)
 
 
+@twice
 @pytest.mark.parametrize(
     ("attributes", "image"),
     [
@@ -74,11 +80,13 @@ def test_attributes_as_they_may_be_written(attributes: str, image: PageImage | N
     assert read_html(f"<img {attributes}>").labels == ([image.alt] if image and image.alt else [])
 
 
+@twice
 @given(st.text(alphabet="<>/abhrefimgsrclt= \"'&;#", max_size=300))
 def test_any_markup(html: str) -> None:
     read_parts(html)
 
 
+@twice
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [

@@ -1,0 +1,156 @@
+"""The compiled reading of markup gives what Python gives, whatever the page, and takes no more steps than its length."""
+
+import gzip
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import hatch_build
+from gatewayfilter.classify import markup
+from gatewayfilter.classify.charset import decode
+from gatewayfilter.classify.density import Block, main_run, pure_main_run, pure_split, split_by_density
+from gatewayfilter.classify.markup import PURE, compiled_reading
+from gatewayfilter.classify.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
+from tests.classify.markup_pages import HOSTILE, ORDINARY, characters, grammar
+
+ROOT = Path(__file__).parents[2]
+_reading = compiled_reading()
+needs_compiled = pytest.mark.skipif(_reading is None, reason="the compiled reading was not built")
+WIDER = ("", "\u0101", "\U00010000")
+"""What makes a string be kept in one, two and four bytes a character."""
+
+
+def check(html: str) -> None:
+    assert _reading is not None
+    expected = PURE.markup(html)
+    assert _reading.markup(html) == expected
+    assert _reading.html(html) == expected.texts
+    assert _reading.references(html) == expected.references
+
+
+@needs_compiled
+@pytest.mark.parametrize("wider", WIDER)
+def test_pages_cut_off_anywhere(wider: str) -> None:
+    assert _reading is not None
+    for html in ORDINARY:
+        check(html + wider)
+        for end in range(len(html)):
+            assert _reading.markup(html[:end] + wider) == PURE.markup(html[:end] + wider)
+            assert _reading.markup(wider + html[end:]) == PURE.markup(wider + html[end:])
+
+
+@needs_compiled
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_hostile_pages(number: int) -> None:
+    check(HOSTILE[number](3_000))
+    check(HOSTILE[number](1_000) + "<p>\U0001f600")
+
+
+@needs_compiled
+def test_bounds() -> None:
+    for html in (
+        "<p>x" * (MAX_TAGS + 2),
+        "<p>x" * MAX_TAGS,
+        "x<p>" * (MAX_TAGS - 1) + "<" * 3,
+        "x" * (MAX_HTML - 5) + "<p>y</p>z",
+        "<p>\u4e2d" + " " * MAX_HTML + "y",
+        "<a href=1>x</a><img src=y><area href=z>" * 6_000,
+    ):
+        check(html)
+    for before in range(MAX_ATTRIBUTES - 30, MAX_ATTRIBUTES + 3):
+        check(f"<a x='{'y' * before}'  href = \"reference\" rel=z>text</a><img {'y' * before} src='a' alt=b>")
+
+
+@needs_compiled
+def test_real_pages(data_folder: Path) -> None:
+    files = sorted((data_folder / "pages" / "html").glob("*.gz"))
+    if not files:
+        pytest.skip("no real pages there")
+    for file in files:
+        html = decode(gzip.decompress(file.read_bytes())).text
+        check(html)
+        blocks = PURE.html(html).blocks
+        assert main_run(blocks) == pure_main_run(blocks)
+        assert split_by_density(blocks) == pure_split(
+            blocks, *(pure_main_run(blocks) if any(pure_main_run(blocks)) else (0, len(blocks)))
+        )
+
+
+@needs_compiled
+@given(grammar)
+@settings(max_examples=250)
+def test_made_up_pages(html: str) -> None:
+    check(html)
+
+
+@needs_compiled
+@given(characters)
+@settings(max_examples=250)
+def test_any_characters(html: str) -> None:
+    check(html)
+
+
+@needs_compiled
+def test_the_result_is_made_of_the_same_types() -> None:
+    assert _reading is not None
+    ours, theirs = _reading.markup(ORDINARY[0]), PURE.markup(ORDINARY[0])
+    assert [type(block) for block in ours.texts.blocks] == [Block] * len(theirs.texts.blocks)
+    assert {type(link) for link in ours.references.links} == {type(link) for link in theirs.references.links}
+    assert {type(link.on_page) for link in ours.references.links} == {bool}
+    assert {type(image) for image in ours.references.images} == {type(image) for image in theirs.references.images}
+
+
+@needs_compiled
+def test_python_reads_where_the_module_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "gatewayfilter.classify._markup", None)
+        assert compiled_reading() is None
+        patched.delitem(sys.modules, "gatewayfilter.classify.markup")
+        assert importlib.import_module("gatewayfilter.classify.markup").read_html(ORDINARY[0]) == PURE.html(ORDINARY[0])
+    monkeypatch.setenv("GATEWAYFILTER_PURE", "1")
+    assert compiled_reading() is None
+    assert markup.read_html(ORDINARY[0]) == PURE.html(ORDINARY[0])
+
+
+COUNTING = """
+import importlib.util, json, sys
+import gatewayfilter.classify
+spec = importlib.util.spec_from_file_location("gatewayfilter.classify._markup", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from tests.classify.markup_pages import HOSTILE, ORDINARY
+def steps(html):
+    before = module.steps()
+    module.read(html, texts=True, references=True)
+    return module.steps() - before
+found = [[steps(page(n)) / n for n in (20_000, 200_000)] for page in HOSTILE]
+json.dump([steps(ORDINARY[0]), found], sys.stdout)
+"""
+
+
+@pytest.mark.slow
+def test_steps_grow_with_the_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts what a build with a counter reads: no page takes more than a few steps a character, the tenfold page tenfold."""
+    monkeypatch.setenv("CFLAGS", "-DCOUNT_STEPS -O1")
+    source = Path("gatewayfilter/classify/_markup.pyx")
+    module = tmp_path / hatch_build.module_file(source)
+    try:
+        hatch_build.compile_module(ROOT, source, module)
+    except hatch_build.NotBuiltError as error:
+        pytest.skip(str(error))
+    environ = {name: value for name, value in os.environ.items() if name != "GATEWAYFILTER_PURE"}
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNTING, str(module)], capture_output=True, text=True, cwd=ROOT, env=environ, check=True
+    )
+    ordinary, found = json.loads(ran.stdout)
+    assert ordinary > len(ORDINARY[0]) / 2  # it does count
+    assert len(found) == len(HOSTILE)
+    for number, (short, long) in enumerate(found):
+        assert long < 5, number
+        assert long < 1.2 * short + 0.2, number
