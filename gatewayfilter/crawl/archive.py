@@ -194,7 +194,7 @@ def _record(page: Page, fetched_at: float) -> bytes:
     except ValueError:
         phrase = ""
     headers = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in page.headers.items() if name not in _HOP_BY_HOP)
-    block = f"HTTP/1.1 {page.status} {phrase}\r\n{headers}content-length: {len(page.body)}\r\n\r\n".encode() + page.body
+    http_head = f"HTTP/1.1 {page.status} {phrase}\r\n{headers}content-length: {len(page.body)}\r\n\r\n".encode()
     date = datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     fields = {
         "WARC-Type": "response",
@@ -204,12 +204,12 @@ def _record(page: Page, fetched_at: float) -> bytes:
         "GatewayFilter-Asked-URI": page.url,
         "GatewayFilter-Elapsed-ms": str(page.elapsed_ms),
         "Content-Type": "application/http;msgtype=response",
-        "Content-Length": str(len(block)),
+        "Content-Length": str(len(http_head) + len(page.body)),
     }
     if page.truncated:
         fields["WARC-Truncated"] = "length"
     head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
-    return head.encode() + block + b"\r\n\r\n"
+    return b"".join((head.encode(), http_head, page.body, b"\r\n\r\n"))  # a page is large: copied once
 
 
 def _one_line(value: str) -> str:

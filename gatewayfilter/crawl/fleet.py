@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gatewayfilter.crawl.ring import HashRing
 from gatewayfilter.errors import StoreError
@@ -119,6 +119,10 @@ class FleetFrontier:
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """As `interfaces.Frontier`."""
         return self._frontier.done(lease, rest_until)
+
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        """As `interfaces.Frontier`."""
+        self._frontier.done_all(finished)
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
         """As `interfaces.Frontier`."""

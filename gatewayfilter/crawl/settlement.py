@@ -18,7 +18,8 @@ What a task with `recrawl_hours` looked at is due again then, in place of the re
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import SystemRandom
 from typing import Final
 
@@ -61,6 +62,7 @@ class Settlement:
         self._counters = context.counters
         self._clock = context.clock
         self._follower = LinkFollower(context)
+        self._finished: list[tuple[Lease, float]] = []
 
     def has_died_too_often(self, lease: Lease) -> bool:
         """Tells whether a URL was handed out again and again without being settled."""
@@ -78,6 +80,19 @@ class Settlement:
     def follow(self, links: Sequence[Url], task: str = "", depth: int = 0) -> list[bytes]:
         """Queues links. Runs in the queue's thread. Returns what is seen then."""
         return self._follower.follow(links, strategy_of(self._context.settings, task), depth)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Makes one transaction of what is settled meanwhile; the frontier is told at its end of all URLs that are done.
+
+        Raises:
+            StoreError: the database refuses. Nothing was settled.
+        """
+        self._finished = []  # of a transaction that failed nothing is left
+        with self._context.together():
+            yield
+            if self._finished:
+                self._frontier.done_all(self._finished)
 
     def postponed(self, lease: Lease, error: HostBusyError) -> Settle:
         """A page whose host may not be asked now."""
@@ -123,7 +138,7 @@ class Settlement:
             self._note(look, known=target.validators is not None)
         judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
         self._finish(lease, BUFFERED_REST_S if look.buffered else judged_rest_s)
-        return [target.url.digest, seen_key(target.url, lease.task), *seen]
+        return [*{target.url.digest, seen_key(target.url, lease.task)}, *seen]
 
     def _note(self, look: Look, *, known: bool) -> None:
         """Keeps a judged page's validators; of one without any, forgets those that were known."""
@@ -140,7 +155,7 @@ class Settlement:
             pause_s = max(strategy.recrawl_s, rest_s) if failed else strategy.recrawl_s
             self._frontier.again(lease, now + pause_s, strategy.priority)
         else:
-            self._frontier.done(lease, now + rest_s)
+            self._finished.append((lease, now + rest_s))
 
     def _buried(self, lease: Lease, reason: str) -> None:
         """Buries a URL; where the set of seen ones can forget, a later link brings it back."""

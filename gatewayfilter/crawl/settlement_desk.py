@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gatewayfilter.crawl.context import CrawlContext
-from gatewayfilter.crawl.settlement import Settle
+from gatewayfilter.crawl.settlement import Settle, Settlement
 from gatewayfilter.errors import GatewayFilterError
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ SETTLE_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class _Settlement:
+class _Ended:
     """What to tell the frontier of a page, and that it was told."""
 
     settle: Settle
@@ -31,21 +31,22 @@ class SettlementDesk:
 
     Args:
         context: the crawler's collaborators.
+        settlement: made what is settled.
         queue: the one thread in which the frontier and the set of seen URLs are used.
         closing: set when nothing is gathered any more.
     """
 
-    def __init__(self, context: CrawlContext, queue: Executor, closing: threading.Event) -> None:
-        self._together = context.together
+    def __init__(self, context: CrawlContext, settlement: Settlement, queue: Executor, closing: threading.Event) -> None:
+        self._together = settlement.together
         self._seen = context.seen
         self._queue = queue
         self._closing = closing
-        self._waiting: list[_Settlement] = []
+        self._waiting: list[_Ended] = []
         self._settling: asyncio.Task[None] | None = None
 
     async def settle(self, settle: Settle) -> None:
         """Settles a page together with those that end within `SETTLE_S`; returns when that stands or was refused."""
-        settlement = _Settlement(settle, asyncio.get_running_loop().create_future())
+        settlement = _Ended(settle, asyncio.get_running_loop().create_future())
         self._waiting.append(settlement)
         if self._settling is None or self._settling.done():
             self._settling = asyncio.create_task(self._settle_all())
@@ -74,7 +75,7 @@ class SettlementDesk:
                     if not settlement.done.done():
                         settlement.done.set_result(None)
 
-    def _settle(self, settlements: Sequence[_Settlement]) -> None:
+    def _settle(self, settlements: Sequence[_Ended]) -> None:
         """Runs in the queue's thread. What is written is taken for seen only when it stands."""
         seen: list[bytes] = []
         with self._together():

@@ -92,7 +92,9 @@ class CrawlWorker:
         tasks: set[asyncio.Task[None]] = set()
         async with open_runtime(self._context, self._manners) as runtime:
             closing = threading.Event()
-            shift = _Shift(runtime, SettlementDesk(self._context, runtime.queue, closing), closing, asyncio.Event())
+            shift = _Shift(
+                runtime, SettlementDesk(self._context, self._settlement, runtime.queue, closing), closing, asyncio.Event()
+            )
             stopping = asyncio.create_task(stop.wait())
             stopping.add_done_callback(lambda _: closing.set())
             scanning = asyncio.create_task(self._scan(shift, stopping))

@@ -102,6 +102,10 @@ class Frontier(Protocol):
         """
         ...
 
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
+        ...
+
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
         """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
         ...

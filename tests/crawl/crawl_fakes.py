@@ -1,7 +1,7 @@
 """A frontier and a sink in memory, for the worker's tests."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Lease, Offer, Page, QueuedUrl, QueueState
@@ -49,6 +49,10 @@ class FakeFrontier:
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         self.finished[lease.url] = rest_until
         return True
+
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        for lease, rest_until in finished:
+            self.done(lease, rest_until)
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
         self.retried.append((lease.url, not_before, error))

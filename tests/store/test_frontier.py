@@ -169,6 +169,18 @@ def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer
         store.frontier.clear()
 
 
+def test_a_queue_that_is_paused_while_it_is_busy_hands_out_nothing(store: Store) -> None:
+    store.frontier.add(offers(3), 1.0)
+    assert len(store.frontier.lease(1, 60.0, 2.0)) == 1
+    assert store.frontier.pause(3.0)
+    assert store.frontier.lease(9, 60.0, 4.0) == []
+    assert store.frontier.resume()
+    assert len(store.frontier.lease(9, 60.0, 5.0)) == 2
+    assert store.frontier.lease(9, 60.0, 6.0) == []
+    store.frontier.add(offers(1, VISIT), 7.0)
+    assert len(store.frontier.lease(9, 60.0, 8.0)) == 1
+
+
 def test_a_paused_queue_hands_out_nothing_over_restarts_and_takes_offers(sqlite_url: str) -> None:
     with closing(Store.open(sqlite_url)) as store:
         store.frontier.add(offers(3), 1.0)

@@ -114,6 +114,17 @@ def test_a_lease_can_be_given_back_once(frontier: Frontier) -> None:
     assert frontier.show(5) == []
 
 
+def test_several_are_given_back_at_once(frontier: Frontier) -> None:
+    frontier.add([Offer(A), Offer(B), Offer(C), Offer(D)], 100.0)
+    a, b, c, d = frontier.lease(4, 60.0, 100.0)
+    assert frontier.done(d)
+    frontier.done_all([(a, 200.0), (b, 0.0), (replace(c, token="stolen"), 200.0), (d, 200.0)])
+    assert {queued.url: queued.state for queued in frontier.show(9)} == {A: QueueState.RESTING, C: QueueState.LEASED}
+    assert frontier.add([Offer(A)], 199.0) == 0
+    assert frontier.add([Offer(A)], 200.0) == 1
+    frontier.done_all([])
+
+
 def test_a_foreign_token_gives_nothing_back(frontier: Frontier) -> None:
     frontier.add([Offer(A)], 100.0)
     lease = lease_one(frontier, 100.0)
