@@ -7,6 +7,7 @@ when a source has changed. `GATEWAYFILTER_PURE=1` builds nothing and gives a whe
 
 import contextlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,8 @@ DIRECTIVES = ("boundscheck=True", "wraparound=False", "initializedcheck=True", "
 CFLAGS = ("-O3", "-g0", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-DNDEBUG")
 HARDENING = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now")
 TIMEOUT_S = 120
+_PLACE = re.compile(r":\d+:\d+: ")
+"""In the line of a compiler's complaint that says where and what."""
 
 
 class NotBuiltError(Exception):
@@ -133,7 +136,7 @@ def _run(command: list[str], root: Path, who: str) -> None:
         raise NotBuiltError(f"{who} failed: {error}") from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise NotBuiltError(f"{who} failed: {next((line for line in said if 'rror' in line), said[-1]).strip()}")
+        raise NotBuiltError(f"{who} failed: {next(filter(_PLACE.search, said), said[-1]).strip()}")
 
 
 def main() -> int:
