@@ -1,12 +1,17 @@
-"""Classification: the word scan with 50,000 words, and whole pages beside resiliparse's text extraction alone.
+"""Classification: whole pages and reading their markup, compiled and in Python, beside resiliparse's text alone; the word scan.
 
-Needs the folder of real pages: GATEWAYFILTER_TEST_DATA, or ../shared/data beside the repository. CPU time, median of pages.
+Needs the folder of real pages: GATEWAYFILTER_TEST_DATA, or ../shared/data beside the repository. CPU time, median of pages of the
+best of some rounds each. What is compiled and what is not is measured by turns, each in processes of its own.
 """
 
+import argparse
 import gzip
+import json
 import os
 import random
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,16 +19,31 @@ from pathlib import Path
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
+from gatewayfilter import compiled
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.charset import decode
+from gatewayfilter.classify.density import split_by_density
 from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.markup import read_html
+from gatewayfilter.classify.markup import read_html, read_markup, read_references
 from gatewayfilter.classify.scanner import Scanner
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.interfaces import Page
 
 ROOT = Path(__file__).parents[2]
-ROUNDS = 5
+ROUNDS = 3
+TURNS = 3
+LABELS = {
+    "whole": "whole classification",
+    "parts": "whole classification, links and pictures too",
+    "decode": "of it finding the charset and decoding",
+    "markup": "reading texts, links and pictures",
+    "html": "reading texts alone",
+    "references": "reading links and pictures alone",
+    "density": "main text by density",
+    "views": "normal view of the visible text",
+    "scan": "scan of 4,000 characters with 50,000 words",
+    "peer": "resiliparse, main text and all text alone",
+}
 
 
 def median_ms[T](work: Callable[[T], object], items: Sequence[T]) -> float:
@@ -56,26 +76,72 @@ def peer(html: str) -> None:
     extract_plain_text(tree)
 
 
-def main() -> None:
-    """Measures and prints."""
-    folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data") / "pages" / "html"
-    bodies = [gzip.decompress(file.read_bytes()) for file in sorted(folder.glob("*.gz"))]
-    if not bodies:
-        print("no real pages found: set GATEWAYFILTER_TEST_DATA")
-        return
+def bodies_in(folder: Path) -> list[bytes]:
+    """Returns the bodies of the real pages."""
+    return [gzip.decompress(file.read_bytes()) for file in sorted((folder / "pages" / "html").glob("*.gz"))]
+
+
+def measure(bodies: list[bytes]) -> dict[str, float]:
+    """Returns the milliseconds of each step in this process, by the keys of `LABELS`."""
     url = "http://site.example/a"
     pages = [Page(url, url, 200, {"content-type": "text/html"}, body) for body in bodies]
     htmls = [decode(body).text for body in bodies]
-    lexicon = Lexicon.load([ROOT / "lists" / "words"])
-    classifier = PageClassifier(lexicon)
-    print(f"{len(pages)} pages, median {statistics.median(map(len, bodies)) / 1000:.0f} KB; {lexicon.word_count()} bundled words")
-    print(f"whole classification        {median_ms(classifier.classify_page, pages):6.2f} ms a page")
-    print(f"  of it reading the HTML    {median_ms(read_html, htmls):6.2f} ms a page")
-    print(f"resiliparse, text alone     {median_ms(peer, htmls):6.2f} ms a page")
-    joined = normal_view(" ".join(" ".join(block.text for block in read_html(html).blocks) for html in htmls))
-    texts = [joined[start : start + 4000] for start in range(0, 160_000, 4000)]
-    scanner = Scanner(many_words(50_000))
-    print(f"scan, 4,000 characters      {median_ms(scanner.scan, texts):6.3f} ms, 50,000 words")
+    blocks = [read_html(html).blocks for html in htmls]
+    texts = ["\n".join(block.text for block in row) for row in blocks]
+    classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
+    joined = normal_view(" ".join(texts))
+    slices = [joined[start : start + 4000] for start in range(0, 160_000, 4000)]
+    return {
+        "whole": median_ms(classifier.classify_page, pages),
+        "parts": median_ms(classifier.classify_with_parts, pages),
+        "decode": median_ms(decode, bodies),
+        "markup": median_ms(read_markup, htmls),
+        "html": median_ms(read_html, htmls),
+        "references": median_ms(read_references, htmls),
+        "density": median_ms(split_by_density, blocks),
+        "views": median_ms(normal_view, texts),
+        "scan": median_ms(Scanner(many_words(50_000)).scan, slices),
+        "peer": median_ms(peer, htmls),
+    }
+
+
+def in_child(folder: Path, pure: str) -> dict[str, float]:
+    """Measures in a process of its own, with the compiled modules or without."""
+    command = [sys.executable, __file__, "--measure", str(folder)]
+    environ = {**os.environ, "GATEWAYFILTER_PURE": pure, "PYTHONPATH": str(ROOT)}
+    return dict(json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout))
+
+
+def main() -> None:
+    """Measures and prints."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--measure", type=Path, metavar="FOLDER", help="measure this process alone and print JSON")
+    chosen = options.parse_args()
+    if chosen.measure:
+        print(json.dumps(measure(bodies_in(chosen.measure))))
+        return
+    folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
+    bodies = bodies_in(folder)
+    if not bodies:
+        print("no real pages found: set GATEWAYFILTER_TEST_DATA")
+        return
+    missing = {name: why for name, why in compiled.in_use().items() if why}
+    runs: dict[str, list[dict[str, float]]] = {"": [], "1": []}
+    for _ in range(TURNS):
+        for pure, found in runs.items():
+            found.append(in_child(folder, pure))
+    words = Lexicon.load([ROOT / "lists" / "words"]).word_count()
+    sizes = [len(body) / 1000 for body in bodies]
+    print(f"{len(bodies)} pages, median {statistics.median(sizes):.0f} KB, mean {statistics.mean(sizes):.0f} KB; {words} words")
+    if missing:
+        print(f"not compiled: {missing}")
+    print("\n| CPU ms a page, median | compiled | Python | |\n|---|---|---|---|")
+    for key, label in LABELS.items():
+        ours, python = (statistics.median(run[key] for run in runs[pure]) for pure in runs)
+        if key == "peer":
+            print(f"| {label} | {statistics.median([ours, python]):.2f} | | |")
+        else:
+            print(f"| {label} | {ours:.3f} | {python:.3f} | {python / ours:.1f} x |")
 
 
 if __name__ == "__main__":
