@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gatewayfilter.cli.output import counted, print_table, say
 
 if TYPE_CHECKING:
+    from gatewayfilter.judgements import Arithmetic
     from gatewayfilter.model import Classification
 
 _SHOWN_EVIDENCE = 12
@@ -40,3 +41,45 @@ def show_judgement(classification: Classification) -> None:
         )
     if (more := len(classification.evidence) - len(hits)) > 0:
         say(f"and {counted(more, 'more hit')}")
+
+
+def show_arithmetic(then: Arithmetic, now: Arithmetic | None = None, *, compared: bool = False) -> None:
+    """Prints how a score came about, line by line.
+
+    Args:
+        then: the arithmetic.
+        now: by other words, beside it.
+        compared: there is a second judgement, whose arithmetic is `now`; `None` is then one without any hit.
+    """
+    both = [_arithmetic_rows(then), _arithmetic_rows(now) if now else {_WORDS: ("0.0", ""), _SCORE: ("= 0.0", "")}]
+    labels = [label for label in _LABELS if label in both[0] or (compared and label in both[1])]
+    if not compared:
+        rows = [(label.format(then.category), *both[0][label]) for label in labels]
+        print_table(("arithmetic", "", ""), rows)
+        return
+    cells = [(label.format(then.category), *(" ".join(side.get(label, ("", ""))).strip() for side in both)) for label in labels]
+    print_table(("arithmetic", "then", "by today's words"), cells)
+
+
+_WORDS, _TOPIC, _CONTEXT, _OPINION, _SCORE = _LABELS = (
+    "words and combinations",
+    "topic words",
+    "context",
+    "second opinion",
+    "score of {}",
+)
+
+
+def _arithmetic_rows(total: Arithmetic) -> dict[str, tuple[str, str]]:
+    """Returns label → amount and remark, without lines that add nothing."""
+    rows = {_WORDS: (f"{total.strong:.1f}", "")}
+    if total.topic:
+        rows[_TOPIC] = (f"+ {total.topic_counted:.1f}", f"of {total.topic:.1f}" if total.topic_counted < total.topic else "")
+    if total.context:
+        capped = f"of {total.context:.1f}" if total.context_counted < total.context else ""
+        rows[_CONTEXT] = (f"- {total.context_counted:.1f}", capped)
+    if total.opinion:
+        rows[_OPINION] = (f"{'+' if total.opinion > 0 else '-'} {abs(total.opinion):.1f}", "")
+    few = f"; {total.words} of {total.min_words} words that it needs" if total.words < total.min_words else ""
+    rows[_SCORE] = (f"= {total.score:.1f}", f"limit {total.limit:.1f}{few}")
+    return rows

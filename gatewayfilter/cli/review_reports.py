@@ -167,7 +167,8 @@ def export(invocation: Invocation, *, examples: bool) -> None:
         for task in all_tasks(store, None):
             if not examples:
                 steps = store.reviews.steps(task.task_id)
-                print_json_line({**summary(task), "text": task.text, "classification": task.classification, "steps": steps})
+                judged = {"classification": task.classification, "arithmetic": task.arithmetic}
+                print_json_line({**summary(task), "text": task.text, **judged, "steps": steps})
             elif task.kind is ReviewKind.PAGE and task.state is not ReviewState.OPEN and task.text:
                 label = task.category if task.state is ReviewState.APPROVED else ""
                 print_json_line({"text": task.text, "label": label, "url": task.url})

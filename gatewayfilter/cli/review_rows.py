@@ -14,10 +14,10 @@ PAGE = 500
 """Tasks read at once."""
 
 
-def all_tasks(store: Store, state: ReviewState | None, category: str = "") -> Iterator[ReviewTask]:
+def all_tasks(store: Store, state: ReviewState | None, category: str = "", group_id: int = 0) -> Iterator[ReviewTask]:
     """Yields tasks in the order of their numbers, read page by page."""
     after = 0
-    while batch := store.reviews.tasks(state, category=category, after=after, limit=PAGE):
+    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE):
         yield from batch
         after = batch[-1].task_id
 

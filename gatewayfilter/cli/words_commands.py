@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterGroup
-from gatewayfilter.cli.judgements import show_judgement
+from gatewayfilter.cli.judgements import show_arithmetic, show_judgement
 from gatewayfilter.cli.output import counted, print_json, print_table, printable, say
 from gatewayfilter.cli.page_files import page_of, read_bytes
 from gatewayfilter.errors import ClassifyError, FetchError, UrlError
@@ -290,6 +290,7 @@ def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
 
     Nothing is learned. Exit code 1 when it is harmful.
     """
+    from gatewayfilter.classify import arithmetic_of
     from gatewayfilter.wiring import classifier
 
     explained = classifier(invocation.settings()).explain(_page(invocation, text))
@@ -298,7 +299,9 @@ def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
     else:
         _show_marked(explained)
         show_judgement(explained.classification)
-        _show_sum(explained)
+        if (arithmetic := arithmetic_of(explained, words_version="")) is not None:
+            say()
+            show_arithmetic(arithmetic)
     return int(explained.classification.harmful)
 
 
@@ -355,25 +358,3 @@ def _around(text: str, *, first: bool, last: bool) -> str:
     head = "" if first else text[:_CONTEXT]
     tail = "" if last else text[-_CONTEXT:]
     return f"{printable(head)} … {printable(tail)}"
-
-
-def _show_sum(explained: Explained) -> None:
-    """Prints how the score came about, line by line."""
-    found = explained.classification
-    shares = {name: total.score / total.limit for name, total in explained.sums.items() if name in found.scores}
-    name = found.category or max(shares, key=lambda name: shares[name], default="")  # each category has a limit of its own
-    if (total := explained.sums.get(name)) is None:
-        return
-    rows = [("words and combinations", f"{total.strong:.1f}", "")]
-    if total.topic:
-        capped = f"of {total.topic:.1f}" if total.topic_counted < total.topic else ""
-        rows.append(("topic words", f"+ {total.topic_counted:.1f}", capped))
-    if total.context:
-        capped = f"of {total.context:.1f}" if total.context_counted < total.context else ""
-        rows.append(("context", f"- {total.context_counted:.1f}", capped))
-    if opinion := found.scores.get(name, 0.0) - total.score:
-        rows.append(("second opinion", f"{'+' if opinion > 0 else '-'} {abs(opinion):.1f}", ""))
-    few = f"; {total.words} of {total.min_words} words that it needs" if total.words < total.min_words else ""
-    rows.append((f"score of {name}", f"= {found.scores.get(name, 0.0):.1f}", f"limit {total.limit:.1f}{few}"))
-    say()
-    print_table(("arithmetic", "", ""), rows)

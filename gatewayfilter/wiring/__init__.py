@@ -28,6 +28,7 @@ from gatewayfilter.wiring.learning import (
     review_desk,
     run_crawl_worker,
 )
+from gatewayfilter.wiring.rejudging import JudgedToday, archived_page, judged_today
 from gatewayfilter.wiring.state import (
     categories,
     category_title,
@@ -48,7 +49,9 @@ from gatewayfilter.wiring.words import (
 )
 
 __all__ = [
+    "JudgedToday",
     "Progress",
+    "archived_page",
     "categories",
     "category_title",
     "check_proxies",
@@ -61,6 +64,7 @@ __all__ = [
     "fetch_now",
     "image_of",
     "judge_now",
+    "judged_today",
     "learning_sink",
     "load_lexicon",
     "newest_engine",

@@ -1,5 +1,6 @@
 import getpass
 import shlex
+import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -22,20 +23,26 @@ _HTML = """<html><head><title>Online casino with free spins</title></head><body>
 money at our online casino. Deposit bonus, free spins, jackpot, sports betting: bet now! {more}</p></body></html>"""
 
 
-@pytest.fixture
-def judged(state: Path) -> None:
+@pytest.fixture(scope="module")
+def judged_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state folder whose learner has judged two pages alike and one that is fine."""
-    state.mkdir(parents=True)
-    settings = Settings(data_dir=state, learn=LearnSettings())
-    store = Store.open(settings.store_url)
-    sink = learning_sink(settings, store, Counters())
-    for url, body in {
-        "http://play.example/": _HTML.format(more=""),
-        "http://mirror.example/": _HTML.format(more=""),
-        "http://garden.example/": "<title>Beans</title><p>Beans want warm soil and a pole to climb on.</p>",
-    }.items():
-        sink.page(Page(url, url, 200, {"content-type": "text/html"}, body.encode()))
-    store.close()
+    folder = tmp_path_factory.mktemp("judged")
+    settings = Settings(data_dir=folder, learn=LearnSettings())
+    with closing(Store.open(settings.store_url)) as store:
+        sink = learning_sink(settings, store, Counters())
+        for url, body in {
+            "http://play.example/": _HTML.format(more=""),
+            "http://mirror.example/": _HTML.format(more=""),
+            "http://garden.example/": "<title>Beans</title><p>Beans want warm soil and a pole to climb on.</p>",
+        }.items():
+            sink.page(Page(url, url, 200, {"content-type": "text/html"}, body.encode()))
+    return folder
+
+
+@pytest.fixture
+def judged(judged_folder: Path, state: Path) -> None:
+    """A copy of that folder, of the test's own."""
+    shutil.copytree(judged_folder, state)
 
 
 @pytest.mark.usefixtures("judged")
