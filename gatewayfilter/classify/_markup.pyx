@@ -844,7 +844,7 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
     if page.wants_texts:
         add(&page.block, 0, index, False)
         page.has_pieces = True
-    if count(text, end, c"<") > max_tags:
+    if end > max_tags and count(text, end, c"<") > max_tags:
         next_index = index
         for seen in range(max_tags - 1):
             next_index = find(text, next_index + 1, end, c"<")
