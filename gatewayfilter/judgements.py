@@ -215,7 +215,7 @@ class FingerprintStore(Protocol):
         ...
 
     def stats(self) -> dict[str, int]:
-        """Returns counts: each kind, `harmful`, `by_people`, and `hits` in all."""
+        """Returns counts: each kind, `harmful`, `by_people`, `hits` in all, and `image_hits` of them."""
         ...
 
 
@@ -285,7 +285,7 @@ class ReviewStore(Protocol):
 
 
 class ClassifyImage(Protocol):
-    """Judges an image. None is bundled: this is where one is plugged in (`wiring.learning_sink`)."""
+    """Judges an image. None is bundled: `learn.image_classifier` names one that is installed beside the filter."""
 
     def classify_image(self, body: bytes, content_type: str) -> Classification | None:
         """Judges an image; `None` when it cannot tell."""

@@ -16,6 +16,7 @@ from gatewayfilter.crawl.fleet import FleetFrontier
 from gatewayfilter.crawl.foreground import CrawlProgress, ForegroundCrawl
 from gatewayfilter.crawl.links import out_links
 from gatewayfilter.crawl.page_buffer import PageBuffer
+from gatewayfilter.crawl.pictures import page_pictures
 from gatewayfilter.crawl.rule_links import rule_links
 from gatewayfilter.crawl.seen import SeenFilter
 from gatewayfilter.crawl.url_policy import may_crawl
@@ -37,5 +38,6 @@ __all__ = [
     "WarcArchive",
     "may_crawl",
     "out_links",
+    "page_pictures",
     "rule_links",
 ]

@@ -2,6 +2,7 @@
 
 from gatewayfilter.learn.content import ContentIds, load_key
 from gatewayfilter.learn.growth import Growth
+from gatewayfilter.learn.image_hook import load_image_classifier
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.recheck import recheck_offers, rejudge_offers
@@ -21,6 +22,7 @@ __all__ = [
     "Revisits",
     "UserContentHosts",
     "is_readable",
+    "load_image_classifier",
     "load_key",
     "recheck_offers",
     "rejudge_offers",

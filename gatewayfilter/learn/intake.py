@@ -191,7 +191,7 @@ class ReviewIntake:
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
 
     def _arithmetic_of(self, page: Page | None, category: str) -> Arithmetic | None:
-        if page is None or self._explain is None:
+        if page is None or self._explain is None or page.content_type.startswith("image/"):
             return None
         try:
             return self._explain.arithmetic_of(page, category)

@@ -131,9 +131,10 @@ class LearningSink:
 
     def _judge(self, page: Page, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
         """Judges a page; what was not known is put among the `fresh`, to be recorded."""
-        if page.content_type.startswith("image/"):
-            return self._judge_image(page)
-        if not is_readable(page):
+        listed = self._listed_image(page)
+        if listed is not None:
+            return listed
+        if not self._is_judged(page):
             return None
         if self._recognition is None:
             found = self._classified(page)
@@ -157,19 +158,24 @@ class LearningSink:
 
     def _classified(self, page: Page) -> Classification | None:
         try:
+            if _is_image(page):
+                return self._images.classify_image(page.body, page.content_type) if self._images is not None else None
             return self._classify.classify_page(page)
         except ClassifyError:
             return None
 
-    def _judge_image(self, page: Page) -> _Judged | None:
-        if not 200 <= page.status < 300 or not page.body:
+    def _is_judged(self, page: Page) -> bool:
+        return _is_answered(page) and self._images is not None if _is_image(page) else is_readable(page)
+
+    def _listed_image(self, page: Page) -> _Judged | None:
+        """Returns what a list of known images says of a picture."""
+        if self._recognition is None or not _is_image(page) or not _is_answered(page):
             return None
-        known = self._recognition.image(page.body) if self._recognition is not None else None
-        if known is not None:
-            self._counters.add("images_known_bad")
-            return _Judged(known.classification, by_person=True)
-        said = self._images.classify_image(page.body, page.content_type) if self._images is not None else None
-        return None if said is None else _Judged(said)
+        known = self._recognition.image(page.body)
+        if known is None:
+            return None
+        self._counters.add("images_known_bad")
+        return _Judged(known.classification, by_person=True)
 
     def _said_of_text(self, page: Page) -> Classification | None:
         """Returns what a person said of a page with the same text in other clothes."""
@@ -222,3 +228,11 @@ class LearningSink:
             self._counters.add("hosts_harmful")
         if self._intake is not None:
             self._intake.host(entry, classification, blocked=blocked)
+
+
+def _is_image(page: Page) -> bool:
+    return page.content_type.startswith("image/")
+
+
+def _is_answered(page: Page) -> bool:
+    return 200 <= page.status < 300 and bool(page.body)

@@ -98,7 +98,8 @@ class _Learner:
         buffer = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True)
         sink = judging if buffer is None else buffer  # an empty buffer is false
         spool = self._settings.data_dir / "spool"
-        await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters).run(self._stop)
+        images = judging.knows_images
+        await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters, images).run(self._stop)
 
     async def _every(self, interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while not self._stop.is_set():

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from gatewayfilter.crawl.links import out_links
+from gatewayfilter.crawl.pictures import page_pictures
 from gatewayfilter.crawl.url_policy import may_crawl
 from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Frontier, Offer, Page, PageSink, Priority
@@ -31,9 +33,19 @@ class PassedPages:
         frontier: where links of harmful pages go.
         settings: what may be learned from: the same URLs that the crawler may fetch.
         counters: `pages_passed`.
+        images: whether pictures are looked at, because the sink knows some.
     """
 
-    def __init__(self, folder: Path, sink: PageSink, frontier: Frontier, settings: CrawlSettings, counters: Counters) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        sink: PageSink,
+        frontier: Frontier,
+        settings: CrawlSettings,
+        counters: Counters,
+        images: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._images = images
         self._folder = folder
         self._sink = sink
         self._frontier = frontier
@@ -87,7 +99,11 @@ class PassedPages:
             return
         classification = self._sink.page(page)
         self._counters.add("pages_passed")
-        if classification is not None and classification.harmful:
+        if classification is None:
+            return
+        links = out_links(page, classification.charset, self._settings) if classification.harmful else []
+        if self._images():
+            links += page_pictures(page, classification.charset, self._settings)
+        if links:
             now = time.time()
-            links = out_links(page, classification.charset, self._settings)
             self._frontier.add([Offer(link.text, Priority.LINK, now) for link in links], now)

@@ -127,6 +127,8 @@ class CrawlSettings(Section):
     """Most URLs that wait; beyond it new ones are dropped and counted."""
     follow_links: int = Field(default=20, ge=0, le=1000)
     """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    page_images: int = Field(default=10, ge=0, le=1000)
+    """Pictures of a judged page that are looked at, while a list of known images or an image classifier is there; 0: none."""
     tasks: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")], CrawlTask] = Field(default={})
     """Strategies by name, tables `[crawl.tasks.NAME]`; in the environment as JSON."""
     dedup: Dedup = Dedup.BLOOM
@@ -184,6 +186,8 @@ class LearnSettings(Section):
     """Least number of harmful pages with different texts before a host counts as harmful."""
     domain_share: float = Field(default=0.5, ge=0.5, le=1)
     """Least share of a host's judged pages that must be harmful before it counts as harmful."""
+    image_classifier: str = Field(default="", pattern=r"^(\w+(\.\w+)*:\w+(\.\w+)*)?$")
+    """`MODULE:NAME` of an image classifier that is installed beside the filter; none is bundled."""
     max_open_reviews: int = Field(default=10_000, ge=1)
     """Most tasks that wait for a person; beyond it new ones are dropped and counted."""
     publish_after: int = Field(default=1000, ge=1)

@@ -104,14 +104,15 @@ class SqlFingerprintStore:
             return connection.execute(_SWEEP, {"now": now}).rowcount
 
     def stats(self) -> dict[str, int]:
-        """Returns counts: each kind, `harmful`, `by_people`, and `hits` in all."""
-        counts = {kind.value: 0 for kind in ContentKind} | {"harmful": 0, "by_people": 0, "hits": 0}
+        """Returns counts: each kind, `harmful`, `by_people`, `hits` in all, and `image_hits` of them."""
+        counts = {kind.value: 0 for kind in ContentKind} | {"harmful": 0, "by_people": 0, "hits": 0, "image_hits": 0}
         with self._database.read() as connection:
             for kind, count, harmful, by_people, hits in connection.execute(_COUNTS):
                 counts[kind] = count
                 counts["harmful"] += int(harmful)
                 counts["by_people"] += int(by_people)
                 counts["hits"] += int(hits)
+                counts["image_hits"] += int(hits) if kind == ContentKind.IMAGE else 0
         return counts
 
 

@@ -54,7 +54,7 @@ def crawl_context(
 ) -> CrawlContext:
     """Returns what a crawler works with; the arguments are those of `crawl_worker`."""
     from gatewayfilter.classify import FollowingClassifier
-    from gatewayfilter.crawl import CrawlContext, DigestTree, FocusedDiscovery, SeenFilter, out_links, rule_links
+    from gatewayfilter.crawl import CrawlContext, DigestTree, FocusedDiscovery, SeenFilter, out_links, page_pictures, rule_links
     from gatewayfilter.settings import Dedup
 
     number = backlog.removeprefix("backlog")  # each process writes files of its own
@@ -70,8 +70,10 @@ def crawl_context(
     def more_links(page: Page, classification: Classification | None, sitemaps: Sequence[str]) -> list[Url]:
         result = rules.read(page)
         by_rule = rule_links(result, page.final_url, settings.crawl) if result is not None else []
-        kin = out_links(page, classification.charset, settings.crawl) if classification is not None and sink.is_kin(page) else []
-        return [*kin, *by_rule, *discovery.links(page, classification, sitemaps)]
+        charset = classification.charset if classification is not None else ""
+        kin = out_links(page, charset, settings.crawl) if classification is not None and sink.is_kin(page) else []
+        pictures = page_pictures(page, charset, settings.crawl) if classification is not None and sink.knows_images() else []
+        return [*kin, *by_rule, *discovery.links(page, classification, sitemaps), *pictures]
 
     return CrawlContext(
         frontier or store.frontier,
@@ -171,9 +173,14 @@ def page_archive(settings: Settings) -> WarcArchive | None:
 
 
 def learning_sink(settings: Settings, store: Store, counters: Counters, judge: FollowingClassifier | None = None) -> LearningSink:
-    """Returns what judges pages, by `judge` where there is one already, and grows the lists."""
+    """Returns what judges pages, by `judge` where there is one already, and grows the lists.
+
+    Raises:
+        ClassifyError: the words cannot be used.
+        ConfigError: `learn.image_classifier` cannot be used.
+    """
     from gatewayfilter.classify import FollowingClassifier
-    from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts
+    from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts, load_image_classifier
 
     judge = judge or FollowingClassifier(
         words_folders(settings), extractor=settings.classify.extractor, rules=rule_book(settings)
@@ -188,6 +195,7 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
         recognition=recognition(settings, store, judge.words_version),
         intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding, explain=judge),
         read_text=judge,
+        images=load_image_classifier(settings.learn.image_classifier),
     )
 
 

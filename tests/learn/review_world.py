@@ -4,6 +4,7 @@ import random
 from hashlib import md5
 
 from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ClassifyImage
 from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
 from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import LearnSettings
@@ -43,7 +44,7 @@ class CasinoClassify:
 class World:
     """A learner and a desk over one store."""
 
-    def __init__(self, store: Store, settings: LearnSettings, now: float = NOW) -> None:
+    def __init__(self, store: Store, settings: LearnSettings, now: float = NOW, images: ClassifyImage | None = None) -> None:
         self.store = store
         self.now = now
         self.classify = CasinoClassify()
@@ -57,14 +58,17 @@ class World:
             recognition=self.recognition,
             intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews, self.clock, store.deciding),
             read_text=self.classify,
+            images=images,
         )
         self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, self.recognition, settings, self.clock, store.deciding)
 
     def clock(self) -> float:
         return self.now
 
-    def visit(self, url: str = URL, body: bytes = BODY, final_url: str = "") -> Classification | None:
-        return self.sink.page(Page(url, final_url or url, 200, {"content-type": "text/html"}, body))
+    def visit(
+        self, url: str = URL, body: bytes = BODY, final_url: str = "", content_type: str = "text/html"
+    ) -> Classification | None:
+        return self.sink.page(Page(url, final_url or url, 200, {"content-type": content_type}, body))
 
     def learned(self, key: str = "play.example/") -> ListAction | None:
         found = self.store.lists.find_learned([key])

@@ -85,6 +85,16 @@ def test_links_of_a_harmful_page_are_looked_at_next(tmp_path: Path) -> None:
     assert [offer.url for offer in queue.offers] == ["http://127.0.0.1/next"]
 
 
+def test_pictures_are_looked_at_where_some_are_known(tmp_path: Path) -> None:
+    for known in (False, True):
+        fill(tmp_path / "spool", response(b"<html>fine <a href='/next'>n</a> <img src=/a.gif>"))
+        queue = Queue()
+        settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
+        images = lambda known=known: known  # noqa: E731
+        PassedPages(tmp_path / "spool", Sink(), queue, settings, Counters(), images).work_off()  # type: ignore[arg-type]
+        assert [offer.url for offer in queue.offers] == (["http://127.0.0.1/a.gif"] if known else [])
+
+
 @pytest.mark.parametrize(
     "item", [response(b"nonsense", encoding="gzip"), response(b"raise"), response(url="http://127.0.0.1/?token=abc")]
 )

@@ -93,5 +93,8 @@ def test_counts(fingerprints: FingerprintStore) -> None:
     assert set(fingerprints.stats().values()) == {0}
     fingerprints.put(fingerprint())
     fingerprints.put(fingerprint(ContentId(ContentKind.TEXT, b"t" * 16, b"u" * 16), HARMLESS, judge="ada"))
-    fingerprints.touch({PAGE: 7}, 300.0)
-    assert fingerprints.stats() == {"page": 1, "text": 1, "image": 0, "harmful": 1, "by_people": 1, "hits": 7}
+    image = ContentId(ContentKind.IMAGE, b"i" * 16, bytes(16))
+    fingerprints.put(fingerprint(image))
+    fingerprints.touch({PAGE: 7, image: 2}, 300.0)
+    counts = {"page": 1, "text": 1, "image": 1, "harmful": 2, "by_people": 1, "hits": 9, "image_hits": 2}
+    assert fingerprints.stats() == counts
