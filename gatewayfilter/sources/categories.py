@@ -62,8 +62,8 @@ class Categories:
         return category_id in self._by_id
 
     def get(self, category_id: str) -> Category:
-        """Returns a category; one that nobody registered is titled by its name and blocks."""
-        known = self._by_id.get(category_id)
+        """Returns a category, also by an alias; one that nobody registered is titled by its name and blocks."""
+        known = self._by_id.get(self._by_alias.get(category_id, category_id))
         return known or Category(category_id, category_id, category_id, "", ListAction.BLOCK)
 
     def guess(self, address: str) -> str:

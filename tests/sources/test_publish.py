@@ -181,12 +181,15 @@ def test_categories_are_guessed_from_names(address: str, category: str) -> None:
 
 def test_the_registry_is_complete_and_a_bad_one_refused(tmp_path: Path) -> None:
     categories = Categories.load(BUNDLED / "categories.toml")
-    assert {category.category_id for category in categories} >= {"adult", "gambling", "bank", "press", "doh", "other"}
+    assert {category.category_id for category in categories} >= {"adult", "gambling", "bank", "press", "encrypted-dns", "other"}
     for category in categories:
         assert category.title
         assert category.description
         assert any("\u4e00" <= letter <= "\u9fff" for letter in category.title_zh)
+    for titles in ([category.title for category in categories], [category.title_zh for category in categories]):
+        assert len(set(titles)) == len(titles), "two categories that people cannot tell apart"
     assert categories.get("homework").title == "homework"
+    assert categories.get("doh").title == "Encrypted DNS", "an alias is the category's other name"
     (tmp_path / "bad.toml").write_text("[a]\ntitle = 1\n")
     for name in ("bad.toml", "missing.toml"):
         with pytest.raises(ListError):
