@@ -13,7 +13,7 @@ from types import ModuleType
 MODULES = (
     "gatewayfilter.classify._density",
     "gatewayfilter.classify._markup",
-    "gatewayfilter.classify._matches",
+    "gatewayfilter.classify._scanner",
     "gatewayfilter.classify._views",
 )
 """All compiled modules, by the names of their `.pyx`."""

@@ -221,7 +221,7 @@ cdef class Squasher:
             lines.append(squashed)
         return 0
 
-    cdef inline int _kind(self, uint32_t code):
+    cdef inline int _kind(self, uint32_t code) except -1:
         return self._kinds[code] if code < self._kinds.shape[0] else 0
 
     cdef int _translate(self, uint32_t[::1] line, Py_ssize_t length, int run, int one, int other, uint16_t[::1] table) except -1:
@@ -258,42 +258,41 @@ cdef class Squasher:
 
     cdef Py_ssize_t _joined(self, uint32_t[::1] line, Py_ssize_t length) except -1:
         """Joins words that are spelled out. Returns the new length."""
-        cdef Py_ssize_t read = 0, written = 0, place, end, spelled
+        cdef Py_ssize_t read = 0, written = 0, end
+        cdef int spelled
         while read < length:
-            end, spelled = self._spelled(line, length, read)
-            if spelled >= LEAST_SPELLED:
-                for place in range(read, end):
-                    if self._kind(line[place]) & SPELLING:
-                        line[written] = line[place]
-                        written += 1
-            else:
-                if end == read:
-                    end += 1
-                for place in range(read, end):
-                    line[written] = line[place]
+            if not self._kind(line[read]) & SPELLING:
+                line[written] = line[read]
+                written += 1
+                read += 1
+                continue
+            spelled = 0
+            end = self._end_of_spelled(line, length, read, &spelled)
+            while read < end:
+                if spelled < LEAST_SPELLED or self._kind(line[read]) & SPELLING:
+                    line[written] = line[read]
                     written += 1
-            read = end
+                read += 1
         return written
 
-    cdef (Py_ssize_t, Py_ssize_t) _spelled(self, uint32_t[::1] line, Py_ssize_t length, Py_ssize_t start):
-        """Returns where the single characters that follow each other from here end, and how many they are.
+    cdef Py_ssize_t _end_of_spelled(self, uint32_t[::1] line, Py_ssize_t length, Py_ssize_t start, int* spelled) except -1:
+        """Returns where the single characters that follow each other from the start of a word end, and how many they are.
 
         A longer word, of which nothing is single, ends where it ends.
         """
-        cdef Py_ssize_t place = start, end = start, count = 0, gap
-        while place < length and self._kind(line[place]) & SPELLING:
+        cdef Py_ssize_t place = start, end = start
+        cdef int gap = 1
+        while 0 < gap <= MOST_MARKS and place < length and self._kind(line[place]) & SPELLING:
             if place + 1 < length and self._kind(line[place + 1]) & SPELLING:
-                if not count:
+                if not spelled[0]:
                     while end < length and self._kind(line[end]) & SPELLING:
                         end += 1
                 break
-            count += 1
+            spelled[0] += 1
             place += 1
             end = place
             gap = 0
             while place < length and gap <= MOST_MARKS and self._kind(line[place]) & SEPARATOR:
                 gap += 1
                 place += 1
-            if not 0 < gap <= MOST_MARKS:
-                break
-        return end, count
+        return end

@@ -1,10 +1,15 @@
 """Tells which of the automaton's matches count: whole words, not covered by an exception, not inside a longer word."""
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from ahocorasick_rs import AhoCorasick, Implementation
+
 from gatewayfilter.classify.near import places
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Role(IntEnum):
@@ -57,6 +62,29 @@ type Match = tuple[int, int, int]
 """What an automaton says: number of the pattern, start and end."""
 type Hits = dict[Meaning, tuple[int, int]]
 """Each meaning that counts, with start and end of its first place."""
+
+
+class Automaton:
+    """An automaton over the phrases of a lexicon. Immutable; safe to share between threads.
+
+    Args:
+        texts: the phrases, bare; none empty, none twice.
+        patterns: what they mean, by the same numbers.
+    """
+
+    def __init__(self, texts: list[str], patterns: Patterns) -> None:
+        self._patterns = patterns
+        self._automaton = AhoCorasick(texts, implementation=Implementation.ContiguousNFA) if texts else None
+
+    def scan(self, text: str) -> Hits:
+        """Returns what counts of a text."""
+        if self._automaton is None or not text:
+            return {}
+        try:
+            matches = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        except UnicodeEncodeError:  # halves of a pair: no character, and no phrase holds one
+            matches = self._automaton.find_matches_as_indexes(_SURROGATES.sub("\ufffd", text), overlapping=True)
+        return settle(text, matches, self._patterns)
 
 
 def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:

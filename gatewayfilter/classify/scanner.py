@@ -1,9 +1,6 @@
-"""Finds the lexicon's phrases in a text: one pass of one automaton over each view."""
+"""Finds the lexicon's phrases in a text, in one pass over each view: by an automaton, or compiled, which gives the same."""
 
-import re
 from collections.abc import Callable, Iterable
-
-from ahocorasick_rs import AhoCorasick, Implementation
 
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.lexicon_file import ANY
@@ -13,22 +10,19 @@ from gatewayfilter.classify.matches import (
     OPEN,
     RIGHT,
     SIDE,
+    Automaton,
     Hits,
-    Match,
     Meaning,
     Patterns,
     Role,
     is_alphabetic,
-    settle,
 )
 from gatewayfilter.classify.near import MOST, ONE, OTHER
 from gatewayfilter.compiled import load
 
 __all__ = ["Meaning", "Role", "Scanner"]
 
-_compiled = load("gatewayfilter.classify._matches")
-_settle: Callable[[str, list[Match], Patterns], Hits] = settle if _compiled is None else _compiled.settle
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_compiled = load("gatewayfilter.classify._scanner")
 
 
 class Scanner:
@@ -63,18 +57,16 @@ class Scanner:
             for number, (text, found) in enumerate(meanings.items())
         )
         sides_of = {number: tuple(sides[text]) for number, text in enumerate(meanings) if text in sides}
-        self._patterns = Patterns(kinds, list(map(tuple, meanings.values())), sides_of, of_places)
-        self._automaton = AhoCorasick(list(meanings), implementation=Implementation.ContiguousNFA) if meanings else None
+        patterns = Patterns(kinds, list(map(tuple, meanings.values())), sides_of, of_places)
+        scan: Callable[[str], Hits] = (Automaton if _compiled is None else _compiled.Finder)(list(meanings), patterns).scan
+        self._scan = scan
 
     def scan(self, text: str) -> Hits:
-        """Returns each meaning that counts (matches.py), with start and end of its first place. Linear in text and matches."""
-        if self._automaton is None or not text:
-            return {}
-        try:
-            matches = self._automaton.find_matches_as_indexes(text, overlapping=True)
-        except UnicodeEncodeError:  # halves of a pair: no character, and no phrase holds one
-            matches = self._automaton.find_matches_as_indexes(_SURROGATES.sub("\ufffd", text), overlapping=True)
-        return _settle(text, matches, self._patterns)
+        """Returns each meaning that counts (matches.py), with start and end of its first place.
+
+        Linear in the text and what is found; compiled, in the text times the length of the longest phrase at worst.
+        """
+        return self._scan(text)
 
 
 def _meanings(lexicon: Lexicon) -> Iterable[Meaning]:

@@ -1,20 +1,25 @@
-"""What counts of the automaton's matches: compiled and in Python the same, in the same order."""
+"""What counts of what a scan finds: compiled and in Python the same, in the same order."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import Lexicon, matches, scanner
+from gatewayfilter.classify import Lexicon, scanner
 from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify.matches import Automaton, Hits, Meaning, Patterns, Role, settle
 from gatewayfilter.classify.near import MOST, Near
 from gatewayfilter.classify.scanner import Scanner
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.compiled import load, why_not
 
-NOT_BUILT = why_not("gatewayfilter.classify._matches")
-compiled = load("gatewayfilter.classify._matches")
-needs_compiled = pytest.mark.skipif(bool(NOT_BUILT), reason=f"_matches is not in use: {NOT_BUILT}")
+NOT_BUILT = why_not("gatewayfilter.classify._scanner")
+compiled = load("gatewayfilter.classify._scanner")
+needs_compiled = pytest.mark.skipif(bool(NOT_BUILT), reason=f"_scanner is not in use: {NOT_BUILT}")
 
+ROOT = Path(__file__).parents[2]
 LETTERS = "ab1\u00e9\u8d4c\u535a\u0e01"
 phrases = st.builds(
     lambda left, bare, right: f"{left}{bare}{right}",
@@ -44,60 +49,105 @@ files = st.builds(
 texts = st.text(LETTERS + " .\n\U0001f600", max_size=60)
 
 
-@needs_compiled
-@settings(max_examples=100)
-@given(st.lists(files, min_size=1, max_size=3), texts)
-def test_the_same_counts(words: list[WordFile], text: str) -> None:
-    assert compiled is not None
-    scan = Scanner(Lexicon.of(words))
+def both(words: list[WordFile]) -> tuple[Callable[[str], Hits], Callable[[str], Hits]]:
+    """Returns the compiled scan of a lexicon, and Python's, over the same meanings."""
+    made: list[tuple[list[str], Patterns]] = []
+
+    class Noting:
+        def __init__(self, texts: list[str], patterns: Patterns) -> None:
+            made.append((texts, patterns))
+
+        def scan(self, text: str) -> Hits:
+            raise AssertionError(text)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner, "_settle", matches.settle)
-        plain = scan.scan(text)
-        patch.setattr(scanner, "_settle", compiled.settle)
-        assert list(scan.scan(text).items()) == list(plain.items())
+        patch.setattr(scanner, "_compiled", None)
+        patch.setattr(scanner, "Automaton", Noting)
+        Scanner(Lexicon.of(words))
+    assert compiled is not None
+    return compiled.Finder(*made[0]).scan, Automaton(*made[0]).scan
+
+
+@needs_compiled
+@settings(max_examples=150)
+@given(st.lists(files, min_size=1, max_size=3), texts)
+@example([WordFile("one", words={"\U0001f600": 1.0, "\U0001f600a": 1.0, "a": 1.0})], "a \U0001f600a\U0001f600")
+@example([WordFile("one", words={"*a": 1.0, "ab": 1.0, "abc*": 1.0, "b": 1.0})], "abcd xab a ab")
+def test_the_same_counts(words: list[WordFile], text: str) -> None:
+    fast, plain = both(words)
+    assert list(fast(text).items()) == list(plain(text).items())
 
 
 @needs_compiled
 @pytest.mark.parametrize("far", [9, 10, 11, 35, 36, 37])
 @pytest.mark.parametrize("between", [" ", ".", "\u8d4c"])
 def test_the_same_is_near(far: int, between: str) -> None:
-    assert compiled is not None
-    scan = Scanner(Lexicon.of([WordFile("bad", near=[Near("n", 2.0, ("ab", "\u535a"), ("ba", "\u7537"))])]))
+    fast, plain = both([WordFile("bad", near=[Near("n", 2.0, ("ab", "\u535a"), ("ba", "\u7537"))])])
     for one, other in (("ab", "ba"), ("\u535a", "\u7537"), ("\u535a", "ba")):
         text = f"{one}{between * far}{other} " * (MOST + 2)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scanner, "_settle", matches.settle)
-            plain = scan.scan(text)
-            patch.setattr(scanner, "_settle", compiled.settle)
-            assert list(scan.scan(text).items()) == list(plain.items())
+        assert list(fast(text).items()) == list(plain(text).items())
 
 
 @needs_compiled
-def test_any_order_of_matches_will_do() -> None:
-    assert compiled is not None
-    scan = Scanner(Lexicon.of([WordFile("bad", words={"a": 1.0, "a b": 1.0, "a b a": 1.0}, exceptions=["b a"])]))
-    patterns = scan._patterns
-    found = [(number, start, start + len(text)) for start in (0, 4) for number, text in enumerate(("b a", "a", "a b", "a b a"))]
-    text = "a b a b a"
-    assert compiled.settle(text, found[::-1], patterns) == matches.settle(text, found, patterns)
+def test_the_bundled_words_find_the_same() -> None:
+    words = Lexicon.load([ROOT / "lists" / "words"])
+    fast = Scanner(words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanner, "_compiled", None)
+        plain = Scanner(words)
+    for path in sorted((ROOT / "tests" / "classify" / "samples").glob("*.txt")):
+        text = normal_view(path.read_text(encoding="utf-8"))
+        assert spoken(fast.scan(text)) == spoken(plain.scan(text))
+
+
+def spoken(hits: Hits) -> list[tuple[str, str, Role, int, int]]:
+    return [(meaning.phrase, meaning.category, meaning.role, *place) for meaning, place in hits.items()]
 
 
 @needs_compiled
-@pytest.mark.parametrize("match", [(0, 9, 12), (0, 0, 99), (7, 0, 1), (0, -5, 1), ("a", 0, 1), (0, 0)])
-def test_impossible_matches_are_errors(match: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("a" * 100, "a" * 100_000),
+        ("a " * 49 + "b", "a " * 50_000),
+        ("\u8d4c" * 99 + "\u535a", "\u8d4c" * 50_000),
+        ("*" + "a" * 99 + "b", "a" * 50_000),
+    ],
+    ids=["one word", "many words", "han", "open"],
+)
+def test_long_repetitions_find_the_same(words: str, text: str) -> None:
+    fast, plain = both([WordFile("bad", words={words: 1.0, words[:50].strip() + "c": 1.0})])
+    assert list(fast(text).items()) == list(plain(text).items())
+
+
+@needs_compiled
+def test_no_phrases_and_no_text() -> None:
     assert compiled is not None
-    patterns = Scanner(Lexicon.of([WordFile("bad", words={"a": 1.0})]))._patterns
-    text = "a b"
-    try:
-        hits = compiled.settle(text, [match], patterns)
-    except (IndexError, TypeError, ValueError):
-        return
-    assert all(0 <= start <= len(text) for start, _ in hits.values())
+    assert compiled.Finder([], Patterns(b"", [], {}, [])).scan("text") == {}
+    assert both([WordFile("bad", words={"a": 1.0})])[0]("") == {}
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "patterns",
+    [Patterns(b"", [], {}, []), Patterns(b"\x10", [()], {}, []), Patterns(b"\x10", [()], {0: ((0, 5, 0),)}, [])],
+    ids=["no kinds", "no sides", "no such pair"],
+)
+def test_patterns_that_do_not_fit_are_errors(patterns: Patterns) -> None:
+    assert compiled is not None
+    with pytest.raises((IndexError, KeyError)):
+        compiled.Finder(["a"], patterns).scan("a")
+
+
+def test_matches_may_come_in_any_order() -> None:
+    meanings = [((0, 0, "bad", Meaning(text, "bad", Role.WORD, 1.0)),) for text in ("a", "a b", "a b a")]
+    patterns = Patterns(b"\x03\x03\x03", list(meanings), {}, [])
+    found = [(number, start, start + 1 + 2 * number) for start in (0, 4) for number in range(3)]
+    assert settle("a b a b a", found[::-1], patterns) == settle("a b a b a", found, patterns) == {meanings[2][0][3]: (0, 5)}
 
 
 def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, "_settle", matches.settle)
-    scan = Scanner(Lexicon.of([WordFile("bad", words={"casino": 6.0}, near=[Near("n", 2.0, ("hurt",), ("boss",))])]))
+    monkeypatch.setattr(scanner, "_compiled", None)
+    scan = Scanner(Lexicon.of([WordFile("casino", words={"casino": 6.0}, near=[Near("n", 2.0, ("hurt",), ("boss",))])]))
     text = normal_view("Casino, hurt your boss")
-    hits = scan.scan(text)
-    assert {text[start:end] for start, end in hits.values()} == {"casino", "hurt your boss"}
+    assert {text[start:end] for start, end in scan.scan(text).values()} == {"casino", "hurt your boss"}

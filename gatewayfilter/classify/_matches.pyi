@@ -1,3 +1,0 @@
-from gatewayfilter.classify.matches import Hits, Match, Patterns
-
-def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits: ...
