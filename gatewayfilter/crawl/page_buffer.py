@@ -85,8 +85,9 @@ class PageBuffer:
         self._disk = ThreadPoolExecutor(1, "crawl-archive")
         self._beside = threading.BoundedSemaphore(MOST_BESIDE)
 
-    def __len__(self) -> int:
-        """Returns how many pages wait to be scanned."""
+    @property
+    def waiting(self) -> int:
+        """How many pages wait to be scanned."""
         return 0 if self._backlog is None else len(self._backlog)
 
     @property

@@ -156,7 +156,7 @@ class CrawlWorker:
                 look = True
             if look is not False:
                 self._buffer.advance()
-            elif not len(self._buffer):
+            elif not self._buffer.waiting:
                 shift.buffered.clear()
                 await shift.buffered.wait()
 

@@ -96,7 +96,7 @@ class _Learner:
     async def _read_passed(self) -> None:
         judging = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
         buffer = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True)
-        sink = judging if buffer is None else buffer  # an empty buffer is false
+        sink = buffer or judging
         spool = self._settings.data_dir / "spool"
         images = judging.knows_images
         await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters, images).run(self._stop)

@@ -99,7 +99,7 @@ def test_pages_wait_over_a_restart_and_none_is_lost(tmp_path: Path) -> None:
         made.buffer.put(each).result()
     assert made.sink.pages == []
     again = Buffered(tmp_path)  # the first one was killed
-    assert len(again.buffer) == 3
+    assert again.buffer.waiting == 3
     for each in pages:
         scanned = again.buffer.scan_first()
         assert scanned is not None
@@ -132,7 +132,7 @@ def test_a_verdict_that_was_not_kept_leaves_the_page_where_it_is(tmp_path: Path)
         made.buffer.scan_first()
     made.sink.error = None
     assert made.buffer.scan_first() is not None
-    assert len(made.buffer) == 1
+    assert made.buffer.waiting == 1
 
 
 def test_what_was_removed_before_it_was_scanned_is_counted(tmp_path: Path) -> None:
