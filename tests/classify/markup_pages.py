@@ -19,6 +19,14 @@ ORDINARY = (
 </table><textarea>&lt;b&gt;</textarea><p title="a > b">quotes</p><p title='a " b'>more</p><a/href=4/>slashes</a><a href = "5" href=6>twice</a>
 <![CDATA[ x ]]><?php echo 1 ?></ p></><p a=b"c d>odd</p><x:y z>colon</x:y><a href="7\"">seven<a href=" 8 ">eight <img alt=in>""",
     "<p>\U0001f600 caf\u00e9 <lin\u212a hidden>x<mar\u212a>y</mar\u212a><noframe\u017f>z</noframe\u017f><scr\u0130pt>w</scr\u0130pt>",
+    "<p>a</p><div hidden>b</body>c<div hidden>d</html>e<div hidden>f<body style=display:none>g</i>h<html hidden>i",
+    "<html hidden>a<body style=display:none>b<p>c</p>",
+    f"<a href=x>{'<b>' * 498}in<b>last<b>out</a>",
+    f"<a href=x>{'<img alt=y>' * 260}z<a href=y>{'<img alt=y>' * 240}z",
+    "<base href=1><base href=2><base><BASE HREF=3>",
+    "<title>a</title><title>b</title><meta property=og:title content=c><meta property=twitter:title name='' content=d>",
+    "<meta property=og:title content=c><title>a</title><meta name=og:title property=description content=d>",
+    "<title>a<b>b</title><p>c<title>d</p>e</title>",
     "no tag at all",
     "",
     "before <b>after",
@@ -117,6 +125,13 @@ _tag = st.builds(
 )
 grammar = st.lists(st.one_of(_tag, _tag, st.sampled_from(_TEXTS)), max_size=25).map("".join)
 """Pages of tags, attributes and texts that mean something, and of such as look like them."""
+
+HIDING = (
+    "hidden", "HIDDEN", "aria-hidden", "type", "class", "=", '"', "'", " ", "\n", ":", ": ", "display", "visibility", "none", "font-size", "0", ".", "-",
+    "x", "n", "y", "hid", "den", "\u00a0", "\x1c", "\u0130", "          ",
+)  # fmt: skip
+"""What attributes that hide are made of, and what keeps them from it."""
+hiding = st.lists(st.sampled_from(HIDING), max_size=9).map("".join)
 
 characters = st.one_of(
     st.text(alphabet="<>/!-= \"'&;#abpdivscriptmetahidden\n\0", max_size=200),

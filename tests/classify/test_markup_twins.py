@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hatch_build
 from gatewayfilter.classify import markup
@@ -17,7 +19,7 @@ from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.density import Block, main_run, pure_main_run, pure_split, split_by_density
 from gatewayfilter.classify.markup import PURE, compiled_reading
 from gatewayfilter.classify.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
-from tests.classify.markup_pages import HOSTILE, ORDINARY, characters, grammar
+from tests.classify.markup_pages import HIDING, HOSTILE, ORDINARY, characters, grammar, hiding
 
 ROOT = Path(__file__).parents[2]
 _reading = compiled_reading()
@@ -87,6 +89,62 @@ def test_real_pages(data_folder: Path) -> None:
 @settings(max_examples=250)
 def test_made_up_pages(html: str) -> None:
     check(html)
+
+
+@needs_compiled
+def test_what_hides() -> None:
+    """All threes of the parts, in and out of quotes: in short pages, that they cost little."""
+    assert _reading is not None
+    for first, second, third in product(HIDING, repeat=3):
+        html = f"<p {first}{second}{third}>x"
+        assert _reading.html(html) == PURE.html(html), html
+    for first, second, third in product(HIDING, repeat=3):
+        html = f"<p class='x' style='a {first}{second}{third}'>x"
+        assert _reading.html(html) == PURE.html(html), html
+
+
+@needs_compiled
+@given(hiding, st.sampled_from(("<p {}>x", "<p a='{}'>x", '<p style="{}">x')))
+@settings(max_examples=400)
+def test_what_may_hide(attributes: str, page: str) -> None:
+    check(page.format(attributes))
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    ("attributes", "hides"),
+    [
+        ("hidden", True),
+        ("class='btn hidden'", True),
+        ("class='hidden'", True),
+        ("class=hidden-xs", False),
+        ("type=hidden", False),
+        ("type='hidden'-", False),
+        ("hid type=hiddenden", False),
+        ("hidaria-hiddenden", True),
+        ("x aria-hidden", False),
+        ("aria-hidden hidden", True),
+        (":aria-hidden hidden", False),
+        ("n hidden", True),
+        ("style='display:none'", True),
+        ("style='display\u00a0:none'", True),
+        ("style='display          :none'", False),
+        ("style='display aria-hidden:none'", True),
+        ("style='displaaria-hiddeny:none'", True),
+        ("style='block;none'", False),
+        ("style='visibility: hidden'", True),
+        ("style='visibility aria-hidden:hidden'", True),
+        ("style='overflow:hidden'", False),
+        ("style='font-size:0'", True),
+        ("style='font-size : 0px'", True),
+        ("style='font-size:0.5em'", False),
+        ("style='font-size:05px'", False),
+    ],
+)
+def test_what_hides_is_told_alike(attributes: str, hides: object) -> None:
+    assert _reading is not None
+    for reading in (PURE, _reading):
+        assert bool(reading.html(f"<i>a</i><p {attributes}>x").hidden) is hides
 
 
 @needs_compiled
