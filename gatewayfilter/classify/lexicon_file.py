@@ -98,7 +98,7 @@ def check_phrase(phrase: object) -> str:
     if not isinstance(phrase, str):
         raise ValueError(f"a phrase must be text, not {phrase!r}")  # noqa: TRY004  one kind of error for a bad file
     bare = normal_view(phrase.removeprefix("*").removesuffix("*"))
-    if not any(character.isalnum() for character in bare):
+    if not any(map(str.isalnum, bare)):
         raise ValueError(f"{phrase!r} has no letter or digit")
     if len(bare) > MAX_PHRASE:
         raise ValueError(f"the phrase {phrase[:30]!r}… is longer than {MAX_PHRASE} characters")

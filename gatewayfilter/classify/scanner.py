@@ -49,15 +49,16 @@ class Scanner:
                     meanings.setdefault(_bare(phrase), [])
                     sides.setdefault(_bare(phrase), []).append((_opened(phrase), len(of_places), side))
             of_places.append([Meaning(near.name, name, Role.NEAR, near.weight) for _ in range(MOST)])
-        kinds = bytes(
-            _ends(text)
-            | (OPEN if any(item[0] for item in (*found, *sides.get(text, ()))) else 0)
-            | (EXCEPTION if number < exceptions else 0)
-            | (SIDE if text in sides else 0)
-            for number, (text, found) in enumerate(meanings.items())
-        )
+        kinds = bytearray()
+        for number, (text, found) in enumerate(meanings.items()):
+            beside = sides.get(text, ())
+            kind = _ends(text) | (EXCEPTION if number < exceptions else 0) | (SIDE if beside else 0)
+            for opened, *_ in (*found, *beside):
+                if opened:
+                    kind |= OPEN
+            kinds.append(kind)
         sides_of = {number: tuple(sides[text]) for number, text in enumerate(meanings) if text in sides}
-        patterns = Patterns(kinds, list(map(tuple, meanings.values())), sides_of, of_places)
+        patterns = Patterns(bytes(kinds), list(map(tuple, meanings.values())), sides_of, of_places)
         scan: Callable[[str], Hits] = (Automaton if _compiled is None else _compiled.Finder)(list(meanings), patterns).scan
         self._scan = scan
 

@@ -45,7 +45,8 @@ class PageText:
 
     def length(self) -> int:
         """Bytes of the visible text in UTF-8, in which an ideograph counts about as much as the letters of its translation."""
-        return sum(len(self.zones[zone].encode(errors="replace")) for zone in ("title", "main", "rest") if zone in self.zones)
+        seen = (self.zones[zone] for zone in ("title", "main", "rest") if zone in self.zones)
+        return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in seen)
 
     def digest(self) -> bytes:
         """MD5 of the visible text, 16 bytes."""
