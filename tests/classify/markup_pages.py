@@ -21,8 +21,7 @@ ORDINARY = (
     "<p>\U0001f600 caf\u00e9 <lin\u212a hidden>x<mar\u212a>y</mar\u212a><noframe\u017f>z</noframe\u017f><scr\u0130pt>w</scr\u0130pt>",
     "<p>a</p><div hidden>b</body>c<div hidden>d</html>e<div hidden>f<body style=display:none>g</i>h<html hidden>i",
     "<html hidden>a<body style=display:none>b<p>c</p>",
-    f"<a href=x>{'<b>' * 498}in<b>last<b>out</a>",
-    f"<a href=x>{'<img alt=y>' * 260}z<a href=y>{'<img alt=y>' * 240}z",
+    "<link href=a><lin\u212a href=b><p>&Quot;&NBSP;&Amp;&AMP;&QUOT; &#039;&#39;&#39",
     "<base href=1><base href=2><base><BASE HREF=3>",
     "<title>a</title><title>b</title><meta property=og:title content=c><meta property=twitter:title name='' content=d>",
     "<meta property=og:title content=c><title>a</title><meta name=og:title property=description content=d>",
@@ -31,6 +30,12 @@ ORDINARY = (
     "",
     "before <b>after",
 )
+
+LONG = (
+    f"<a href=x>{'<b>' * 498}in<b>last<b>out</a>",
+    f"<a href=x>{'<img alt=y>' * 260}z<a href=y>{'<img alt=y>' * 240}z",
+)
+"""Of as many pieces as the text of a link may have, and more."""
 
 HOSTILE: tuple[Callable[[int], str], ...] = (
     lambda n: "<div>" * (n // 5),

@@ -19,7 +19,7 @@ from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.density import Block, main_run, pure_main_run, pure_split, split_by_density
 from gatewayfilter.classify.markup import PURE, compiled_reading
 from gatewayfilter.classify.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
-from tests.classify.markup_pages import HIDING, HOSTILE, ORDINARY, characters, grammar, hiding
+from tests.classify.markup_pages import HIDING, HOSTILE, LONG, ORDINARY, characters, grammar, hiding
 
 ROOT = Path(__file__).parents[2]
 _reading = compiled_reading()
@@ -57,6 +57,7 @@ def test_hostile_pages(number: int) -> None:
 @needs_compiled
 def test_bounds() -> None:
     for html in (
+        *LONG,
         "<p>x" * (MAX_TAGS + 2),
         "<p>x" * MAX_TAGS,
         "x<p>" * (MAX_TAGS - 1) + "<" * 3,
