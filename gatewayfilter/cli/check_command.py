@@ -12,12 +12,14 @@ from gatewayfilter.cli.judgements import show_judgement
 from gatewayfilter.cli.moments import moment_option, show_moment
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.resource_types import type_option
+from gatewayfilter.cli.review_rows import summary
 from gatewayfilter.model import Classification, Explanation, HostAction, HostVerdict, Request, ResourceType, Verdict
 from gatewayfilter.urls import parse_loose_url, unescaped
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.config import Settings
+    from gatewayfilter.judgements import ReviewTask
 
 
 @click.command(
@@ -66,15 +68,15 @@ def check(
         method=method.upper(),
         client=client,
     )
-    explanation, judged, host = _ask(invocation.settings(), request, at)
+    explanation, judged, host, said = _ask(invocation.settings(), request, at)
     if invocation.json:
-        print_json({**_document(explanation, judged), "host": host})
+        print_json({**_document(explanation, judged), "host": host, "reviewed": None if said is None else summary(said)})
     else:
-        _show(explanation, judged, host)
+        _show(explanation, judged, host, said)
     return int(explanation.verdict.blocked)
 
 
-type _Answers = tuple[Explanation, tuple[Classification, float] | None, HostVerdict | None]
+type _Answers = tuple[Explanation, tuple[Classification, float] | None, HostVerdict | None, ReviewTask | None]
 
 
 def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
@@ -84,7 +86,9 @@ def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
     try:
         engine = open_engine(settings, store, clock=time.time if at is None else lambda: at)
         host = engine.decide_host(request.url.host, request.client) if request.url.scheme in {"https", "wss"} else None
-        return engine.explain(request), store.verdicts.find(request.url.text), host
+        newest = store.reviews.newest_of(request.url.key)
+        said = newest if newest is not None and newest.decided_at is not None else None
+        return engine.explain(request), store.verdicts.find(request.url.text), host, said
     finally:
         store.close()
 
@@ -110,7 +114,12 @@ _OF_HOSTS = {
 }
 
 
-def _show(explanation: Explanation, judged: tuple[Classification, float] | None, host: HostVerdict | None) -> None:
+def _show(
+    explanation: Explanation,
+    judged: tuple[Classification, float] | None,
+    host: HostVerdict | None,
+    said: ReviewTask | None,
+) -> None:
     say(str(explanation.request.url))
     readable = unescaped(explanation.request.url.path)
     if readable != explanation.request.url.path:
@@ -125,8 +134,13 @@ def _show(explanation: Explanation, judged: tuple[Classification, float] | None,
     if host is not None:
         rule = f" ({host.verdict.reason}, {host.verdict.rule})" if host.verdict.rule else ""
         say(f"Connections to this host are {_OF_HOSTS[host.action]}{rule}.")
+    if said is not None and said.decided_at is not None:
+        what = said.category if said.blocked else "harmless"
+        say(f"\n{said.decided_by} said on {show_moment(said.decided_at)} that it is {what} (review task {said.task_id}).")
     if judged is not None:
         classification, judged_at = judged
+        if said is not None and judged_at == said.decided_at:  # a person's word is recorded in the place of the judgement
+            classification, judged_at = said.classification, said.created_at
         say(f"\nThe classifier said on {show_moment(judged_at)}:")
         show_judgement(classification)
 

@@ -1,9 +1,9 @@
 """What the classifier said of each URL, with its evidence."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, select, update
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -43,8 +43,7 @@ class SqlVerdictStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sweep_in = 0
-        # What was archived belonged to the judgement before.
-        self._record = upsert(database, PAGE_VERDICTS, lambda new: _COLUMNS.judged_at <= new.judged_at, archived="")
+        self._record = upsert(database, PAGE_VERDICTS, lambda new: _COLUMNS.judged_at <= new.judged_at, archived=_still_archived)
 
     def record(self, url: str, classification: Classification, judged_at: float) -> None:
         """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""
@@ -83,6 +82,11 @@ class SqlVerdictStore:
         with self._database.read() as connection:
             counts = {row[0]: row[1] for row in connection.execute(_HOST_PAGES, {"host": host})}
         return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
+
+
+def _still_archived(new: Any) -> ColumnElement[str]:
+    """Returns where the page lies: as before when it reads as before, so that a person's word about it loses no evidence."""
+    return case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.archived), else_="")
 
 
 def _row(url: str, classification: Classification, judged_at: float) -> dict[str, object]:

@@ -10,7 +10,10 @@ from gatewayfilter.store.database import Database
 
 
 def upsert(
-    database: Database, table: Table, where: Callable[[Any], ColumnElement[bool]], **instead: object
+    database: Database,
+    table: Table,
+    where: Callable[[Any], ColumnElement[bool]],
+    **instead: Callable[[Any], ColumnElement[Any]],
 ) -> sqlite.Insert | postgresql.Insert:
     """Returns the statement that inserts a row, or puts it in the place of the one with the same primary key.
 
@@ -18,11 +21,13 @@ def upsert(
         database: in whose words.
         table: where.
         where: of the new row's columns, says when it takes the other's place; else the other stays.
-        instead: columns that it gets then, whatever it brings.
+        instead: columns that it gets then, whatever it brings: what of the new row's columns.
     """
     insert: Any = sqlite.insert(table) if database.path else postgresql.insert(table)
     brought = {column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key}
     statement: sqlite.Insert | postgresql.Insert = insert.on_conflict_do_update(
-        index_elements=list(table.primary_key), set_={**brought, **instead}, where=where(insert.excluded)
+        index_elements=list(table.primary_key),
+        set_=brought | {name: of(insert.excluded) for name, of in instead.items()},
+        where=where(insert.excluded),
     )
     return statement

@@ -51,7 +51,7 @@ def archived(judged: tuple[Path, bool], state: Path) -> bool:
 def other_words(state: Path) -> None:
     """Has one word weigh more, and a limit that no page reaches."""
     (state / "words").mkdir(exist_ok=True)
-    own = 'category = "gambling"\nlimit = 500.0\n[words]\n"19.5" = ["online casino"]\n7 = ["ranunculus"]\n'
+    own = 'category = "gambling"\nlimit = 1000.0\n[words]\n"19.5" = ["online casino"]\n7 = ["ranunculus"]\n'
     (state / "words" / "gambling.toml").write_text(own, encoding="utf-8")
 
 
@@ -80,12 +80,13 @@ def test_by_other_words_both_stand_beside_each_other(cli: Cli, state: Path, arch
     today = task["today"]
     assert today["whole"] is archived
     assert today["arithmetic"]["words_version"] != before["arithmetic"]["words_version"]
-    assert (today["arithmetic"]["limit"], today["classification"]["category"]) == (500.0, "")
+    assert today["arithmetic"]["limit"] == 1000.0
     assert adds_up(today["arithmetic"])
     shown = cli("review", "show", "1").out
     assert "weight then  today" in shown
     assert "by today's words" in shown
-    assert f"The words have changed since: by today's it is harmless, score {today['classification']['score']:.1f}" in shown
+    verdict = f"{today['classification']['category'] or 'harmless'}, score {today['classification']['score']:.1f} (limit 1000.0)"
+    assert f"The words have changed since: by today's it is {verdict}" in shown
     assert ("the archive has the page no more" in shown) is not archived
     then = next(hit["weight"] for hit in before["classification"]["evidence"] if hit["word"] == "online casino")
     line = next(line for line in shown.splitlines() if " online casino " in line)
@@ -143,3 +144,22 @@ def test_all_of_the_text_is_shown_when_asked_for(cli: Cli, state: Path) -> None:
     shown = cli("review", "show", old).out
     assert f"score {task.classification.score:.1f}; limit" in shown, "of a task of before the arithmetic was kept"
     assert "arithmetic" not in shown
+
+
+def test_a_decision_loses_no_evidence_and_is_told_apart_from_the_classifiers(cli: Cli, archived: bool) -> None:  # noqa: FBT001
+    cli("review", "change", "1", "fraud", "--by", "ada")
+    cli("review", "reject", "1", "--by", "ada")
+    task = cli("review", "show", "1", "--json").json
+    assert bool(task["archived"]) is archived
+    assert (cli("review", "page", "1").code == 0) is archived
+    shown = cli("check", PLAY)
+    assert "ada said on " in shown.out
+    assert "that it is harmless (review task 1)." in shown.out
+    assert "GAMBLING: score" in shown.out
+    assert cli("check", PLAY, "--json").json["reviewed"]["decided_by"] == "ada"
+    cli("review", "undo", "1")
+    assert "ada said" in (out := cli("check", PLAY).out)
+    assert "that it is fraud (review task 1)." in out
+    cli("review", "undo", "1")
+    assert "ada said" not in cli("check", PLAY).out
+    assert cli("check", PLAY, "--json").json["reviewed"] is None

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -53,7 +54,17 @@ def test_a_new_judgement_knows_nothing_of_the_evidence_of_the_old_one(verdicts: 
     assert verdicts.note_archived(URL, "pages:0:1")
     verdicts.record(URL, HARMFUL, 99.0)
     assert verdicts.archived(URL) == "pages:0:1"
-    verdicts.record(URL, HARMFUL, 101.0)
+    verdicts.record(URL, replace(HARMFUL, text_digest=b""), 101.0)
+    assert verdicts.archived(URL) == "", "without a text nobody knows that it is the same page"
+
+
+def test_a_word_about_the_same_text_keeps_the_evidence(verdicts: SqlVerdictStore) -> None:
+    text = replace(HARMFUL, text_digest=b"t" * 16)
+    verdicts.record(URL, text, 100.0)
+    assert verdicts.note_archived(URL, "pages:0:1")
+    verdicts.record(URL, replace(text, category=""), 101.0)
+    assert verdicts.archived(URL) == "pages:0:1"
+    verdicts.record(URL, replace(text, text_digest=b"u" * 16), 102.0)
     assert verdicts.archived(URL) == ""
 
 
