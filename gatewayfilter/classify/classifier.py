@@ -8,12 +8,13 @@ from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.linear import LinearModel
 from gatewayfilter.classify.markup import read_markup
-from gatewayfilter.classify.opinion import is_grey, with_opinion
+from gatewayfilter.classify.opinion import asks_for_reading, is_grey, with_opinion, with_reading
 from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
 from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
 from gatewayfilter.classify.scanner import Scanner
 from gatewayfilter.classify.score import Judge, Sum, ZoneHits
 from gatewayfilter.classify.text import PageText, page_text, plain_text
+from gatewayfilter.classify.topics import TopicModel
 from gatewayfilter.classify.views import changed_lines
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
@@ -46,6 +47,7 @@ class PageClassifier:
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
         extractor: who tells main text from the rest of a page.
         rules: extraction rules, whose fields take the place of zones; `None` for none.
+        topics: asked what a page reads like where the words are not clear; `None` for words alone.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class PageClassifier:
         model: LinearModel | None = None,
         extractor: Extractor = Extractor.DENSITY,
         rules: RuleBook | None = None,
+        topics: TopicModel | None = None,
     ) -> None:
         self._rules = rules
+        self._topics = topics
         self._extractor = extractor
         self._lexicon = lexicon
         self._model = model
@@ -139,6 +143,8 @@ class PageClassifier:
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())
+        if self._topics and asks_for_reading(found):
+            found = with_reading(found, self._lexicon, self._topics.read(page.visible()), self._topics)
         if self._model and is_grey(found, self._lexicon):
             found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))
         return Classification(

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import md5
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from gatewayfilter.classify.arithmetic import arithmetic_of
 from gatewayfilter.classify.classifier import PageClassifier
 from gatewayfilter.classify.extraction_book import RuleBook
 from gatewayfilter.classify.lexicon import Lexicon
+from gatewayfilter.classify.lexicon_file import read_word_file
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
+from gatewayfilter.classify.topics import TOPICS_FILE, TopicModel
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import Arithmetic
@@ -38,6 +41,7 @@ class FollowingClassifier:
         folders: as for `Lexicon.load`.
         clock: seconds, monotonic.
         extractor: as for `PageClassifier`; so is `rules`, which follow their folder themselves.
+        topics: whether pages are judged by what they read like, too, where a folder holds a model for it.
 
     Raises:
         ClassifyError: the words cannot be used at the start, when there are no last good ones.
@@ -49,8 +53,11 @@ class FollowingClassifier:
         clock: Callable[[], float] = time.monotonic,
         extractor: Extractor = Extractor.DENSITY,
         rules: RuleBook | None = None,
+        *,
+        topics: bool = True,
     ) -> None:
         self._rules = rules
+        self._topics = topics
         self._extractor = extractor
         self._folders = tuple(folders)
         self._clock = clock
@@ -58,7 +65,7 @@ class FollowingClassifier:
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = load_classifier(self._folders, self._extractor, self._rules)
+        self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -99,7 +106,7 @@ class FollowingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = load_classifier(self._folders, self._extractor, self._rules)
+            self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
@@ -107,36 +114,51 @@ class FollowingClassifier:
             _log.info("words or model have changed: %d words in use", self._current.lexicon.word_count())
 
     def _digest(self) -> str:
-        return words_version(self._folders)
+        return words_version(self._folders, topics=self._topics)
 
     def _signature(self) -> _Signature:
-        return tuple(_state(path) for folder in self._folders for path in _files(folder))
+        return tuple(_state(path) for folder in self._folders for path in _files(folder, topics=self._topics))
 
 
 def load_classifier(
-    folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY, rules: RuleBook | None = None
+    folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY, rules: RuleBook | None = None, *, topics: bool = True
 ) -> PageClassifier:
-    """Returns the classifier by the words and the trained model that stand in these folders; the last model counts.
+    """Returns the classifier by the words and the models that stand in these folders; the last model of each kind counts.
+
+    With `topics`, what pages read like counts too, where a folder holds a model for it. It takes nothing away from categories
+    of which a later folder has words.
 
     Raises:
         ClassifyError: a file is damaged.
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
-    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules)
+    reading = _topic_model(folders) if topics else None
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading)
 
 
-def _files(folder: Path) -> list[Path]:
-    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE)]
+def _topic_model(folders: Sequence[Path]) -> TopicModel | None:
+    found: TopicModel | None = None
+    for folder in folders:
+        if (model := TopicModel.load(folder / TOPICS_FILE)) is not None:
+            found = model
+        elif found is not None:
+            added = {read_word_file(path).category for path in folder.glob("*.toml")}
+            found = replace(found, additive=found.additive | added)
+    return found
 
 
-def words_version(folders: Sequence[Path]) -> str:
-    """Returns what names the words and the model that stand in these folders: others have another name.
+def _files(folder: Path, *, topics: bool) -> list[Path]:
+    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE), *(folder.glob(TOPICS_FILE) if topics else ())]
+
+
+def words_version(folders: Sequence[Path], *, topics: bool = True) -> str:
+    """Returns what names the words and the models that stand in these folders: others have another name.
 
     A judgement made under another version may come out differently today; kept judgements stay what they were.
     """
     digest = md5(usedforsecurity=False)
     for folder in folders:
-        for path in _files(folder):
+        for path in _files(folder, topics=topics):
             with contextlib.suppress(OSError):
                 digest.update(path.read_bytes())
     return digest.hexdigest()

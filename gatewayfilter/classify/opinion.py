@@ -1,4 +1,4 @@
-"""How the linear model's second opinion moves a score, in the grey zone between clear verdicts alone."""
+"""How statistics move a score where the words are not clear: what a text reads like, then the operator's own second opinion."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,12 +6,64 @@ from math import exp
 
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.score import UNPLACED, Judgement
+from gatewayfilter.classify.topics import Reading, TopicModel
 from gatewayfilter.model import Evidence
 
 GREY_FROM, GREY_TO = 0.5, 1.5
 """Scores between these shares of the limit are not clear."""
 GREATEST_SHIFT = 0.5
 """Of the limit: what a model that is certain adds or takes away, so that it never overrules a clear score."""
+
+READS_HARMFUL, READS_HARMLESS = 0.7, 0.05
+"""Probabilities from which on, and down to which, what a text reads like counts as much as a limit."""
+CLEAR = 2.0
+"""Limits: a score from so many on is clear, whatever the text reads like."""
+
+
+def asks_for_reading(found: Judgement) -> bool:
+    """Tells whether it matters what the text reads like: words were found, and what they say is not clear."""
+    return found.score < CLEAR * found.limit if found.category else bool(found.scores)
+
+
+def with_reading(found: Judgement, lexicon: Lexicon, reading: Reading, topics: TopicModel) -> Judgement:
+    """Returns the judgement after what the text reads like.
+
+    A page without a verdict of which some words speak of a category, and that reads like that category, is over its limit: no
+    page is harmful by statistics alone. One with a verdict that is not clear, and that reads harmless, is under it again; not
+    where a person has words of his own.
+    """
+    shifts: dict[str, float] = {}
+    if not found.category:
+        if reading.harmful >= READS_HARMFUL and found.scores.get(reading.category, 0) > 0:
+            shifts = {reading.category: _limit(found, lexicon, reading.category)}
+    elif reading.harmful <= READS_HARMLESS:
+        limits = {name: _limit(found, lexicon, name) for name in found.scores}
+        over = [name for name, score in found.scores.items() if score > limits[name]]
+        if all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over):
+            shifts = {name: -limits[name] for name in over}
+    return _shifted(found, lexicon, shifts, reading) if shifts else found
+
+
+def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], reading: Reading) -> Judgement:
+    scores = {name: round(max(0.0, score + shifts.get(name, 0.0)), 3) for name, score in found.scores.items()}
+    ranked = sorted(scores, key=lambda name: -scores[name] / _limit(found, lexicon, name))
+    category = next((name for name, shift in shifts.items() if shift > 0), "")
+    first = category or ranked[0]
+    said = [Evidence(_said(reading, shift), name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items()]
+    return replace(
+        found,
+        category=category,
+        score=scores[first],
+        limit=_limit(found, lexicon, first),
+        scores={name: scores[name] for name in ranked if scores[name] > 0},
+        evidence=(*found.evidence, *said),
+    )
+
+
+def _said(reading: Reading, shift: float) -> str:
+    if shift < 0:
+        return f"reads harmless, {1 - reading.harmful:.0%}"
+    return f"reads like {reading.category}, {reading.harmful:.0%}: {', '.join(reading.terms)}"
 
 
 def is_grey(found: Judgement, lexicon: Lexicon) -> bool:

@@ -163,6 +163,8 @@ class ClassifySettings(Section):
 
     extractor: Extractor = Extractor.DENSITY
     """Who tells a page's main text from the rest: text `density`, or `resiliparse`."""
+    topics: bool = True
+    """Whether what a page reads like counts where its words are not clear; off: words alone, and a model of your own."""
 
 
 class LearnSettings(Section):

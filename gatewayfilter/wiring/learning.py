@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.wiring.words import classifier, rule_book, words_folders
+from gatewayfilter.wiring.words import classifier, following_classifier, rule_book
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,7 +53,6 @@ def crawl_context(
     settings: Settings, store: Store, counters: Counters, *, backlog: str = "", frontier: Frontier | None = None
 ) -> CrawlContext:
     """Returns what a crawler works with; the arguments are those of `crawl_worker`."""
-    from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.crawl import CrawlContext, DigestTree, FocusedDiscovery, SeenFilter, out_links, page_pictures, rule_links
     from gatewayfilter.settings import Dedup
 
@@ -61,7 +60,7 @@ def crawl_context(
     tree = settings.crawl.dedup is Dedup.TREE
     seen = DigestTree(settings.data_dir / f"seen{number}.tree") if tree else SeenFilter(settings.data_dir / f"seen{number}.bloom")
     rules = rule_book(settings)
-    judge = FollowingClassifier(words_folders(settings), extractor=settings.classify.extractor, rules=rules)
+    judge = following_classifier(settings, rules)
     sink = learning_sink(settings, store, counters, judge)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
 
@@ -77,7 +76,7 @@ def crawl_context(
 
     return CrawlContext(
         frontier or store.frontier,
-        sink if buffer is None else buffer,  # an empty buffer is false
+        buffer or sink,
         settings.crawl,
         counters,
         seen=seen,
@@ -179,12 +178,9 @@ def learning_sink(settings: Settings, store: Store, counters: Counters, judge: F
         ClassifyError: the words cannot be used.
         ConfigError: `learn.image_classifier` cannot be used.
     """
-    from gatewayfilter.classify import FollowingClassifier
     from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts, load_image_classifier
 
-    judge = judge or FollowingClassifier(
-        words_folders(settings), extractor=settings.classify.extractor, rules=rule_book(settings)
-    )
+    judge = judge or following_classifier(settings)
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
     growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
     return LearningSink(

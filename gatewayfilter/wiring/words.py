@@ -9,6 +9,7 @@ from gatewayfilter.config import bundled_folder
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import (
+        FollowingClassifier,
         Lexicon,
         OwnWords,
         PageClassifier,
@@ -46,7 +47,7 @@ def words_in_use(settings: Settings) -> str:
     """Returns what names the words and extraction rules in use: others have another name."""
     from gatewayfilter.classify import words_version
 
-    return f"{words_version(words_folders(settings))}{rule_book(settings).version()}"
+    return f"{words_version(words_folders(settings), topics=settings.classify.topics)}{rule_book(settings).version()}"
 
 
 def rules_folder(settings: Settings) -> RuleFolder:
@@ -63,8 +64,22 @@ def rule_book(settings: Settings) -> RuleBook:
     return RuleBook(settings.data_dir / "rules")
 
 
+def following_classifier(settings: Settings, rules: RuleBook | None = None) -> FollowingClassifier:
+    """Returns a classifier that takes in changes of the words in use; `rules` as `rule_book`, where it is at hand."""
+    from gatewayfilter.classify import FollowingClassifier
+
+    return FollowingClassifier(
+        words_folders(settings),
+        extractor=settings.classify.extractor,
+        rules=rules or rule_book(settings),
+        topics=settings.classify.topics,
+    )
+
+
 def classifier(settings: Settings) -> PageClassifier:
     """Returns the classifier over the lexicon in use."""
     from gatewayfilter.classify import load_classifier
 
-    return load_classifier(words_folders(settings), settings.classify.extractor, rule_book(settings))
+    return load_classifier(
+        words_folders(settings), settings.classify.extractor, rule_book(settings), topics=settings.classify.topics
+    )

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
 sys.path.insert(0, str(ROOT))
 
-from gatewayfilter.classify import Lexicon, PageClassifier  # noqa: E402  after the path
+from gatewayfilter.classify import load_classifier  # noqa: E402  after the path
 from gatewayfilter.interfaces import Page  # noqa: E402
 
 LEAST = 8
@@ -89,8 +89,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", type=Path, nargs="*", help="unpacked packages")
     parser.add_argument("--half", choices=("tune", "held"), default="held")
+    parser.add_argument("--words-alone", action="store_true", help="without the model of what texts read like")
     options = parser.parse_args()
-    classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
+    classifier = load_classifier([ROOT / "lists" / "words"], topics=not options.words_alone)
     total: Counter[tuple[str, str]] = Counter()
     blocked: Counter[tuple[str, str]] = Counter()
     seen: set[bytes] = set()

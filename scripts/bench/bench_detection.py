@@ -14,15 +14,22 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from gatewayfilter.classify import Lexicon, PageClassifier  # noqa: E402  the tests are no package of the environment
+from gatewayfilter.classify import PageClassifier, load_classifier  # noqa: E402  the tests are no package of the environment
 from gatewayfilter.interfaces import Page  # noqa: E402
 from gatewayfilter.model import Classification  # noqa: E402
 from tests.classify.synthetic_pages import pages_of, sites  # noqa: E402
 
 LANGUAGES = ("en", "zh")
-FILES = {"first": ("pages", "fine"), "second": ("second", "second-fine"), "third": ("third", "third-fine")}
-WRITERS = {**{writer: (writer,) for writer in FILES}, "others": ("second", "third"), "all": tuple(FILES)}
-"""Whose sites may be asked for; "others" have not seen a word of the lists."""
+FILES = {
+    "first": ("pages", "fine"),
+    "second": ("second", "second-fine"),
+    "third": ("third", "third-fine"),
+    "fourth": ("fourth", "fourth-fine"),
+    "wide": ("wide", "ordinary"),
+    "daily": ("", "daily"),
+}
+WRITERS = {writer: (writer,) for writer in FILES}
+"""Whose sites may be asked for. Of the second's and the third's and of `wide` both halves were read."""
 
 
 def judged(classifier: PageClassifier, html: str) -> Classification:
@@ -52,14 +59,15 @@ def main() -> None:
         "--writer", choices=tuple(WRITERS), default="first", help="whose sites: the words' own author's or others'"
     )
     parser.add_argument("--words", type=Path, default=ROOT / "lists" / "words", help="folder of other words, to compare")
+    parser.add_argument("--words-alone", action="store_true", help="without the model of what texts read like")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
     if options.misses and options.half == "report":
         parser.error("--misses shows pages of the tuning half alone")
-    classifier = PageClassifier(Lexicon.load([options.words]))
+    classifier = load_classifier([options.words], topics=not options.words_alone)
     found: Counter[tuple[str, str, str]] = Counter()
     named = [pair for writer in WRITERS[options.writer] for pair in zip(("pages", "fine"), FILES[writer], strict=True)]
-    for kind, name in sorted(named, reverse=True):
+    for kind, name in sorted((pair for pair in named if pair[1]), reverse=True):
         for site in (site for language in LANGUAGES for site in sites(f"{name}-{language}", options.half)):
             for made, html in pages_of(site):
                 result = judged(classifier, html)
@@ -77,8 +85,10 @@ def main() -> None:
 
 def _print_table(found: Counter[tuple[str, str, str]], half: str) -> None:
     for kind, title in (("pages", "found as what they are"), ("fine", "harmless, let pass")):
-        print(f"\n| {title} ({half} half) | English | Chinese |\n|---|---|---|")
         categories = list(dict.fromkeys(category for other, category, _ in found if other == kind))
+        if not categories:
+            continue
+        print(f"\n| {title} ({half} half) | English | Chinese |\n|---|---|---|")
         for category in categories:
             print(f"| {category} | {' | '.join(_share(found, kind, [category], language) for language in LANGUAGES)} |")
         print(f"| all | {' | '.join(_share(found, kind, categories, language) for language in LANGUAGES)} |")
@@ -86,7 +96,8 @@ def _print_table(found: Counter[tuple[str, str, str]], half: str) -> None:
         every = {category for kind, category, _ in found if kind == "pages"}
         total = sum(found["pages", category, f"{language} all"] for category in every)
         blocked = sum(found["pages", category, f"{language} blocked"] for category in every)
-        print(f"\nBlocked under any category, {language}: {blocked} of {total} ({blocked / total:.1%}).")
+        if total:
+            print(f"\nBlocked under any category, {language}: {blocked} of {total} ({blocked / total:.1%}).")
 
 
 def _share(found: Counter[tuple[str, str, str]], kind: str, categories: list[str], language: str) -> str:

@@ -62,6 +62,8 @@ def sites(name: str, half: str) -> Iterator[Site]:
     described: dict[str, list[Site]] = {}
     category = ""
     for line in (SAMPLES / f"{name}.txt").read_text("utf-8").splitlines():
+        if not line:
+            continue
         if line.startswith("# "):
             category = line[2:]
         else:

@@ -1,0 +1,192 @@
+"""What a text reads like: multinomial logistic regression over hashed words and pairs of neighbouring words.
+
+A list of words finds what somebody thought of; this finds texts that speak as harmful pages do, in words of their own. It comes
+with the words (`lists/words/topics.npz`), trained by `scripts/train_topics.py` on described sites and harmless texts, and
+opinion.py asks it where the words are not clear. An ideograph counts as a word, so Chinese needs no segmenter.
+
+Deviation: the papers judge by words alone (docs/decisions/0010-topic-model.md).
+"""
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.classify.views import squashed_view
+from gatewayfilter.errors import ClassifyError
+
+TOPICS_FILE = "topics.npz"
+"""Its name in a folder of words."""
+BITS = 18
+"""Words and pairs fall into 2 ** BITS places."""
+MAX_CHARACTERS = 6000
+"""Of a text; more costs time and changes few verdicts."""
+MOST_TERMS = 3
+MAX_TERM = 40
+"""Characters of a term that is shown."""
+HARMLESS = ""
+_MAX_FILE = 16_000_000
+_MOST_CATEGORIES = 64
+_VERSION = 1
+_WORD = re.compile(r"[a-z']+|[0-9]+|[^\W_]")
+_PAIR = np.uint32(0x9E3779B1)
+_FINISH = np.uint32(0x85EBCA6B)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The words and pairs of a text: `places` uint32[k] of each as it stands there, and the words that they are made of.
+
+    The first `len(words)` places are those of the words, the others those of each word with its successor.
+    """
+
+    places: NDArray[np.uint32]
+    words: list[str]
+
+    def shown(self, index: int) -> str:
+        """Returns the word or pair at an index of `places`, bounded."""
+        if index < len(self.words):
+            return self.words[index][:MAX_TERM]
+        first, second = self.words[index - len(self.words) :][:2]
+        return (f"{first} {second}" if first.isascii() and second.isascii() else f"{first}{second}")[:MAX_TERM]
+
+
+def terms_of(text: str) -> Terms:
+    """Returns the terms of a text in its normal view, tricks undone. Linear in its length, of which `MAX_CHARACTERS` are read."""
+    words = _WORD.findall(squashed_view(text[:MAX_CHARACTERS]))
+    codes = np.fromiter(map(_code, words), np.uint32, len(words))
+    pairs = codes[:-1] * _PAIR ^ codes[1:]
+    mixed = np.concatenate((codes, pairs)) * _FINISH
+    return Terms((mixed ^ (mixed >> np.uint32(15))) * _PAIR >> np.uint32(32 - BITS), words)
+
+
+@lru_cache(maxsize=1 << 15)
+def _code(word: str) -> int:
+    return crc32(word.encode(errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text reads like.
+
+    Attributes:
+        harmful: probability that it is harmful at all, 0 to 1.
+        category: the harmful category that it reads most like.
+        terms: the words and pairs that say so most, at most `MOST_TERMS`.
+    """
+
+    harmful: float
+    category: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModel:
+    """A trained model. Immutable; safe to share between threads.
+
+    Attributes:
+        categories: the names of its rows; one of them is `HARMLESS`.
+        rows: int32[2 ** BITS], place → column of `weights`; places that nothing was learned of have column 0, which is zero.
+        weights: float32[categories, columns].
+        bias: float32[categories].
+        additive: categories from which it takes nothing away, since a person has words of his own in them.
+    """
+
+    categories: tuple[str, ...]
+    rows: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    additive: frozenset[str] = frozenset()
+
+    def read(self, text: str) -> Reading:
+        """Returns what a text, in its normal view, reads like. Some 0.3 ms for a long text."""
+        terms = terms_of(text)
+        if not terms.words:
+            return Reading(0.0, HARMLESS, ())
+        places, first = np.unique(terms.places, return_index=True)
+        columns = self.rows[places]
+        logits = self.weights[:, columns].sum(axis=1) / np.sqrt(len(places)) + self.bias
+        likely = np.exp(logits - logits.max())
+        likely /= likely.sum()
+        harmless = self.categories.index(HARMLESS)
+        probability = 1.0 - float(likely[harmless])
+        likely[harmless] = -1.0
+        best = int(likely.argmax())
+        says = self.weights[best, columns] - self.weights[harmless, columns]
+        strongest = [index for index in np.argsort(-says, kind="stable")[:MOST_TERMS].tolist() if says[index] > 0]
+        shown = tuple(terms.shown(index) for index in sorted(first[strongest].tolist()))
+        return Reading(probability, self.categories[best], shown)
+
+    @classmethod
+    def load(cls, path: Path) -> "TopicModel | None":
+        """Reads a model, `None` where there is none. The file is bounded before it is unpacked, and never unpickled.
+
+        Raises:
+            ClassifyError: the file is no such model.
+        """
+        try:
+            content = path.read_bytes() if path.stat().st_size <= _MAX_FILE else b""
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ClassifyError(f"cannot read the model {path}: {error.strerror}") from error
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                if sum(item.file_size for item in archive.infolist()) > _MAX_FILE:
+                    raise ValueError("it is too large")  # noqa: TRY301  one sentence for all that is wrong with a file
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return cls._checked(*(arrays[name] for name in ("version", "categories", "places", "weights", "scales", "bias")))
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+            raise ClassifyError(f"{path} is no model of this program ({error})") from error
+
+    @classmethod
+    def _checked(
+        cls,
+        version: NDArray[np.int64],
+        categories: NDArray[np.str_],
+        places: NDArray[np.uint32],
+        weights: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        bias: NDArray[np.float32],
+    ) -> "TopicModel":
+        if version.shape != (2,) or version.tolist() != [_VERSION, BITS]:
+            raise ValueError("it is of another version")
+        names = tuple(map(str, categories.tolist())) if categories.ndim == 1 and categories.dtype.kind == "U" else ()
+        if not 2 <= len(names) <= _MOST_CATEGORIES or HARMLESS not in names or len(set(names)) < len(names):
+            raise ValueError("its categories are damaged")
+        if places.ndim != 1 or places.dtype != np.uint32 or (np.diff(places.astype(np.int64)) <= 0).any():
+            raise ValueError("its places are damaged")
+        if len(places) and places[-1] >= 1 << BITS:
+            raise ValueError("its places are damaged")
+        if weights.shape != (len(names), len(places)) or weights.dtype != np.int8:
+            raise ValueError("its weights are damaged")
+        for numbers in (scales, bias):
+            if numbers.shape != (len(names),) or numbers.dtype != np.float32 or not np.isfinite(numbers).all():
+                raise ValueError("its weights are damaged")
+        rows = np.zeros(1 << BITS, np.int32)
+        rows[places] = np.arange(1, len(places) + 1)
+        columns = np.zeros((len(names), len(places) + 1), np.float32)
+        columns[:, 1:] = weights * scales[:, None]
+        return cls(names, rows, columns, bias)
+
+
+def pack(path: Path, categories: tuple[str, ...], weights: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
+    """Writes a model: weights float64[categories, 2 ** BITS], kept in a byte each where they are not nothing."""
+    scales = np.maximum(np.abs(weights).max(axis=1) / 127.0, 1e-9)
+    small = np.rint(weights / scales[:, None]).astype(np.int8)
+    places = np.flatnonzero(small.any(axis=0)).astype(np.uint32)
+    np.savez_compressed(
+        path,
+        version=np.array([_VERSION, BITS]),
+        categories=np.array(categories),
+        places=places,
+        weights=small[:, places],
+        scales=scales.astype(np.float32),
+        bias=bias.astype(np.float32),
+    )
