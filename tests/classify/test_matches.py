@@ -89,14 +89,13 @@ def test_the_same_is_near(far: int, between: str) -> None:
 
 
 @needs_compiled
-def test_the_bundled_words_find_the_same() -> None:
-    words = Lexicon.load([ROOT / "lists" / "words"])
-    fast = Scanner(words)
+def test_the_bundled_words_find_the_same(lexicon: Lexicon) -> None:
+    fast = Scanner(lexicon)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scanner, "_compiled", None)
-        plain = Scanner(words)
+        plain = Scanner(lexicon)
     for path in sorted((ROOT / "tests" / "classify" / "samples").glob("*.txt")):
-        text = normal_view(path.read_text(encoding="utf-8"))
+        text = normal_view(path.read_text(encoding="utf-8")[:20_000])
         assert spoken(fast.scan(text)) == spoken(plain.scan(text))
 
 
@@ -130,13 +129,13 @@ def test_no_phrases_and_no_text() -> None:
 @needs_compiled
 @pytest.mark.parametrize(
     "patterns",
-    [Patterns(b"", [], {}, []), Patterns(b"\x10", [()], {}, []), Patterns(b"\x10", [()], {0: ((0, 5, 0),)}, [])],
-    ids=["no kinds", "no sides", "no such pair"],
+    [Patterns(b"", [], {}, []), Patterns(b"\x10", [], {}, []), Patterns(b"\x10", [()], {0: ((0, 5, 0),)}, [])],
+    ids=["no kinds", "no meanings", "no such pair"],
 )
 def test_patterns_that_do_not_fit_are_errors(patterns: Patterns) -> None:
     assert compiled is not None
-    with pytest.raises((IndexError, KeyError)):
-        compiled.Finder(["a"], patterns).scan("a")
+    with pytest.raises(ValueError, match=r"must have|no pair"):
+        compiled.Finder(["a"], patterns)
 
 
 def test_matches_may_come_in_any_order() -> None:
