@@ -5,8 +5,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from ahocorasick_rs import AhoCorasick
+
 from gatewayfilter.judgements import ReviewTask
 
+_MOST_OF_WORD = 3
+"""Phrases that are proposed for one word."""
 _NEIGHBOURS = 2
 """Words to either side of an alphabetic hit."""
 _CHARACTERS = 3
@@ -24,6 +28,10 @@ _SAYS_LITTLE = frozenset(_FUNCTION_WORDS.split())
 """One beside a sensitive word makes no other meaning of it, and stands beside it on harmful pages too."""
 MAX_OCCURRENCES = 50
 """Of one word in one page that are looked at."""
+MAX_COUNTED = 200_000
+"""Phrases that are counted at a time: beyond it those that were met least often are forgotten."""
+MAX_CHECKED = 20_000
+"""Of the most useful phrases that are looked for on harmful pages, all in one pass over each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,6 @@ def propose(
         limit: most phrases.
         known: exceptions that are there already, of whatever category.
     """
-    harmful = [task.text.lower() for task in approved]
     pages: Counter[tuple[str, str, str]] = Counter()
     for task in rejected:
         text = task.text.lower()
@@ -74,12 +81,31 @@ def propose(
             if _says_something(rest := phrase.replace(hit.word.lower(), "\0", 1)) and not any(word in rest for word in words)
         }
         pages.update(found)
-    by_word: dict[tuple[str, str], list[ProposedPhrase]] = {}
-    for (word, category, phrase), count in pages.items():
-        if phrase not in known and not any(phrase in text for text in harmful):
-            by_word.setdefault((word, category), []).append(ProposedPhrase(word, category, phrase, count))
-    proposed = [phrase for phrases in by_word.values() for phrase in sorted(phrases, key=_usefulness)[:3]]
-    return sorted(proposed, key=_usefulness)[:limit]
+        if len(pages) > MAX_COUNTED:
+            pages = Counter(dict(pages.most_common(MAX_COUNTED // 2)))
+    counted = (ProposedPhrase(word, category, phrase, count) for (word, category, phrase), count in pages.items())
+    candidates = sorted((candidate for candidate in counted if candidate.phrase not in known), key=_usefulness)[:MAX_CHECKED]
+    harmful = _found_on(approved, {candidate.phrase for candidate in candidates})
+    by_word: Counter[tuple[str, str]] = Counter()
+    proposed: list[ProposedPhrase] = []
+    for candidate in candidates:
+        of_word = (candidate.word, candidate.category)
+        if candidate.phrase not in harmful and by_word[of_word] < _MOST_OF_WORD:
+            by_word[of_word] += 1
+            proposed.append(candidate)
+    return proposed[:limit]
+
+
+def _found_on(tasks: Iterable[ReviewTask], phrases: Collection[str]) -> set[str]:
+    """Returns the phrases that stand on the page of any of these tasks. One pass over each text, however many phrases."""
+    patterns = list(phrases)
+    if not patterns:
+        return set()
+    automaton = AhoCorasick(patterns)
+    found: set[int] = set()
+    for task in tasks:
+        found.update(pattern for pattern, _, _ in automaton.find_matches_as_indexes(task.text.lower(), overlapping=True))
+    return {patterns[pattern] for pattern in found}
 
 
 def _says_something(rest: str) -> bool:

@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gatewayfilter.judgements import ReviewKind, ReviewTask
+from gatewayfilter.learn import phrases
 from gatewayfilter.learn.phrases import propose
 from gatewayfilter.model import Classification, Evidence
 
@@ -18,7 +21,7 @@ def task(text: str, *words: str) -> ReviewTask:
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "phrases"),
+    ("text", "word", "expected"),
     [
         ("The casino royale film was long.", "casino", ["casino royale", "the casino royale", "casino royale film"]),
         ("We went to the casino and then on.", "casino", []),  # function words alone would cover it nearly everywhere
@@ -28,11 +31,11 @@ def task(text: str, *words: str) -> ReviewTask:
         ("在老虎机的", "老虎机", []),
     ],
 )
-def test_what_is_proposed(text: str, word: str, phrases: list[str]) -> None:
+def test_what_is_proposed(text: str, word: str, expected: list[str]) -> None:
     proposed = [item.phrase for item in propose([task(text, word)], [])]
     assert all(word in phrase and phrase != word for phrase in proposed)
-    if phrases:
-        assert set(phrases) & set(proposed)
+    if expected:
+        assert set(expected) & set(proposed)
     else:
         assert proposed == []
 
@@ -58,3 +61,28 @@ def test_the_most_useful_comes_first_and_three_for_a_word() -> None:
     assert (proposed[0].phrase, proposed[0].pages) == ("casino royale", 2)
     assert len(proposed) == 3
     assert len(propose(rejected, [], limit=1)) == 1
+
+
+SENTENCES = st.lists(st.sampled_from(["the casino", "casino royale", "film", "bar", "老虎机", "博物馆", "\n"]), max_size=12).map(
+    " ".join
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(SENTENCES, max_size=4), st.lists(SENTENCES, max_size=4))
+def test_no_proposed_phrase_stands_on_an_approved_page(rejected: list[str], approved: list[str]) -> None:
+    """The pass over all harmful texts at once finds what looking for each phrase finds."""
+    harmless, harmful = ([task(text, "casino", "老虎机") for text in texts] for texts in (rejected, approved))
+    everything = propose(harmless, [], limit=1000)
+    left = propose(harmless, harmful, limit=1000)
+    assert all(item.phrase not in text for item in left for text in approved)
+    assert all(any(item.phrase in " ".join(text.split()) for text in rejected) for item in left)
+    # What three better phrases kept from being proposed may come in; nothing that was fine is lost.
+    assert {item for item in everything if not any(item.phrase in text for text in approved)} <= set(left)
+
+
+def test_what_was_met_most_often_is_kept_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phrases, "MAX_COUNTED", 40)
+    pages = [task(f"word{number} casino word{number + 1}", "casino") for number in range(100)]
+    often = [task("casino royale", "casino")] * 5
+    assert propose([*often, *pages, *often], [])[0] == phrases.ProposedPhrase("casino", "gambling", "casino royale", 10)
