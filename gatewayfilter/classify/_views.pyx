@@ -143,6 +143,13 @@ cdef class Squasher:
 
     def changed_lines(self, str text not None):
         """Returns the lines that squashing changes, squashed; see views.changed_lines."""
+        return self._squashed(text, False)
+
+    def squashed_view(self, str text not None):
+        """Returns all lines, squashed; see views.squashed_view."""
+        return self._squashed(text, True)
+
+    cdef str _squashed(self, str text, bint all_lines):
         cdef Py_ssize_t size = self._kinds.shape[0], place = 0, start = 0
         cdef uint16_t[::1] kinds = self._kinds
         cdef Py_UCS4 character
@@ -161,7 +168,9 @@ cdef class Squasher:
             else:
                 if character == LINE:
                     if told or singles >= LEAST_SPELLED:
-                        self._squash(text, start, place, lines)
+                        self._squash(text, start, place, lines, all_lines)
+                    elif all_lines:
+                        lines.append(text[start:place])
                     place += 1
                     start = place
                     told = False
@@ -196,11 +205,15 @@ cdef class Squasher:
                     singles = 0
             place += 1
         if told or singles >= LEAST_SPELLED:
-            self._squash(text, start, place, lines)
+            self._squash(text, start, place, lines, all_lines)
+        elif all_lines:
+            if not start:
+                return text
+            lines.append(text[start:place])
         return "\n".join(lines)
 
-    cdef int _squash(self, str text, Py_ssize_t start, Py_ssize_t end, list lines) except -1:
-        """Adds a line, squashed, if that changes it."""
+    cdef int _squash(self, str text, Py_ssize_t start, Py_ssize_t end, list lines, bint always) except -1:
+        """Adds a line, squashed, if that changes it or always."""
         cdef Py_ssize_t length = end - start, read = 0, place
         cdef uint32_t[::1] line = clone(_CODES, length, False)
         cdef Py_UCS4 character
@@ -217,7 +230,7 @@ cdef class Squasher:
         length = self._joined(line, length)
         self._translate(line, length, SPELLING, LETTER, DIGIT, self._unleeted)
         squashed = PyUnicode_FromKindAndData(4, &line[0], length) if length else ""
-        if squashed != text[start:end]:
+        if always or squashed != text[start:end]:
             lines.append(squashed)
         return 0
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from gatewayfilter.classify import plain_views
 from gatewayfilter.classify.characters import HOMOGLYPHS, INVISIBLE
-from gatewayfilter.classify.plain_views import squashed_view
 from gatewayfilter.compiled import load
 
 __all__ = ["changed_lines", "folded_alone", "normal_view", "squashed_view"]
@@ -85,6 +84,17 @@ def normal_view(text: str) -> str:
     """
     folded: str | None = None if _FOLDER is None else _FOLDER.fold(text)
     return plain_views.normal_view(text) if folded is None else folded
+
+
+def squashed_view(normal: str) -> str:
+    """Returns a normal view without inserted symbols, invisible characters, look-alikes, leet and spelled-out words.
+
+    Sentence marks stay: they part words that stand side by side by chance. Equal to its input when there is nothing to undo.
+    """
+    if _SQUASHER is not None:
+        squashed: str = _SQUASHER.squashed_view(normal)
+        return squashed
+    return plain_views.squashed_view(normal)
 
 
 def changed_lines(normal: str) -> str:

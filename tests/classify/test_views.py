@@ -52,6 +52,7 @@ def test_the_normal_view_is_the_same(text: str) -> None:
 def test_changed_lines_are_the_same(text: str) -> None:
     for seen in (text, plain_views.normal_view(text)):
         assert views.changed_lines(seen) == plain_views.changed_lines(seen)
+        assert views.squashed_view(seen) == plain_views.squashed_view(seen)
 
 
 @needs_compiled
@@ -110,6 +111,7 @@ def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert views.normal_view(" \uff23as1n0-X\n\n c.a.s.i.n.o ") == "cas1n0 x\nc.a.s.i.n.o"
     assert views.changed_lines("cas1n0 x\nplain\nc.a.s.i.n.o") == "casino x\ncasino"
     assert views.changed_lines("plain\ntext") == ""
+    assert views.squashed_view("cas1n0\nplain") == "casino\nplain"
 
 
 @pytest.mark.parametrize("text", ["\ud800 casino", "casino \udfff\udfff bonus", "c\udc00asino"])
