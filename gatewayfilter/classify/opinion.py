@@ -15,7 +15,9 @@ GREATEST_SHIFT = 0.5
 """Of the limit: what a model that is certain adds or takes away, so that it never overrules a clear score."""
 
 READS_HARMFUL, READS_HARMLESS = 0.7, 0.05
-"""Probabilities from which on, and down to which, what a text reads like counts as much as a limit."""
+"""Probabilities from which on, and down to which, what a text reads like counts."""
+OVER, UNDER = 1.25, 0.75
+"""Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
 CLEAR = 2.0
 """Limits: a score from so many on is clear, whatever the text reads like."""
 
@@ -35,19 +37,21 @@ def with_reading(found: Judgement, lexicon: Lexicon, reading: Reading, topics: T
     shifts: dict[str, float] = {}
     if not found.category:
         if reading.harmful >= READS_HARMFUL and found.scores.get(reading.category, 0) > 0:
-            shifts = {reading.category: _limit(found, lexicon, reading.category)}
+            # A score may be over its limit already, of fewer words than the category asks for.
+            missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
+            shifts = {reading.category: max(missing, 0.0)}
     elif reading.harmful <= READS_HARMLESS:
         limits = {name: _limit(found, lexicon, name) for name in found.scores}
         over = [name for name, score in found.scores.items() if score > limits[name]]
         if all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over):
-            shifts = {name: -limits[name] for name in over}
+            shifts = {name: UNDER * limits[name] - found.scores[name] for name in over}
     return _shifted(found, lexicon, shifts, reading) if shifts else found
 
 
 def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], reading: Reading) -> Judgement:
-    scores = {name: round(max(0.0, score + shifts.get(name, 0.0)), 3) for name, score in found.scores.items()}
+    scores = {name: round(score + shifts.get(name, 0.0), 3) for name, score in found.scores.items()}
     ranked = sorted(scores, key=lambda name: -scores[name] / _limit(found, lexicon, name))
-    category = next((name for name, shift in shifts.items() if shift > 0), "")
+    category = "" if found.category else reading.category
     first = category or ranked[0]
     said = [Evidence(_said(reading, shift), name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items()]
     return replace(
@@ -55,7 +59,7 @@ def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], readi
         category=category,
         score=scores[first],
         limit=_limit(found, lexicon, first),
-        scores={name: scores[name] for name in ranked if scores[name] > 0},
+        scores={name: scores[name] for name in ranked},
         evidence=(*found.evidence, *said),
     )
 

@@ -11,7 +11,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
-from gatewayfilter.classify.opinion import CLEAR, READS_HARMFUL, READS_HARMLESS, asks_for_reading, with_reading
+from gatewayfilter.classify.opinion import CLEAR, OVER, READS_HARMFUL, READS_HARMLESS, UNDER, asks_for_reading, with_reading
 from gatewayfilter.classify.score import Judgement
 from gatewayfilter.classify.topics import BITS, MAX_CHARACTERS, MOST_TERMS, TOPICS_FILE, Reading, TopicModel, pack, terms_of
 from gatewayfilter.errors import ClassifyError
@@ -127,6 +127,7 @@ def judgement(scores: dict[str, float], category: str = "") -> Judgement:
         ({"drugs": 6.0}, "", Reading(READS_HARMFUL - 0.01, "drugs", ("a",)), ""),
         ({"drugs": 6.0}, "", Reading(0.99, "gambling", ("a",)), ""),  # no word speaks of it
         ({"drugs": 6.0, "gambling": 1.0}, "", Reading(0.99, "gambling", ("a",)), "gambling"),
+        ({"drugs": 25.0, "gambling": 30.0}, "", Reading(0.99, "drugs", ("a",)), "drugs"),  # too few words for a verdict
         ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS, "drugs", ()), ""),
         ({"drugs": 21.0, "gambling": 30.0}, "gambling", Reading(0.0, "drugs", ()), ""),
         ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS + 0.01, "drugs", ()), "drugs"),
@@ -144,9 +145,9 @@ def test_a_reading_moves_what_is_not_clear(
     assert after.category == expected
     assert (after.score > after.limit) == bool(expected)
     if expected != category:
-        assert sum(hit.weight for hit in after.evidence if hit.category in scores) == pytest.approx(
-            sum(after.scores.values()) - sum(before.scores.values()) if expected else -20.0 * len(scores)
-        )
+        moved = sum(after.scores.values()) - sum(before.scores.values())
+        assert sum(hit.weight for hit in after.evidence) == pytest.approx(moved)
+        assert after.score == pytest.approx((OVER if expected else UNDER) * 20.0)
     else:
         assert after == before
 
@@ -166,7 +167,7 @@ def test_no_page_is_harmful_by_statistics_alone(tmp_path: Path) -> None:
     found = classifier.classify_text("gambling shop: roulette")
     assert found.category == "gambling"
     assert found.evidence[-1].word == "reads like gambling, 95%: roulette"
-    assert found.evidence[-1].weight == found.limit
+    assert found.score == OVER * found.limit
 
 
 def test_a_verdict_that_reads_harmless_is_taken_back_unless_a_person_has_words(tmp_path: Path) -> None:
