@@ -53,21 +53,21 @@ def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], readi
     ranked = sorted(scores, key=lambda name: -scores[name] / _limit(found, lexicon, name))
     category = "" if found.category else reading.category
     first = category or ranked[0]
-    said = [Evidence(_said(reading, shift), name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items()]
+    said = tuple(Evidence(_said(reading, shift), name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items())
     return replace(
         found,
         category=category,
         score=scores[first],
         limit=_limit(found, lexicon, first),
         scores={name: scores[name] for name in ranked},
-        evidence=(*found.evidence, *said),
+        evidence=(*said, *found.evidence) if category else (*found.evidence, *said),
     )
 
 
 def _said(reading: Reading, shift: float) -> str:
     if shift < 0:
-        return f"reads harmless, {1 - reading.harmful:.0%}"
-    return f"reads like {reading.category}, {reading.harmful:.0%}: {', '.join(reading.terms)}"
+        return f"reads harmless ({1 - reading.harmful:.0%})"
+    return f"reads like {reading.category} ({reading.harmful:.0%}): {' · '.join(reading.terms)}"
 
 
 def is_grey(found: Judgement, lexicon: Lexicon) -> bool:

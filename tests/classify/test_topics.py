@@ -166,7 +166,7 @@ def test_no_page_is_harmful_by_statistics_alone(tmp_path: Path) -> None:
     assert not classifier.classify_text("roulette roulette").harmful
     found = classifier.classify_text("gambling shop: roulette")
     assert found.category == "gambling"
-    assert found.evidence[-1].word == "reads like gambling, 95%: roulette"
+    assert found.evidence[0].word == "reads like gambling (95%): roulette"
     assert found.score == OVER * found.limit
 
 
@@ -179,7 +179,7 @@ def test_a_verdict_that_reads_harmless_is_taken_back_unless_a_person_has_words(t
     folders = [tmp_path / "bundled", tmp_path / "own"]
     page = "drugs offer in the museum"
     assert not load_classifier(folders).classify_text(page).harmful
-    assert load_classifier(folders).classify_text(page).evidence[-1].word.startswith("reads harmless, ")
+    assert load_classifier(folders).classify_text(page).evidence[-1].word.startswith("reads harmless (")
     assert load_classifier(folders, topics=False).classify_text(page).harmful
     (tmp_path / "own" / "drugs.toml").write_text('category = "drugs"\n[words]\n1 = ["other"]\n')
     assert load_classifier(folders).classify_text(page).harmful
