@@ -90,11 +90,7 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
         return _decoded(body, utf16)
     if b"\x1b" in body and b"\x1b$" in body and (body.isascii() or "iso2022_jp" in labels):
         return _decoded(body, "iso2022_jp")
-    try:
-        return Decoded(codecs.getincrementaldecoder("utf-8")().decode(body), "utf-8")
-    except UnicodeDecodeError:
-        pass
-    return _decoded(body, _most_plausible(body, labels))
+    return _as_shown(body, labels)
 
 
 def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded | None:
@@ -102,11 +98,22 @@ def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded |
 
     Bytes that are no text can be put beside a page to make its charset look like another one, while browsers follow the label
     and show the page. A label whose charset was not `chosen` is worth a second look. Strict UTF-8 is UTF-8 whatever is said.
+    So is UTF-16 that nothing but zero bytes speaks for: no browser guesses it.
     """
     if chosen in {"", "utf-8"} or any(body.startswith(bom) for bom, _ in _BOMS):
         return None
     codec = next((_CODECS[label] for label in _labels(body, content_type) if label in _CODECS), "")
+    if not codec and chosen.startswith("utf-16"):
+        return _as_shown(body, [])
     return _decoded(body, codec) if codec and _CHARSETS[codec][0] != chosen else None
+
+
+def _as_shown(body: bytes, labels: list[str]) -> Decoded:
+    """Decodes what has neither BOM nor escapes nor zero bytes of its own: strict UTF-8, or what looks most like writing."""
+    try:
+        return Decoded(_shown(codecs.getincrementaldecoder("utf-8")().decode(body)), "utf-8")
+    except UnicodeDecodeError:
+        return _decoded(body, _most_plausible(body, labels))
 
 
 def _most_plausible(body: bytes, labels: list[str]) -> str:
@@ -148,7 +155,12 @@ def _high_part(body: bytes) -> bytes:
 
 
 def _decoded(body: bytes, codec: str) -> Decoded:
-    return Decoded(body.decode(codec, "replace"), _CHARSETS[codec][0])
+    return Decoded(_shown(body.decode(codec, "replace")), _CHARSETS[codec][0])
+
+
+def _shown(text: str) -> str:
+    """Returns a text without zero characters: browsers show a page as if they were not there (HTML, 13.2.6.4.7)."""
+    return text.replace("\0", "") if "\0" in text else text
 
 
 def _labels(body: bytes, content_type: str) -> Iterator[str]:
