@@ -195,7 +195,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "created_at": task.created_at,
         "decided_at": task.decided_at,
         "decided_by": task.decided_by,
-        "title": task.classification.title,
+        "title": _storable(task.classification.title),
         "simhash": task.simhash.to_bytes(8),
         "page_digest": task.page.digest if task.page else _NONE,
         "page_proof": task.page.proof if task.page else _NONE,
@@ -206,6 +206,11 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "final_url": task.final_url,
         "arithmetic": asdict(task.arithmetic) if task.arithmetic else None,
     }
+
+
+def _storable(text: str) -> str:
+    """Returns a text as any database takes it: PostgreSQL knows no zero characters, nobody lone surrogates."""
+    return text.encode(errors="replace").decode().replace("\0", "")
 
 
 def _task(row: Any) -> ReviewTask:

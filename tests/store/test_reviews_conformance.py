@@ -145,3 +145,10 @@ def test_tasks_about_the_same_content(reviews: ReviewStore) -> None:
     assert without is not None
     assert [found.task_id for found in reviews.same_content(task)] == [first, by_text, by_body]
     assert reviews.same_content(without) == []
+
+
+@pytest.mark.parametrize("title", ["ca\0sino", "casino \ud800", "\0"])
+def test_a_title_that_no_database_takes_keeps_no_task_away(reviews: ReviewStore, title: str) -> None:
+    number = reviews.add(replace(TASK, classification=replace(SAID, title=title)))
+    assert reviews.get(number) is not None
+    assert [outline.task_id for outline in reviews.outlines("gambling", 5)] == [number]
