@@ -112,6 +112,8 @@ class WarcArchive:
             os.close(descriptor)
 
     def _segment(self) -> Path:
+        if self._current is not None and not self._current.exists():
+            self._current = None  # another process made room: what is written from now on must not lie where other pages lay
         if self._current is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._current = self.folder / self._name("pages")

@@ -1,5 +1,9 @@
+import multiprocessing
+import random
 import stat
+import time
 from dataclasses import replace
+from multiprocessing import Queue
 from pathlib import Path
 
 import pytest
@@ -125,6 +129,49 @@ def test_the_oldest_go_first_and_evidence_stays(tmp_path: Path, monkeypatch: pyt
     again = WarcArchive(tmp_path / "archive", 2_000, clock)
     assert again.read(references[1]) == pages[1]
     assert again.read(references[3]) is None
+
+
+def test_a_segment_that_another_process_removed_is_not_begun_again(archive: WarcArchive, tmp_path: Path) -> None:
+    first = archive.keep(PAGE, 1000.0)
+    (tmp_path / "archive" / first.partition(":")[0]).unlink()
+    second = archive.keep(replace(PAGE, body=b"other"), 1000.0)
+    assert archive.read(first) is None
+    found = archive.read(second)
+    assert found is not None
+    assert found.body == b"other"
+
+
+def fill(folder: Path, number: int, most_bytes: int, pinned: "Queue[tuple[str, str]]") -> None:
+    """Writes pages that do not compress, and keeps some of them as evidence: one of several crawlers."""
+    archive_module.SEGMENT_BYTES = 20_000
+    archive = WarcArchive(folder, most_bytes)
+    chance = random.Random(number)
+    for page in range(120):
+        url = f"http://{number}.example/{page}"
+        reference = archive.keep(replace(PAGE, url=url, body=chance.randbytes(3_000)), 1000.0)
+        if page % 20 == 7:
+            archive.pin(reference, time.time() + 1000.0)
+            pinned.put((url, reference))
+
+
+@pytest.mark.slow
+def test_several_crawlers_at_the_cap_keep_to_it_and_lose_no_evidence(tmp_path: Path) -> None:
+    most_bytes, crawlers = 150_000, 3
+    context = multiprocessing.get_context("forkserver")
+    pinned: Queue[tuple[str, str]] = context.Queue()
+    running = [context.Process(target=fill, args=(tmp_path, number, most_bytes, pinned)) for number in range(crawlers)]
+    for process in running:
+        process.start()
+    evidence = [pinned.get(timeout=60) for _ in range(crawlers * 6)]
+    for process in running:
+        process.join(60)
+        assert process.exitcode == 0
+    archive = WarcArchive(tmp_path, most_bytes)
+    found = {url: archive.read(reference) for url, reference in evidence}
+    assert {url: page and page.url for url, page in found.items()} == {url: url for url, _ in evidence}
+    written = crawlers * 120 * 3_000
+    # Each may have a segment of its own beyond the cap, and evidence does not count.
+    assert written / 2 > archive.size_bytes() <= most_bytes + crawlers * 25_000 + len(evidence) * 3_500
 
 
 def test_pins_survive_a_torn_note_and_are_written_together_in_time(tmp_path: Path) -> None:
