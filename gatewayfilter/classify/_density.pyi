@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 def main_run(
-    blocks: Sequence[tuple[str, int]],
+    blocks: list[tuple[str, int]],
     weights: Sequence[float],
     threshold: float,
     least: float,

@@ -1,8 +1,11 @@
-# cython: language_level=3
 """Compiled twin of density.main_run and split: the same sums in the same order."""
 
 
-cdef double _plain_weight(str text, double ideograph_weight):
+cdef enum:
+    MAX_WEIGHTS = 33  # eight standard deviations
+
+
+cdef double plain_weight(str text, double ideograph_weight):
     """What a character of the text says, in letters."""
     cdef Py_UCS4 character
     if text.isascii():
@@ -13,31 +16,36 @@ cdef double _plain_weight(str text, double ideograph_weight):
     return 1.0
 
 
-def main_run(blocks, weights, double threshold, double least, double max_density, double link_weight, double ideograph_weight):
+def main_run(list blocks, weights, double threshold, double least, double max_density, double link_weight, double ideograph_weight):
     """Returns the run of blocks (start, end) that is the main text, `(0, 0)` for none.
 
     Args:
         blocks: (text, characters in links) each.
-        weights: of the smoothing, an odd number.
+        weights: of the smoothing, an odd number of at most `MAX_WEIGHTS`.
     """
-    cdef list rows = list(blocks)
-    cdef Py_ssize_t count = len(rows), reach = len(weights) // 2, width = 2 * reach + 1
-    cdef Py_ssize_t index, offset, start = 0, best_start = 0, best_end = 0
+    cdef double[MAX_WEIGHTS] factors, window
+    cdef Py_ssize_t width = len(weights), reach = width // 2, count = len(blocks), index, offset, start = 0, best_start = 0, best_end = 0
     cdef double weight, plain, linked, value, total = 0.0, best = least
-    cdef double[::1] factors, densities
-    from array import array
-    factors = array("d", weights)
-    densities = array("d", bytes(8 * (count + 2 * reach)))
-    for index in range(count):
-        text, link_chars = rows[index]
-        weight = _plain_weight(text, ideograph_weight)
-        linked = link_chars
-        plain = (len(text) - linked) * weight
-        densities[index + reach] = min(plain, max_density) - linked * weight * link_weight
-    for index in range(count):
+    cdef str text
+    if width > MAX_WEIGHTS:
+        raise ValueError("too many weights")
+    for offset in range(width):
+        factors[offset], window[offset] = weights[offset], 0.0
+    for index in range(-reach, count):  # of the block in the middle of the window
+        for offset in range(width - 1):
+            window[offset] = window[offset + 1]
+        window[width - 1] = 0.0
+        if index + reach < count:
+            text, link_chars = blocks[index + reach]
+            weight = plain_weight(text, ideograph_weight)
+            linked = link_chars
+            plain = (len(text) - linked) * weight
+            window[width - 1] = min(plain, max_density) - linked * weight * link_weight
+        if index < 0:
+            continue
         value = 0.0
         for offset in range(width):
-            value += factors[offset] * densities[index + offset]
+            value += factors[offset] * window[offset]
         total += value - threshold
         if total <= 0.0:
             total, start = 0.0, index + 1

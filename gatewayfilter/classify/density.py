@@ -68,7 +68,9 @@ def main_run(blocks: Sequence[Block]) -> tuple[int, int]:
     """Returns the run of blocks (start, end) that is the main text, `(0, 0)` for none."""
     if _compiled is None:
         return pure_main_run(blocks)
-    run: tuple[int, int] = _compiled.main_run(blocks, _WEIGHTS, THRESHOLD, LEAST_SUM, MAX_DENSITY, LINK_WEIGHT, _IDEOGRAPH_WEIGHT)
+    run: tuple[int, int] = _compiled.main_run(
+        list(blocks), _WEIGHTS, THRESHOLD, LEAST_SUM, MAX_DENSITY, LINK_WEIGHT, _IDEOGRAPH_WEIGHT
+    )
     return run
 
 

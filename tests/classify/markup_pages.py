@@ -26,6 +26,7 @@ ORDINARY = (
     "<title>a</title><title>b</title><meta property=og:title content=c><meta property=twitter:title name='' content=d>",
     "<meta property=og:title content=c><title>a</title><meta name=og:title property=description content=d>",
     "<title>a<b>b</title><p>c<title>d</p>e</title>",
+    "<x-a hidden>a<x-b>b</x-b>c<x-a>d</x-a>e</x-a>f",
     "no tag at all",
     "",
     "before <b>after",

@@ -4,6 +4,7 @@ import gzip
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from itertools import product
@@ -83,6 +84,20 @@ def test_real_pages(data_folder: Path) -> None:
         assert split_by_density(blocks) == pure_split(
             blocks, *(pure_main_run(blocks) if any(pure_main_run(blocks)) else (0, len(blocks)))
         )
+
+
+@needs_compiled
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ax\u00e9\u4e2d\uac00\u3041"), st.integers(0, 900), st.sampled_from((0, 0, 0.3, 1))),
+        max_size=30,
+    )
+)
+def test_main_text_of_any_blocks(shapes: list[tuple[str, int, float]]) -> None:
+    blocks = [Block(letter * length, int(length * linked)) for letter, length, linked in shapes]
+    run = pure_main_run(blocks)
+    assert main_run(blocks) == run
+    assert split_by_density(tuple(blocks)) == pure_split(blocks, *(run if any(run) else (0, len(blocks))))
 
 
 @needs_compiled
@@ -191,6 +206,47 @@ def steps(html):
 found = [[steps(page(n)) / n for n in (20_000, 200_000)] for page in HOSTILE]
 json.dump([steps(ORDINARY[0]), found], sys.stdout)
 """
+
+
+GUARDED = """
+import importlib.util, sys
+import gatewayfilter.classify
+spec = importlib.util.spec_from_file_location("gatewayfilter.classify._markup", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from tests.classify.markup_pages import HOSTILE, ORDINARY
+pages = [page(size) for page in HOSTILE for size in (1, 33, 65, 1_000)]
+pages += [html[:end] for html in ORDINARY for end in range(0, len(html), 3)]
+for page in pages:
+    for wider in ("", "\\u0101", "\\U00010000"):
+        module.read(page + wider, texts=True, references=True)
+print(len(pages), "pages were read")
+"""
+
+
+@pytest.mark.slow
+def test_no_memory_but_the_page_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads with a build in which the compiler guards each access to memory, and each string has memory of its own."""
+    libraries = [
+        Path(subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=False).stdout.strip())
+        for name in (("libasan.so", "libubsan.so") if shutil.which("gcc") else ())
+    ]
+    if not libraries or not all(library.is_absolute() for library in libraries):
+        pytest.skip("gcc and its sanitizers are not here")
+    monkeypatch.setenv("CFLAGS", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -U_FORTIFY_SOURCE")
+    monkeypatch.setenv("CC", "gcc")
+    source = Path("gatewayfilter/classify/_markup.pyx")
+    module = tmp_path / hatch_build.module_file(source)
+    try:
+        hatch_build.compile_module(ROOT, source, module)
+    except hatch_build.NotBuiltError as error:
+        pytest.skip(str(error))
+    environ = {name: value for name, value in os.environ.items() if name != "GATEWAYFILTER_PURE"}
+    environ |= {"LD_PRELOAD": ":".join(map(str, libraries)), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    command = [sys.executable, "-c", GUARDED, str(module)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environ, check=False)
+    assert ran.stdout.endswith("pages were read\n"), ran.stderr[:2000]
+    assert ran.returncode == 0, ran.stderr[:2000]
 
 
 @pytest.mark.slow
