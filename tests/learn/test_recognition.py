@@ -82,6 +82,18 @@ def test_it_is_forgotten_after_a_month_unless_it_is_met_again(recognition: Recog
     assert said(recognition) is None
 
 
+def test_a_persons_word_outlives_the_month_and_hits_shorten_nothing(
+    store: Store, recognition: Recognition, setting: Setting
+) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMLESS, PAGE.url, judge="ada")
+    assert said(recognition) == HARMLESS
+    recognition.flush()
+    setting.now += 12 * VALID_S
+    store.fingerprints.sweep(setting.now)
+    recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
+    assert said(recognise_with(store, setting)) == HARMLESS
+
+
 def test_what_a_person_says_in_another_process_is_heard(store: Store, setting: Setting, recognition: Recognition) -> None:
     identity = IDS.of_page(PAGE.body)
     recognition.record(identity, HARMFUL, PAGE.url)
