@@ -29,9 +29,9 @@ $(RUNTIME): requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 # hatch_build.py has run above, but pip hides what it says; here it says what could not be compiled, and compiles what has changed.
+# Without a compiler there is no stamp: it looks for one again the next time.
 $(COMPILED): hatch_build.py $(CYTHON) $(RUNTIME)
-	@$(BIN)/python hatch_build.py
-	@touch $@
+	@if $(BIN)/python hatch_build.py; then touch $@; fi
 
 $(DEV): requirements/dev.lock $(RUNTIME) | $(COMPILED)
 	@echo "Installing requirements/dev.lock"

@@ -9,10 +9,13 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,17 @@ DIRECTIVES = ("boundscheck=True", "wraparound=False", "initializedcheck=True", "
 CFLAGS = ("-O3", "-g0", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-DNDEBUG")
 HARDENING = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now")
 TIMEOUT_S = 120
+_MEND = "Debian, Ubuntu: apt-get install gcc libc6-dev python3-dev"
 _PLACE = re.compile(r":\d+:\d+: ")
 """In the line of a compiler's complaint that says where and what."""
 
 
 class NotBuiltError(Exception):
     """Why a module could not be compiled, in words for the person who installs."""
+
+
+class NoToolsError(NotBuiltError):
+    """There is nothing to compile with: it is worth looking again the next time."""
 
 
 class CompiledModules(BuildHookInterface):  # type: ignore[type-arg]  # its parameter is the builder's configuration
@@ -44,16 +52,15 @@ class CompiledModules(BuildHookInterface):  # type: ignore[type-arg]  # its para
             build_in_place(root)
             return
         self._folder = tempfile.TemporaryDirectory()
-        for source in sources(root):
-            target = Path(self._folder.name) / module_file(source)
-            try:
-                compile_module(root, source, target)
-            except NotBuiltError as error:
-                self.app.display_warning(sentence(source, error))
-                continue
-            build_data["force_include"][str(target)] = str(source.parent / target.name)
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+        targets = {source: Path(self._folder.name) / module_file(source) for source in sources(root)}
+        failed = compile_modules(root, targets)
+        for complaint in sentences(failed):
+            self.app.display_warning(complaint)
+        for source, target in targets.items():
+            if source not in failed:
+                build_data["force_include"][str(target)] = str(source.parent / target.name)
+                build_data["pure_python"] = False
+                build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Takes the temporary folder away."""
@@ -77,24 +84,71 @@ def module_file(source: Path) -> str:
     return source.stem + str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
-def build_in_place(root: Path) -> list[str]:
-    """Compiles what is older than its source, beside it; returns a sentence for each that could not be built."""
-    complaints = []
-    for source in sources(root):
-        target = root / source.parent / module_file(source)
-        if target.exists() and target.stat().st_mtime >= max((root / source).stat().st_mtime, Path(__file__).stat().st_mtime):
-            continue
+def build_in_place(root: Path) -> dict[Path, NotBuiltError]:
+    """Compiles what is older than its source, beside it; returns why what could not be."""
+    targets = {source: root / source.parent / module_file(source) for source in sources(root)}
+    hook = Path(__file__).stat().st_mtime
+    old = {
+        source: target
+        for source, target in targets.items()
+        if not target.exists() or target.stat().st_mtime < max((root / source).stat().st_mtime, hook)
+    }
+    failed = compile_modules(root, old)
+    for source in failed:
+        with contextlib.suppress(OSError):
+            targets[source].unlink()
+    return failed
+
+
+def sentences(failed: dict[Path, NotBuiltError]) -> list[str]:
+    """Returns what to tell of the modules that could not be built: a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for source, error in failed.items():
+        by_reason.setdefault(str(error), []).append(str(source))
+    return [
+        f"Not compiled, Python does the same more slowly: {', '.join(names)}: {reason}" for reason, names in by_reason.items()
+    ]
+
+
+def compile_modules(root: Path, targets: dict[Path, Path]) -> dict[Path, NotBuiltError]:
+    """Compiles sources into module files, as many at once as there are processors; returns why what could not be."""
+    if not targets:
+        return {}
+    try:
+        look_for_tools()
+    except NotBuiltError as error:
+        return dict.fromkeys(targets, error)
+    failed = {}
+
+    def compile_one(source: Path) -> None:
         try:
-            compile_module(root, source, target)
+            compile_module(root, source, targets[source])
         except NotBuiltError as error:
-            target.unlink(missing_ok=True)
-            complaints.append(sentence(source, error))
-    return complaints
+            failed[source] = error
+        except OSError as error:  # a folder that may not be written
+            failed[source] = NotBuiltError(str(error))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_one, targets))
+    return failed
 
 
-def sentence(source: Path, error: NotBuiltError) -> str:
-    """Returns what to tell of a module that could not be built."""
-    return f"{source} was not compiled, Python does its work more slowly: {error}"
+def look_for_tools() -> None:
+    """Looks for what compiling needs, since Cython alone takes seconds.
+
+    Raises:
+        NoToolsError: something is not there.
+    """
+    if find_spec("Cython") is None:
+        raise NoToolsError("Cython is not installed")
+    if shutil.which(_compiler()[0]) is None:
+        raise NoToolsError(f"{_compiler()[0]} was not found ({_MEND})")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        raise NoToolsError(f"Python's headers were not found ({_MEND})")
+
+
+def _compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc"))
 
 
 def compile_module(root: Path, source: Path, target: Path) -> None:
@@ -109,12 +163,11 @@ def compile_module(root: Path, source: Path, target: Path) -> None:
         name = ".".join(source.with_suffix("").parts)
         cython = [sys.executable, "-m", "cython", *directives, "--module-name", name, str(source), "-o", str(c_file)]
         _run(cython, root, "Cython")
-        compiler = shlex.split(os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc"))
         flags = [*CFLAGS, *HARDENING, *shlex.split(os.environ.get("CFLAGS", ""))]
         include = [f"-I{sysconfig.get_paths()[key]}" for key in ("include", "platinclude")]
         linking = ["-shared", *shlex.split(os.environ.get("LDFLAGS", ""))]
         _run(
-            [*compiler, *flags, *include, f"-ffile-prefix-map={folder}=.", str(c_file), "-o", str(built), *linking],
+            [*_compiler(), *flags, *include, f"-ffile-prefix-map={folder}=.", str(c_file), "-o", str(built), *linking],
             root,
             "the C compiler",
         )
@@ -130,8 +183,6 @@ def _run(command: list[str], root: Path, who: str) -> None:
         done = subprocess.run(  # noqa: S603  Cython and the person's own compiler
             command, cwd=root, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False
         )
-    except FileNotFoundError:
-        raise NotBuiltError(f"{command[0]} was not found (Debian, Ubuntu: apt-get install gcc libc6-dev python3-dev)") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotBuiltError(f"{who} failed: {error}") from error
     if done.returncode:
@@ -140,14 +191,13 @@ def _run(command: list[str], root: Path, who: str) -> None:
 
 
 def main() -> int:
-    """Compiles in place what has changed, and says what could not be."""
-    root = Path(__file__).resolve().parent
+    """Compiles in place what has changed, and says what could not be; returns 1 where it is worth trying again."""
     if is_pure():
         return 0
-    complaints = build_in_place(root)
-    for complaint in complaints:
+    failed = build_in_place(Path(__file__).resolve().parent)
+    for complaint in sentences(failed):
         sys.stderr.write(f"{complaint}\n")
-    return 0
+    return int(any(isinstance(error, NoToolsError) for error in failed.values()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 
 import hatch_build
 from gatewayfilter import compiled
-from hatch_build import NotBuiltError, build_in_place, compile_module, module_file, sources
+from hatch_build import NotBuiltError, NoToolsError, build_in_place, compile_module, module_file, sentences, sources
 
 ROOT = Path(__file__).parents[1]
 TINY = "def answer(int n):\n    cdef int[4] row\n    row[n & 3] = n\n    return row[n & 3] + 1\n"
@@ -31,6 +31,7 @@ def needs_compiler(tmp_path_factory: pytest.TempPathFactory) -> None:
     (folder / "gatewayfilter").mkdir()
     (folder / SOURCE).write_text("x = 1\n", encoding="utf-8")
     try:
+        hatch_build.look_for_tools()
         compile_module(folder, SOURCE, folder / module_file(SOURCE))
     except NotBuiltError as error:
         pytest.skip(str(error))
@@ -44,15 +45,15 @@ def test_the_modules_that_are_known_are_those_that_are_built() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_compiler")
 def test_what_is_built_works_is_kept_and_is_built_again_when_its_source_changes(checkout: Path) -> None:
-    assert build_in_place(checkout) == []
+    assert build_in_place(checkout) == {}
     built = checkout / "gatewayfilter" / module_file(SOURCE)
     code = "import sys; sys.path.insert(0, 'gatewayfilter'); import _tiny; print(_tiny.answer(41))"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=checkout, text=True) == "42\n"
     first = built.stat()
-    assert build_in_place(checkout) == []
+    assert build_in_place(checkout) == {}
     assert built.stat() == first
     os.utime(checkout / SOURCE, (first.st_mtime + 5, first.st_mtime + 5))
-    assert build_in_place(checkout) == []
+    assert build_in_place(checkout) == {}
     assert built.stat().st_ino != first.st_ino
     assert sorted(path.name for path in built.parent.iterdir()) == sorted([SOURCE.name, built.name])
 
@@ -72,7 +73,7 @@ def test_the_same_source_gives_the_same_bytes(checkout: Path, tmp_path_factory: 
 @pytest.mark.parametrize(
     ("text", "environ", "said"),
     [
-        (TINY, {"CC": "no-such-compiler-here"}, "no-such-compiler-here was not found"),
+        (TINY, {"CC": "no-such-compiler-here"}, "no-such-compiler-here was not found (Debian"),
         (TINY, {"CFLAGS": "-include no_such_header.h"}, "the C compiler failed: "),
         ("def answer(:\n", {}, "Cython failed: gatewayfilter/_tiny.pyx:1:11: "),
     ],
@@ -86,8 +87,8 @@ def test_what_cannot_be_built_is_one_sentence_and_leaves_nothing(
     os.utime(built, (1, 1))
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    (complaint,) = build_in_place(checkout)
-    assert complaint.startswith(f"{SOURCE} was not compiled, Python does its work more slowly: ")
+    (complaint,) = sentences(build_in_place(checkout))
+    assert complaint.startswith(f"Not compiled, Python does the same more slowly: {SOURCE}: ")
     assert said in complaint
     assert "\n" not in complaint
     assert [path.name for path in built.parent.iterdir()] == [SOURCE.name]
@@ -107,9 +108,48 @@ def test_what_a_compiler_says_becomes_one_line(script: str, said: str, tmp_path:
     assert str(raised.value) == f"the C compiler failed: {said}"
 
 
-def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(NotBuiltError, match="no-such-compiler-here was not found"):
-        hatch_build._run(["no-such-compiler-here"], tmp_path, "the C compiler")
+@pytest.mark.parametrize("missing", ["compiler", "headers", "Cython"])
+def test_without_tools_nothing_is_tried_and_one_line_says_so(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "some-compiler"
+    compiler.write_text("#!/bin/sh\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setenv("CC", "no-such-compiler-here -m64" if missing == "compiler" else str(compiler))
+    monkeypatch.setattr(hatch_build, "find_spec", lambda _: None if missing == "Cython" else object())
+    include = str(tmp_path / "nowhere" if missing == "headers" else tmp_path)
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"include": include})
+    monkeypatch.setattr(hatch_build, "compile_module", lambda *_: pytest.fail("it tried"))
+    failed = hatch_build.compile_modules(tmp_path, {Path("a.pyx"): tmp_path / "a.so", Path("b.pyx"): tmp_path / "b.so"})
+    assert all(isinstance(error, NoToolsError) for error in failed.values())
+    (complaint,) = sentences(failed)
+    said = {
+        "compiler": "no-such-compiler-here was not found",
+        "headers": "Python's headers were not found",
+        "Cython": "Cython is not",
+    }
+    assert complaint.startswith(f"Not compiled, Python does the same more slowly: a.pyx, b.pyx: {said[missing]}")
+
+
+@pytest.mark.parametrize(("error", "code"), [(NoToolsError("none"), 1), (NotBuiltError("a fault"), 0), (None, 0)])
+def test_make_looks_again_where_there_were_no_tools(
+    error: NotBuiltError | None, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GATEWAYFILTER_PURE", raising=False)
+    monkeypatch.setattr(hatch_build, "build_in_place", lambda _: {SOURCE: error} if error else {})
+    assert hatch_build.main() == code
+    assert capsys.readouterr().err.count("\n") == (error is not None)
+
+
+def test_a_folder_that_may_not_be_written(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "gatewayfilter")
+
+    monkeypatch.setattr(hatch_build, "look_for_tools", lambda: None)
+    monkeypatch.setattr(hatch_build, "compile_module", refuse)
+    (complaint,) = sentences(build_in_place(checkout))
+    assert "Permission denied" in complaint
 
 
 def test_a_compiler_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +216,7 @@ class TestLoading:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # on a busy machine
 @pytest.mark.parametrize("pure", ["", "1"])
 @pytest.mark.usefixtures("needs_compiler")
 def test_wheels(pure: str, tmp_path: Path) -> None:
