@@ -25,6 +25,19 @@ def site(monkeypatch: pytest.MonkeyPatch, state: Path) -> Iterator[str]:
     origin.close()
 
 
+def test_long_lists_are_taken_in_parts(cli: Cli, tmp_path: Path) -> None:
+    digests = [md5(b"%d" % number, usedforsecurity=False).hexdigest() for number in range(1200)]
+    known = tmp_path / "known.md5"
+    known.write_text("\n".join([*digests, digests[0], digests[1199], "no digest", ""]), encoding="ascii")
+    assert cli("fingerprints", "images", known, "--category", "adult").out == "1,202 images taken, 1 line rejected.\n"
+    assert cli("fingerprints", "stats", "--json").json["image"] == 1200
+    assert cli("fingerprints", "images", known, "--category", "fraud", "--json").json == {
+        "taken": 1202,
+        "rejected": 1,
+        "samples": [[1203, "no digest"]],
+    }
+
+
 def test_a_known_image_is_blocked_and_no_other(cli: Cli, site: str, tmp_path: Path) -> None:
     known = tmp_path / "known.md5"
     known.write_text(f"{md5(BAD, usedforsecurity=False).hexdigest()}  something.gif\n", encoding="ascii")
