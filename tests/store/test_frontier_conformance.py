@@ -276,6 +276,17 @@ def test_a_url_keeps_its_task_and_the_shorter_way(frontier: Frontier) -> None:
     assert {lease.url: (lease.task, lease.depth) for lease in frontier.lease(5, 60.0, 102.0)} == {A: ("news", 2), B: ("news", 1)}
 
 
+def test_what_waits_for_one_task_is_the_second_one_s_when_the_first_has_seen_it(frontier: Frontier) -> None:
+    assert frontier.add([Offer(A, 100, task="first", depth=1)], 100.0) == 1
+    assert frontier.add([Offer(A, 100, task="second")], 101.0) == 0
+    first = lease_one(frontier, 102.0)
+    assert first.task == "first"
+    assert frontier.add([Offer(A, 100, task="second")], 103.0) == 0, "nor while it is looked at"
+    assert frontier.done(first, rest_until=163.0)
+    assert frontier.add([Offer(A, 100, task="second")], 104.0) == 1
+    assert lease_one(frontier, 104.0 + TASK_REST_S).task == "second"
+
+
 def test_one_task_is_cleared_and_counted(store: Store) -> None:
     store.frontier.add([Offer(A), Offer(B, task="news"), Offer(C, task="news"), Offer(D, task="other")], 100.0)
     store.frontier.lease(2, 60.0, 100.0)
