@@ -23,17 +23,24 @@ from gatewayfilter import compiled
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.classify.density import split_by_density
+from gatewayfilter.classify.following import load_classifier
 from gatewayfilter.classify.lexicon_file import WordFile
 from gatewayfilter.classify.markup import read_html, read_markup, read_references
 from gatewayfilter.classify.scanner import Scanner
-from gatewayfilter.classify.views import normal_view
+from gatewayfilter.classify.score import Judge, ZoneHits
+from gatewayfilter.classify.text import page_text
+from gatewayfilter.classify.views import changed_lines, normal_view
 from gatewayfilter.interfaces import Page
 
 ROOT = Path(__file__).parents[2]
+WORDS = ROOT / "lists" / "words"
 ROUNDS = 3
 TURNS = 3
+SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Of the bundled words; above 1, as many more are made up."""
 LABELS = {
     "whole": "whole classification",
+    "words": "the same by words alone, without the topic model",
     "parts": "whole classification, links and pictures too",
     "decode": "of it finding the charset and decoding",
     "markup": "reading texts, links and pictures",
@@ -41,6 +48,9 @@ LABELS = {
     "references": "reading links and pictures alone",
     "density": "main text by density",
     "views": "normal view of the visible text",
+    "squash": "lines that squashing changes",
+    "zones": "scan of all zones with the bundled words",
+    "score": "score of what was found",
     "scan": "scan of 4,000 characters with 50,000 words",
     "peer": "resiliparse, main text and all text alone",
 }
@@ -88,11 +98,20 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
     htmls = [decode(body).text for body in bodies]
     blocks = [read_html(html).blocks for html in htmls]
     texts = ["\n".join(block.text for block in row) for row in blocks]
-    classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
+    lexicon = Lexicon.load([WORDS])
+    classifier = load_classifier([WORDS])
+    scanner = Scanner(lexicon)
+    judge = Judge(lexicon, scanner)
+    zoned = [page_text(html, url) for html in htmls]
+    normals = [normal_view(text) for text in texts]
+    found = [
+        ([ZoneHits(zone, text, True, scanner.scan(text)) for zone, text in page.zones.items()], page.length()) for page in zoned
+    ]
     joined = normal_view(" ".join(texts))
     slices = [joined[start : start + 4000] for start in range(0, 160_000, 4000)]
     return {
         "whole": median_ms(classifier.classify_page, pages),
+        "words": median_ms(PageClassifier(lexicon).classify_page, pages),
         "parts": median_ms(classifier.classify_with_parts, pages),
         "decode": median_ms(decode, bodies),
         "markup": median_ms(read_markup, htmls),
@@ -100,14 +119,45 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
         "references": median_ms(read_references, htmls),
         "density": median_ms(split_by_density, blocks),
         "views": median_ms(normal_view, texts),
+        "squash": median_ms(changed_lines, normals),
+        "zones": median_ms(lambda zones: [scanner.scan(zone) for zone in zones], [list(page.zones.values()) for page in zoned]),
+        "score": median_ms(lambda item: judge.judge(*item), found),
         "scan": median_ms(Scanner(many_words(50_000)).scan, slices),
         "peer": median_ms(peer, htmls),
     }
 
 
-def in_child(folder: Path, pure: str) -> dict[str, float]:
-    """Measures in a process of its own, with the compiled modules or without."""
-    command = [sys.executable, __file__, "--measure", str(folder)]
+def growth(folder: Path, share: float) -> dict[str, float]:
+    """Returns what a share of the bundled words (above 1: and so many made-up ones) costs to compile, to hold and to look for."""
+    lexicon = Lexicon.load([WORDS])
+    chance = random.Random(7)
+    for category in lexicon.categories.values():
+        category.words = {word: weight for word, weight in category.words.items() if share >= 1 or chance.random() < share}
+    categories = {**lexicon.categories}
+    if share > 1:
+        categories |= many_words(int(lexicon.word_count() * (share - 1))).categories
+    lexicon = Lexicon(categories, lexicon.exceptions, lexicon.offers, lexicon.context)
+    held = resident_mb()
+    begun = time.process_time()
+    scanner = Scanner(lexicon)
+    built = time.process_time() - begun
+    held = resident_mb() - held
+    zones = [list(page_text(decode(body).text).zones.values()) for body in bodies_in(folder)]
+    scan = median_ms(lambda texts: [scanner.scan(text) for text in texts], zones)
+    return {"words": lexicon.word_count(), "built": built, "held": held, "scan": scan}
+
+
+def resident_mb() -> float:
+    """Returns the memory of this process, 0 where the system does not say it so."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+    except OSError:
+        return 0.0
+
+
+def in_child(folder: Path, pure: str, share: float = 0.0) -> dict[str, float]:
+    """Measures in a process of its own, with compiled modules or without: the steps or, with a share of the words, the scan."""
+    command = [sys.executable, __file__, "--measure", str(folder), "--share", str(share)]
     environ = {**os.environ, "GATEWAYFILTER_PURE": pure, "PYTHONPATH": str(ROOT)}
     return dict(json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout))
 
@@ -116,9 +166,10 @@ def main() -> None:
     """Measures and prints."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--measure", type=Path, metavar="FOLDER", help="measure this process alone and print JSON")
+    options.add_argument("--share", type=float, default=0.0, help="with --measure: the scan alone, with this share of the words")
     chosen = options.parse_args()
     if chosen.measure:
-        print(json.dumps(measure(bodies_in(chosen.measure))))
+        print(json.dumps(growth(chosen.measure, chosen.share) if chosen.share else measure(bodies_in(chosen.measure))))
         return
     folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
     bodies = bodies_in(folder)
@@ -130,9 +181,12 @@ def main() -> None:
     for _ in range(TURNS):
         for pure, found in runs.items():
             found.append(in_child(folder, pure))
-    words = Lexicon.load([ROOT / "lists" / "words"]).word_count()
+    begun = time.process_time()
+    words = Lexicon.load([WORDS]).word_count()
+    loading = time.process_time() - begun
     sizes = [len(body) / 1000 for body in bodies]
-    print(f"{len(bodies)} pages, median {statistics.median(sizes):.0f} KB, mean {statistics.mean(sizes):.0f} KB; {words} words")
+    print(f"{len(bodies)} pages, median {statistics.median(sizes):.0f} KB, mean {statistics.mean(sizes):.0f} KB")
+    print(f"{words} words, read in {loading:.2f} s")
     if missing:
         print(f"not compiled: {missing}")
     print("\n| CPU ms a page, median | compiled | Python | |\n|---|---|---|---|")
@@ -142,6 +196,12 @@ def main() -> None:
             print(f"| {label} | {statistics.median([ours, python]):.2f} | | |")
         else:
             print(f"| {label} | {ours:.3f} | {python:.3f} | {python / ours:.1f} x |")
+    print("\n| words | compiling, s (Python) | memory, MB (Python) | scan of a page, ms (Python) |\n|---|---|---|---|")
+    for share in SHARES:
+        fast, python_alone = in_child(folder, "", share), in_child(folder, "1", share)
+        columns = ((key, digits) for key, digits in (("built", 2), ("held", 0), ("scan", 3)))
+        cells = (f"{fast[key]:.{digits}f} ({python_alone[key]:.{digits}f})" for key, digits in columns)
+        print(f"| {fast['words']} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

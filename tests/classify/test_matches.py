@@ -24,7 +24,9 @@ LETTERS = "ab1\u00e9\u8d4c\u535a\u0e01"
 phrases = st.builds(
     lambda left, bare, right: f"{left}{bare}{right}",
     st.sampled_from(["", "", "*"]),
-    st.text(LETTERS, min_size=1, max_size=3) | st.sampled_from(["a b", "ab a", "b.a", "\u8d4c a"]),
+    st.text("ab\u8d4c", min_size=1, max_size=3)
+    | st.text(LETTERS, min_size=1, max_size=2)
+    | st.sampled_from(["a b", "ab a", "b.a", "\u8d4c a"]),
     st.sampled_from(["", "", "*"]),
 )
 several = st.lists(phrases, max_size=4)
@@ -46,7 +48,7 @@ files = st.builds(
     st.lists(st.tuples(several, several), max_size=3),
     several,
 )
-texts = st.text(LETTERS + " .\n\U0001f600", max_size=60)
+texts = st.text("ab\u8d4c .", max_size=60) | st.text(LETTERS + " .\n\U0001f600", max_size=60)
 
 
 def both(words: list[WordFile]) -> tuple[Callable[[str], Hits], Callable[[str], Hits]]:
@@ -72,6 +74,8 @@ def both(words: list[WordFile]) -> tuple[Callable[[str], Hits], Callable[[str], 
 @settings(max_examples=150)
 @given(st.lists(files, min_size=1, max_size=3), texts)
 @example([WordFile("one", words={"\U0001f600": 1.0, "\U0001f600a": 1.0, "a": 1.0})], "a \U0001f600a\U0001f600")
+@example([WordFile("one", words={"a*": 1.0, "*b": 1.0, "*1*": 1.0}, exceptions=["ab"])], "ba ab bab b1b a1 1a aab abb")
+@example([WordFile("one", near=[Near("n", 1.0, ("a*", "b"), ("*b", "\u8d4c"))])], "ba ab ab b \u8d4c a\u8d4c")
 @example([WordFile("one", words={"*a": 1.0, "ab": 1.0, "abc*": 1.0, "b": 1.0})], "abcd xab a ab")
 def test_the_same_counts(words: list[WordFile], text: str) -> None:
     fast, plain = both(words)
