@@ -153,6 +153,7 @@ def test_what_may_hide(attributes: str, page: str) -> None:
         ("style='overflow:hidden'", False),
         ("style='font-size:0'", True),
         ("style='font-size : 0px'", True),
+        ("style='font-size:0;color:red'", True),
         ("style='font-size:0.5em'", False),
         ("style='font-size:05px'", False),
     ],
