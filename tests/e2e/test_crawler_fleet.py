@@ -1,103 +1,30 @@
 """The running filter's crawlers: several share the queue, one is killed, all are killed, and their number is changed."""
 
 import signal
-import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import psutil
 import pytest
 
 from gatewayfilter.crawl import Backlog, WarcArchive
-from gatewayfilter.crawl.ring import HashRing
 from gatewayfilter.interfaces import Page, QueueState
 from gatewayfilter.store import Store
-from gatewayfilter.store.frontier import site_slot
-from tests.e2e.conftest import CASINO, GARDEN
-from tests.e2e.e2e_gateway import GatewayProcess, SiteServer, until
+from tests.e2e.conftest import CASINO
+from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.fleet_sites import Sites, ring_name
 
 pytestmark = pytest.mark.slow
 
-SITES = 12
-PAGES_A_SITE = 4
 FLEET = 3
-
-
-def fair_hosts(state: Path) -> list[str]:
-    """Returns addresses on loopback, as many for each crawler of the fleet: the ring is another one for each state folder."""
-    members = [f"{socket.gethostname()}:{state}:{index}" for index in range(FLEET)]
-    ring = HashRing(members)
-    chosen: list[str] = []
-    for member in members:
-        hosts = (f"127.0.0.{number}" for number in range(2, 255))
-        owned = [host for host in hosts if ring.owner(str(site_slot(f"http://{host}/"))) == member]
-        chosen += owned[: SITES // FLEET]
-    return chosen
-
-
-class Sites:
-    """Sites at addresses of their own on loopback; they answer when they are let, and count who asked for what.
-
-    Of a fleet of `FLEET` over this state folder each crawler has as many of them as any other.
-    """
-
-    def __init__(self, state: Path) -> None:
-        self.fetches: Counter[str] = Counter()
-        self.go = threading.Event()
-        self.go.set()
-        self._counting = threading.Lock()
-        sites = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                url = f"http://{self.headers['host']}{self.path}"
-                body = (CASINO if "casino" in self.path else GARDEN).encode() if self.path != "/robots.txt" else b""
-                with sites._counting:
-                    sites.fetches[url] += 1
-                if body:
-                    sites.go.wait(60)
-                with suppress(OSError):
-                    self.send_response(200 if body else 404)
-                    self.send_header("Content-Type", "text/html; charset=utf-8")
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        hosts = fair_hosts(state)
-        self._servers = [SiteServer((host, 0), Handler) for host in hosts]
-        for server in self._servers:
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        self.urls = [
-            f"http://{host}:{server.server_port}/{'casino' if page == 0 else 'garden'}/{page}"
-            for page in range(PAGES_A_SITE)
-            for host, server in zip(hosts, self._servers, strict=True)
-        ]
-
-    def pages(self) -> Counter[str]:
-        """How often each page was asked for."""
-        with self._counting:
-            return Counter({url: count for url, count in self.fetches.items() if not url.endswith("/robots.txt")})
-
-    def close(self) -> None:
-        """Ends the sites."""
-        self.go.set()
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
 
 
 @pytest.fixture
 def sites(state: Path) -> Iterator[Sites]:
-    opened = Sites(state)
+    opened = Sites([ring_name(state, index) for index in range(FLEET)])
     yield opened
     opened.close()
 

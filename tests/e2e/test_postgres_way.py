@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+from tests.e2e.fleet_sites import Sites, ring_name
 from tests.store.postgres_cluster import cluster, why_not
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -26,6 +27,10 @@ def two(database: str, tmp_path_factory: pytest.TempPathFactory, trusting: dict[
     yield filters
     for one in filters:
         one.stop()
+
+
+def _fetched(one: GatewayProcess) -> int:
+    return int(one.status("learner").get("counters", {}).get("pages_fetched", 0))
 
 
 def _reason_is(one: GatewayProcess, url: str, reason: str) -> bool:
@@ -49,6 +54,32 @@ def test_what_one_learns_the_other_blocks(two: list[GatewayProcess], http_site: 
     until("block page", lambda: two[0].get(url).reason == "learned", 10.0)
     until("block page at the other", lambda: two[1].get(url).reason == "learned", 10.0)
     assert two[1].json("check", url)["classification"]["classification"]["category"] == "gambling"
+
+
+def test_both_share_the_queue_and_one_does_the_work_of_both(two: list[GatewayProcess]) -> None:
+    sites = Sites([ring_name(one.state) for one in two])
+    try:
+        for one in two:
+            until("one fleet", lambda one=one: "2 crawlers share the queue" in one.log.read_text(), 40.0)  # type: ignore[misc]
+        before = [_fetched(one) for one in two]
+        assert two[0].cli("queue", "add", *sites.urls).returncode == 0
+        until("all fetched", lambda: set(sites.urls) <= set(sites.pages()), 40.0)
+        # Links of the harmful pages are among them.
+        until("all counted", lambda: sum(map(_fetched, two)) - sum(before) == sites.pages().total(), 20.0)
+        assert set(sites.pages().values()) == {1}  # each page once, by whichever filter
+        assert all(_fetched(one) - was >= len(sites.urls) // 2 for one, was in zip(two, before, strict=True))
+        for one in two:
+            until("block page", lambda one=one: one.get(sites.urls[0]).reason == "learned", 10.0)  # type: ignore[misc]
+
+        assert two[1].stop() == 0
+        more = [f"{url}?again" for url in sites.urls]
+        assert two[0].cli("queue", "add", *more).returncode == 0
+        until("all fetched by one", lambda: set(more) <= set(sites.pages()), 60.0)
+        assert all(sites.pages()[url] == 1 for url in more)
+    finally:
+        sites.close()
+        if two[1].process is not None and two[1].process.poll() is not None:
+            two[1].start()
 
 
 def test_a_restart_finds_everything(two: list[GatewayProcess], http_site: Origin) -> None:
