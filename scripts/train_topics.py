@@ -44,7 +44,10 @@ FINE_COUNTS = 2.0
 """What a harmless described site counts to a harmless text of the folders."""
 LEAST_SOURCES = 2
 """Sites or texts in which a term stands before anything is learned of it."""
-MOST_TEXTS = 6_000
+MOST_TEXTS = 3_000
+"""Of the folders, and as many of the test data's comments and tweets."""
+RUDE = ("comments", "tweets")
+"""Texts of people who insult each other: not what the categories are about."""
 URL = "http://site.example/"
 
 
@@ -81,17 +84,17 @@ def traps() -> Iterator[Sample]:
 
 
 def collected(folders: Iterable[Path]) -> Iterator[Sample]:
-    """Yields the harmless texts of the folders, each once, and those of the test data, which are never learned from."""
+    """Yields the harmless texts of the folders and of the test data, each once; of the latter no page is learned from."""
     seen: set[bytes] = set()
     for origin, texts in (("folder", (pair for folder in folders for pair in from_folder(folder))), ("data", from_data())):
         for source, text in texts:
             raw = text if isinstance(text, bytes) else text.encode(errors="replace")
             digest = md5(raw, usedforsecurity=False).digest()
-            if digest in seen or len(raw) < 8 or source.endswith("one each"):
+            if digest in seen or len(raw) < 8:
                 continue
             seen.add(digest)
             kind = "text/html" if isinstance(text, bytes) else "text/plain; charset=utf-8"
-            half = "tune" if digest[0] % 2 and origin == "folder" else "report"
+            half = "tune" if digest[0] % 2 and (origin == "folder" or source.startswith(RUDE)) else "report"
             yield Sample(
                 f"{origin} {source}",
                 half,
@@ -143,9 +146,9 @@ def main() -> None:
     words = PageClassifier(lexicon)
     samples = [*described(), *traps(), *collected(options.folders)]
     learned = [sample for sample in samples if may_learn(sample, options.without)]
-    folders = [sample for sample in learned if sample.origin.startswith("folder")]
-    kept = {id(sample) for sample in folders[:: max(1, len(folders) // MOST_TEXTS)]}
-    learned = [sample for sample in learned if not sample.origin.startswith("folder") or id(sample) in kept]
+    learned = [sample for sample in learned if not sample.origin.startswith(("folder", "data"))] + [
+        sample for origin in ("folder", "data") for sample in thinned(learned, origin)
+    ]
     categories, weights, bias = fit(learned, [words.text_of(sample.page) for sample in learned])
     pack(options.output, categories, weights, bias)
     count = Counter(sample.category or "harmless" for sample in learned)
@@ -156,6 +159,12 @@ def main() -> None:
         model = TopicModel.load(options.output)
         both = PageClassifier(lexicon, topics=model)
         measure([sample for sample in samples if is_measured(sample, options.without)], {"words": words, "both": both})
+
+
+def thinned(samples: Iterable[Sample], origin: str) -> list[Sample]:
+    """Returns at most `MOST_TEXTS` or so of the samples of an origin."""
+    chosen = [sample for sample in samples if sample.origin.startswith(origin)]
+    return chosen[:: -(-len(chosen) // MOST_TEXTS) or 1]
 
 
 def may_learn(sample: Sample, without: str | None) -> bool:

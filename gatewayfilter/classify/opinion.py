@@ -6,7 +6,7 @@ from math import exp
 
 from gatewayfilter.classify.lexicon import Lexicon
 from gatewayfilter.classify.score import UNPLACED, Judgement
-from gatewayfilter.classify.topics import Reading, TopicModel
+from gatewayfilter.classify.topics import TopicModel
 from gatewayfilter.model import Evidence
 
 GREY_FROM, GREY_TO = 0.5, 1.5
@@ -18,56 +18,61 @@ READS_HARMFUL, READS_HARMLESS = 0.5, 0.05
 """Probabilities from which on, and down to which, what a text reads like counts."""
 OVER, UNDER = 1.25, 0.75
 """Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
+HINTED = 0.1
+"""Limits: what a category's words must come to before it matters what a text reads like."""
 CLEAR = 2.0
 """Limits: a score from so many on is clear, whatever the text reads like."""
 
 
-def asks_for_reading(found: Judgement) -> bool:
-    """Tells whether it matters what the text reads like: words were found, and what they say is not clear."""
-    return found.score < CLEAR * found.limit if found.category else bool(found.scores)
+def asks_for_reading(found: Judgement, lexicon: Lexicon) -> bool:
+    """Tells whether it matters what the text reads like: words speak of a category, and what they say is not clear."""
+    if found.category:
+        return found.score < CLEAR * found.limit
+    return any(_is_hinted(found, lexicon, name) for name in found.scores)
 
 
-def with_reading(found: Judgement, lexicon: Lexicon, reading: Reading, topics: TopicModel) -> Judgement:
+def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicModel) -> Judgement:
     """Returns the judgement after what the text reads like.
 
-    A page without a verdict of which some words speak of a category, and that reads like that category, is over its limit: no
-    page is harmful by statistics alone. One with a verdict that is not clear, and that reads harmless, is under it again; not
+    A page without a verdict whose words hint at a category, and that reads like that category, is over its limit: no page is
+    harmful by statistics alone. One with a verdict that is not clear, and that reads harmless, is under it again; not
     where a person has words of his own.
     """
+    reading = topics.read(text)
     shifts: dict[str, float] = {}
+    said = f"reads harmless ({1 - reading.harmful:.0%})"
     if not found.category:
-        if reading.harmful >= READS_HARMFUL and found.scores.get(reading.category, 0) > 0:
+        if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category):
             # A score may be over its limit already, of fewer words than the category asks for.
             missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
             shifts = {reading.category: max(missing, 0.0)}
+            terms = " · ".join(topics.telling(text, reading.category))
+            said = f"reads like {reading.category} ({reading.harmful:.0%}): {terms}"
     elif reading.harmful <= READS_HARMLESS:
         limits = {name: _limit(found, lexicon, name) for name in found.scores}
         over = [name for name, score in found.scores.items() if score > limits[name]]
         if all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over):
             shifts = {name: UNDER * limits[name] - found.scores[name] for name in over}
-    return _shifted(found, lexicon, shifts, reading) if shifts else found
+    return _shifted(found, lexicon, shifts, "" if found.category else reading.category, said) if shifts else found
 
 
-def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], reading: Reading) -> Judgement:
+def _is_hinted(found: Judgement, lexicon: Lexicon, name: str) -> bool:
+    return name in found.scores and found.scores[name] >= HINTED * _limit(found, lexicon, name)
+
+
+def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], category: str, said: str) -> Judgement:
     scores = {name: round(score + shifts.get(name, 0.0), 3) for name, score in found.scores.items()}
     ranked = sorted(scores, key=lambda name: -scores[name] / _limit(found, lexicon, name))
-    category = "" if found.category else reading.category
     first = category or ranked[0]
-    said = tuple(Evidence(_said(reading, shift), name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items())
+    spoken = tuple(Evidence(said, name, round(shift, 3), "main", UNPLACED) for name, shift in shifts.items())
     return replace(
         found,
         category=category,
         score=scores[first],
         limit=_limit(found, lexicon, first),
         scores={name: scores[name] for name in ranked},
-        evidence=(*said, *found.evidence) if category else (*found.evidence, *said),
+        evidence=(*spoken, *found.evidence) if category else (*found.evidence, *spoken),
     )
-
-
-def _said(reading: Reading, shift: float) -> str:
-    if shift < 0:
-        return f"reads harmless ({1 - reading.harmful:.0%})"
-    return f"reads like {reading.category} ({reading.harmful:.0%}): {' · '.join(reading.terms)}"
 
 
 def is_grey(found: Judgement, lexicon: Lexicon) -> bool:

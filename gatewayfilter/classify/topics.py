@@ -12,7 +12,9 @@ import re
 import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -25,7 +27,7 @@ TOPICS_FILE = "topics.npz"
 """Its name in a folder of words."""
 BITS = 18
 """Words and pairs fall into 2 ** BITS places."""
-MAX_CHARACTERS = 6000
+MAX_CHARACTERS = 4000
 """Of a text; more costs time and changes few verdicts."""
 MOST_TERMS = 3
 MAX_TERM = 40
@@ -71,19 +73,16 @@ def _code(word: str) -> int:
     return crc32(word.encode(errors="replace"))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a text reads like.
 
     Attributes:
         harmful: probability that it is harmful at all, 0 to 1.
         category: the harmful category that it reads most like.
-        terms: the words and pairs that say so most, at most `MOST_TERMS`.
     """
 
     harmful: float
     category: str
-    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +90,9 @@ class TopicModel:
     """A trained model. Immutable; safe to share between threads.
 
     Attributes:
-        categories: the names of its rows; one of them is `HARMLESS`.
-        rows: int32[2 ** BITS], place → column of `weights`; places that nothing was learned of have column 0, which is zero.
-        weights: float32[categories, columns].
+        categories: the names of its columns; the first is `HARMLESS`.
+        rows: int32[2 ** BITS], place → row of `weights`; places that nothing was learned of have row 0, which is zero.
+        weights: float32[rows, categories].
         bias: float32[categories].
         additive: categories from which it takes nothing away, since a person has words of his own in them.
     """
@@ -106,22 +105,21 @@ class TopicModel:
 
     def read(self, text: str) -> Reading:
         """Returns what a text, in its normal view, reads like. Some 0.3 ms for a long text."""
-        terms = terms_of(text)
-        if not terms.words:
-            return Reading(0.0, HARMLESS, ())
-        places, first = np.unique(terms.places, return_index=True)
-        columns = self.rows[places]
-        logits = self.weights[:, columns].sum(axis=1) / np.sqrt(len(places)) + self.bias
+        rows = self.rows[np.unique(terms_of(text).places)]
+        if not len(rows):
+            return Reading(0.0, HARMLESS)
+        logits = self.weights[rows[rows > 0]].sum(axis=0) / sqrt(len(rows)) + self.bias
         likely = np.exp(logits - logits.max())
-        likely /= likely.sum()
-        harmless = self.categories.index(HARMLESS)
-        probability = 1.0 - float(likely[harmless])
-        likely[harmless] = -1.0
-        best = int(likely.argmax())
-        says = self.weights[best, columns] - self.weights[harmless, columns]
+        return Reading(1.0 - float(likely[0] / likely.sum()), self.categories[int(likely[1:].argmax()) + 1])
+
+    def telling(self, text: str, category: str) -> tuple[str, ...]:
+        """Returns the words and pairs of a text, at most `MOST_TERMS`, by which it reads most like a category."""
+        terms = terms_of(text)
+        places, first = np.unique(terms.places, return_index=True)
+        weights = self.weights[self.rows[places]]
+        says = weights[:, self.categories.index(category)] - weights[:, 0]
         strongest = [index for index in np.argsort(-says, kind="stable")[:MOST_TERMS].tolist() if says[index] > 0]
-        shown = tuple(terms.shown(index) for index in sorted(first[strongest].tolist()))
-        return Reading(probability, self.categories[best], shown)
+        return tuple(terms.shown(index) for index in sorted(first[strongest].tolist()))
 
     @classmethod
     def load(cls, path: Path) -> "TopicModel | None":
@@ -158,7 +156,7 @@ class TopicModel:
         if version.shape != (2,) or version.tolist() != [_VERSION, BITS]:
             raise ValueError("it is of another version")
         names = tuple(map(str, categories.tolist())) if categories.ndim == 1 and categories.dtype.kind == "U" else ()
-        if not 2 <= len(names) <= _MOST_CATEGORIES or HARMLESS not in names or len(set(names)) < len(names):
+        if not 2 <= len(names) <= _MOST_CATEGORIES or names[0] != HARMLESS or len(set(names)) < len(names):
             raise ValueError("its categories are damaged")
         if places.ndim != 1 or places.dtype != np.uint32 or (np.diff(places.astype(np.int64)) <= 0).any():
             raise ValueError("its places are damaged")
@@ -171,13 +169,13 @@ class TopicModel:
                 raise ValueError("its weights are damaged")
         rows = np.zeros(1 << BITS, np.int32)
         rows[places] = np.arange(1, len(places) + 1)
-        columns = np.zeros((len(names), len(places) + 1), np.float32)
-        columns[:, 1:] = weights * scales[:, None]
-        return cls(names, rows, columns, bias)
+        table = np.zeros((len(places) + 1, len(names)), np.float32)
+        table[1:] = (weights * scales[:, None]).T
+        return cls(names, rows, table, bias)
 
 
 def pack(path: Path, categories: tuple[str, ...], weights: NDArray[np.float64], bias: NDArray[np.float64]) -> None:
-    """Writes a model: weights float64[categories, 2 ** BITS], kept in a byte each where they are not nothing."""
+    """Writes a model, `HARMLESS` first: weights float64[categories, 2 ** BITS], kept in a byte each where not nothing."""
     scales = np.maximum(np.abs(weights).max(axis=1) / 127.0, 1e-9)
     small = np.rint(weights / scales[:, None]).astype(np.int8)
     places = np.flatnonzero(small.any(axis=0)).astype(np.uint32)

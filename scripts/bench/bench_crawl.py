@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.classify import load_classifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
 from gatewayfilter.crawl.judge_desk import judge_together
@@ -112,7 +112,7 @@ async def measure(store: Store, port: int) -> None:
     """Runs a crawler over the store and prints what it does."""
     counters = Counters()
     growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
-    sink = TimedSink(LearningSink(PageClassifier(Lexicon.load([ROOT / "lists" / "words"])), growth, counters))
+    sink = TimedSink(LearningSink(load_classifier([ROOT / "lists" / "words"]), growth, counters))
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
     stop = asyncio.Event()
     context = CrawlContext(store.frontier, sink, settings, counters, together=store.settling)

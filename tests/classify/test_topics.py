@@ -11,9 +11,28 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
-from gatewayfilter.classify.opinion import CLEAR, OVER, READS_HARMFUL, READS_HARMLESS, UNDER, asks_for_reading, with_reading
+from gatewayfilter.classify.opinion import (
+    CLEAR,
+    HINTED,
+    OVER,
+    READS_HARMFUL,
+    READS_HARMLESS,
+    UNDER,
+    asks_for_reading,
+    with_reading,
+)
 from gatewayfilter.classify.score import Judgement
-from gatewayfilter.classify.topics import BITS, MAX_CHARACTERS, MOST_TERMS, TOPICS_FILE, Reading, TopicModel, pack, terms_of
+from gatewayfilter.classify.topics import (
+    BITS,
+    MAX_CHARACTERS,
+    MAX_TERM,
+    MOST_TERMS,
+    TOPICS_FILE,
+    Reading,
+    TopicModel,
+    pack,
+    terms_of,
+)
 from gatewayfilter.errors import ClassifyError
 from tests.classify.synthetic_pages import pages_of, sites
 
@@ -72,7 +91,7 @@ def test_harmful_texts_read_like_what_they_are(bundled: TopicModel, text: str, c
     reading = bundled.read(text)
     assert reading.category == category
     assert reading.harmful > READS_HARMFUL
-    assert 0 < len(reading.terms) <= MOST_TERMS
+    assert 0 < len(bundled.telling(text, category)) <= MOST_TERMS
 
 
 @pytest.mark.parametrize(
@@ -107,6 +126,15 @@ def _page(html: bytes) -> Any:
     return Page("http://a.example/", "http://a.example/", 200, {"content-type": "text/html; charset=utf-8"}, html)
 
 
+class _Fixed(TopicModel):
+    """A model that reads any text alike."""
+
+    reading: Reading
+
+    def read(self, text: str) -> Reading:
+        return self.reading
+
+
 LEXICON = Lexicon(
     {
         name: Category(name, limit=20.0, min_words=2, words={f"{name} shop": 6.0, f"{name} offer": 30.0})
@@ -123,25 +151,27 @@ def judgement(scores: dict[str, float], category: str = "") -> Judgement:
 @pytest.mark.parametrize(
     ("scores", "category", "reading", "expected"),
     [
-        ({"drugs": 6.0}, "", Reading(READS_HARMFUL, "drugs", ("a",)), "drugs"),
-        ({"drugs": 6.0}, "", Reading(READS_HARMFUL - 0.01, "drugs", ("a",)), ""),
-        ({"drugs": 6.0}, "", Reading(0.99, "gambling", ("a",)), ""),  # no word speaks of it
-        ({"drugs": 6.0, "gambling": 1.0}, "", Reading(0.99, "gambling", ("a",)), "gambling"),
-        ({"drugs": 25.0, "gambling": 30.0}, "", Reading(0.99, "drugs", ("a",)), "drugs"),  # too few words for a verdict
-        ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS, "drugs", ()), ""),
-        ({"drugs": 21.0, "gambling": 30.0}, "gambling", Reading(0.0, "drugs", ()), ""),
-        ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS + 0.01, "drugs", ()), "drugs"),
-        ({"drugs": CLEAR * 20.0, "gambling": 21.0}, "gambling", Reading(0.0, "drugs", ()), "gambling"),  # one is clear
-        ({"violence": 21.0}, "violence", Reading(0.0, "violence", ()), "violence"),  # a person has words in it
+        ({"drugs": 6.0}, "", Reading(READS_HARMFUL, "drugs"), "drugs"),
+        ({"drugs": 6.0}, "", Reading(READS_HARMFUL - 0.01, "drugs"), ""),
+        ({"drugs": 6.0}, "", Reading(0.99, "gambling"), ""),  # no word speaks of it
+        ({"drugs": 6.0, "gambling": HINTED * 20.0}, "", Reading(0.99, "gambling"), "gambling"),
+        ({"drugs": 6.0, "gambling": HINTED * 19.0}, "", Reading(0.99, "gambling"), ""),
+        ({"drugs": 25.0, "gambling": 30.0}, "", Reading(0.99, "drugs"), "drugs"),  # too few words for a verdict
+        ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS, "drugs"), ""),
+        ({"drugs": 21.0, "gambling": 30.0}, "gambling", Reading(0.0, "drugs"), ""),
+        ({"drugs": 21.0}, "drugs", Reading(READS_HARMLESS + 0.01, "drugs"), "drugs"),
+        ({"drugs": CLEAR * 20.0, "gambling": 21.0}, "gambling", Reading(0.0, "drugs"), "gambling"),  # one is clear
+        ({"violence": 21.0}, "violence", Reading(0.0, "violence"), "violence"),  # a person has words in it
     ],
 )
 def test_a_reading_moves_what_is_not_clear(
     tmp_path: Path, scores: dict[str, float], category: str, reading: Reading, expected: str
 ) -> None:
     model = made(tmp_path)
-    topics = TopicModel(model.categories, model.rows, model.weights, model.bias, frozenset({"violence"}))
+    topics = _Fixed(model.categories, model.rows, model.weights, model.bias, frozenset({"violence"}))
+    object.__setattr__(topics, "reading", reading)
     before = judgement(scores, category)
-    after = with_reading(before, LEXICON, reading, topics)
+    after = with_reading(before, LEXICON, "a", topics)
     assert after.category == expected
     assert (after.score > after.limit) == bool(expected)
     if expected != category:
@@ -153,10 +183,11 @@ def test_a_reading_moves_what_is_not_clear(
 
 
 def test_a_reading_is_asked_for_where_words_are_not_clear() -> None:
-    assert not asks_for_reading(judgement({}))
-    assert asks_for_reading(judgement({"drugs": 0.5}))
-    assert asks_for_reading(judgement({"drugs": 39.0}, "drugs"))
-    assert not asks_for_reading(judgement({"drugs": 40.0}, "drugs"))
+    assert not asks_for_reading(judgement({}), LEXICON)
+    assert asks_for_reading(judgement({"drugs": 2.0}), LEXICON)
+    assert not asks_for_reading(judgement({"drugs": 1.9}), LEXICON)
+    assert asks_for_reading(judgement({"drugs": 39.0}, "drugs"), LEXICON)
+    assert not asks_for_reading(judgement({"drugs": 40.0}, "drugs"), LEXICON)
 
 
 def test_no_page_is_harmful_by_statistics_alone(tmp_path: Path) -> None:
@@ -255,4 +286,4 @@ def test_any_text_is_read(bundled: TopicModel, text: str) -> None:
 
 def test_a_long_text_is_bounded(bundled: TopicModel) -> None:
     assert len(terms_of("a " * 1_000_000).words) <= MAX_CHARACTERS
-    assert all(len(term) <= 40 for term in bundled.read("x" * 1_000_000).terms)
+    assert all(len(term) <= MAX_TERM for term in bundled.telling("x" * 1_000_000, "drugs"))
