@@ -14,13 +14,13 @@ GREY_FROM, GREY_TO = 0.5, 1.5
 GREATEST_SHIFT = 0.5
 """Of the limit: what a model that is certain adds or takes away, so that it never overrules a clear score."""
 
-READS_HARMFUL, READS_HARMLESS = 0.5, 0.05
+READS_HARMFUL, READS_HARMLESS = 0.6, 0.1
 """Probabilities from which on, and down to which, what a text reads like counts."""
 OVER, UNDER = 1.25, 0.75
 """Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
 HINTED = 0.1
 """Limits: what a category's words must come to before it matters what a text reads like."""
-CLEAR = 2.0
+CLEAR = 3.0
 """Limits: a score from so many on is clear, whatever the text reads like."""
 
 
@@ -38,22 +38,24 @@ def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicMod
     harmful by statistics alone. One with a verdict that is not clear, and that reads harmless, is under it again; not
     where a person has words of his own.
     """
-    reading = topics.read(text)
     shifts: dict[str, float] = {}
-    said = f"reads harmless ({1 - reading.harmful:.0%})"
+    category, said = "", ""
     if not found.category:
+        reading = topics.read(text)
         if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category):
             # A score may be over its limit already, of fewer words than the category asks for.
             missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
             shifts = {reading.category: max(missing, 0.0)}
             terms = " · ".join(topics.telling(text, reading.category))
-            said = f"reads like {reading.category} ({reading.harmful:.0%}): {terms}"
-    elif reading.harmful <= READS_HARMLESS:
+            category, said = reading.category, f"reads like {reading.category} ({reading.harmful:.0%}): {terms}"
+    else:
         limits = {name: _limit(found, lexicon, name) for name in found.scores}
         over = [name for name, score in found.scores.items() if score > limits[name]]
-        if all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over):
+        unclear = all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over)
+        if unclear and (harmful := topics.most_harmful(text)) <= READS_HARMLESS:
             shifts = {name: UNDER * limits[name] - found.scores[name] for name in over}
-    return _shifted(found, lexicon, shifts, "" if found.category else reading.category, said) if shifts else found
+            said = f"reads harmless ({1 - harmful:.0%})"
+    return _shifted(found, lexicon, shifts, category, said) if shifts else found
 
 
 def _is_hinted(found: Judgement, lexicon: Lexicon, name: str) -> bool:

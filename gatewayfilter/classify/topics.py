@@ -29,6 +29,7 @@ BITS = 18
 """Words and pairs fall into 2 ** BITS places."""
 MAX_CHARACTERS = 4000
 """Of a text; more costs time and changes few verdicts."""
+MOST_PARTS = 10
 MOST_TERMS = 3
 MAX_TERM = 40
 """Characters of a term that is shown."""
@@ -111,6 +112,15 @@ class TopicModel:
         logits = self.weights[rows[rows > 0]].sum(axis=0) / sqrt(len(rows)) + self.bias
         likely = np.exp(logits - logits.max())
         return Reading(1.0 - float(likely[0] / likely.sum()), self.categories[int(likely[1:].argmax()) + 1])
+
+    def most_harmful(self, text: str) -> float:
+        """Returns the probability that the most harmful part of a whole text is harmful, 1.0 for one of more than `MOST_PARTS`.
+
+        So nobody gets a page past it by putting harmless text before what the page is about.
+        """
+        if len(text) > MOST_PARTS * MAX_CHARACTERS:
+            return 1.0
+        return max((self.read(text[at : at + MAX_CHARACTERS]).harmful for at in range(0, len(text), MAX_CHARACTERS)), default=0.0)
 
     def telling(self, text: str, category: str) -> tuple[str, ...]:
         """Returns the words and pairs of a text, at most `MOST_TERMS`, by which it reads most like a category."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier, density, markup
+from gatewayfilter.classify import Lexicon, PageClassifier, density, load_classifier, markup
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +19,12 @@ def lexicon() -> Lexicon:
 @pytest.fixture(scope="session")
 def classifier(lexicon: Lexicon) -> PageClassifier:
     return PageClassifier(lexicon)
+
+
+@pytest.fixture(scope="session")
+def in_use() -> PageClassifier:
+    """Words and what pages read like, as they judge by default."""
+    return load_classifier([ROOT / "lists" / "words"])
 
 
 @pytest.fixture(scope="session")

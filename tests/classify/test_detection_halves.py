@@ -8,8 +8,9 @@ from gatewayfilter.classify import PageClassifier
 from gatewayfilter.interfaces import Page
 from tests.classify.synthetic_pages import VARIANTS, pages_of, sites
 
-OTHERS = {"second": (("tune", 0.97), ("report", 0.91)), "third": (("tune", 0.97), ("report", 0.79))}
-"""What is found of the sites of writers who had not seen the words: just under what docs/classification.md states."""
+RETIRED = ("second", "third", "wide")
+"""Sets that were described without sight of the words, and of which both halves were read since."""
+HARMLESS = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily")
 CATEGORIES = {"adult", "gambling", "fraud", "violence", "drugs", "malware"}
 
 
@@ -19,7 +20,7 @@ def judged(classifier: PageClassifier, html: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "language"), list(product(("pages", "fine", "second", "second-fine", "third", "third-fine"), ("en", "zh")))
+    ("kind", "language"), list(product(("pages", "second", "third", "fourth", "wide", *HARMLESS), ("en", "zh")))
 )
 def test_the_halves_share_no_site(kind: str, language: str) -> None:
     tune, report = (list(sites(f"{kind}-{language}", half)) for half in ("tune", "report"))
@@ -27,7 +28,7 @@ def test_the_halves_share_no_site(kind: str, language: str) -> None:
     assert not {part for site in tune for part in site.parts} & {part for site in report for part in site.parts} - {
         part for site in (*tune, *report) for part in site.parts if len(part) < 30
     }
-    if kind in {"pages", "second", "third"}:
+    if kind in {"pages", "second", "third", "fourth"}:
         counted = [(category, sum(site.category == category for site in report)) for category in CATEGORIES]
         assert all(count * VARIANTS >= 60 for _, count in counted), counted
 
@@ -38,29 +39,25 @@ def test_every_second_page_evades_and_none_is_like_another() -> None:
     assert len({html for _, html in made}) == len(made)
 
 
-@pytest.mark.parametrize(("language", "half"), list(product(("en", "zh"), ("tune", "report"))))
-def test_harmful_pages_are_found(classifier: PageClassifier, language: str, half: str) -> None:
-    found = [judged(classifier, html) == site.category for site in sites(f"pages-{language}", half) for _, html in pages_of(site)]
+@pytest.mark.parametrize(("writer", "language", "half"), list(product(("pages", "fourth"), ("en", "zh"), ("tune", "report"))))
+def test_harmful_pages_are_found(in_use: PageClassifier, writer: str, language: str, half: str) -> None:
+    """Sites of the words' own author, and of somebody who had not seen them; nobody has read a miss of a reporting half."""
+    found = [judged(in_use, html) == site.category for site in sites(f"{writer}-{language}", half) for _, html in pages_of(site)]
     assert sum(found) >= 0.95 * len(found)
 
 
-@pytest.mark.parametrize(
-    ("writer", "language", "half", "share"),
-    [(writer, language, *half) for writer, halves in OTHERS.items() for language in ("en", "zh") for half in halves],
-)
-def test_other_writers_pages_are_found(classifier: PageClassifier, writer: str, language: str, half: str, share: float) -> None:
-    """Written by somebody who had not seen the words; since then words were chosen, but not by the reporting half's misses."""
-    found = [
-        judged(classifier, html) == site.category for site in sites(f"{writer}-{language}", half) for _, html in pages_of(site)
-    ]
-    assert sum(found) >= share * len(found)
+@pytest.mark.parametrize(("writer", "language"), list(product(RETIRED, ("en", "zh"))))
+def test_pages_that_were_learned_from_are_found(in_use: PageClassifier, writer: str, language: str) -> None:
+    every_third = [site for half in ("tune", "report") for site in sites(f"{writer}-{language}", half)][::3]
+    found = [judged(in_use, html) == site.category for site in every_third for _, html in pages_of(site)]
+    assert sum(found) >= 0.97 * len(found)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_sites_that_avoided_the_words_are_found_since(classifier: PageClassifier, language: str) -> None:
+def test_sites_that_avoided_the_words_are_found_since(in_use: PageClassifier, language: str) -> None:
     """Written after the other words, on purpose in others; words were then chosen by all of them."""
     found = [
-        judged(classifier, html) == site.category
+        judged(in_use, html) == site.category
         for half in ("tune", "report")
         for site in sites(f"late-{language}", half)
         for _, html in pages_of(site)
@@ -68,13 +65,17 @@ def test_sites_that_avoided_the_words_are_found_since(classifier: PageClassifier
     assert sum(found) >= 0.95 * len(found)
 
 
-@pytest.mark.parametrize(("name", "language"), list(product(("fine", "second-fine", "third-fine"), ("en", "zh"))))
-def test_harmless_pages_about_the_same_topics_pass(classifier: PageClassifier, name: str, language: str) -> None:
-    blocked = [
-        (half, site.title if half == "tune" else site.category, how)
+@pytest.mark.parametrize(("name", "language"), list(product(HARMLESS, ("en", "zh"))))
+def test_harmless_pages_near_the_same_topics_pass(in_use: PageClassifier, name: str, language: str) -> None:
+    chosen = [
+        (half, site)
         for half in ("tune", "report")
-        for site in sites(f"{name}-{language}", half)
-        for how, html in pages_of(site)
-        if judged(classifier, html)
+        for site in list(sites(f"{name}-{language}", half))[:: 1 + 2 * (name == "daily")]
     ]
-    assert len(blocked) <= 0.05 * 240, blocked
+    made = [
+        (half, site.title if half == "tune" else site.category, how, html)
+        for half, site in chosen
+        for how, html in pages_of(site)
+    ]
+    blocked = [(half, title, how) for half, title, how, html in made if judged(in_use, html)]
+    assert len(blocked) <= 0.05 * len(made), blocked

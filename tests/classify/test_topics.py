@@ -186,8 +186,8 @@ def test_a_reading_is_asked_for_where_words_are_not_clear() -> None:
     assert not asks_for_reading(judgement({}), LEXICON)
     assert asks_for_reading(judgement({"drugs": 2.0}), LEXICON)
     assert not asks_for_reading(judgement({"drugs": 1.9}), LEXICON)
-    assert asks_for_reading(judgement({"drugs": 39.0}, "drugs"), LEXICON)
-    assert not asks_for_reading(judgement({"drugs": 40.0}, "drugs"), LEXICON)
+    assert asks_for_reading(judgement({"drugs": CLEAR * 20.0 - 1.0}, "drugs"), LEXICON)
+    assert not asks_for_reading(judgement({"drugs": CLEAR * 20.0}, "drugs"), LEXICON)
 
 
 def test_no_page_is_harmful_by_statistics_alone(tmp_path: Path) -> None:
@@ -214,6 +214,15 @@ def test_a_verdict_that_reads_harmless_is_taken_back_unless_a_person_has_words(t
     assert load_classifier(folders, topics=False).classify_text(page).harmful
     (tmp_path / "own" / "drugs.toml").write_text('category = "drugs"\n[words]\n1 = ["other"]\n')
     assert load_classifier(folders).classify_text(page).harmful
+
+
+def test_harmless_text_before_a_harmful_one_hides_nothing(tmp_path: Path) -> None:
+    model = made(tmp_path, drugs={"offer": 40.0}, harmless={"museum": 40.0})
+    before = judgement({"drugs": 30.0}, "drugs")
+    assert with_reading(before, LEXICON, "museum " * 900, model).category == ""
+    assert with_reading(before, LEXICON, "museum " * 900 + "offer " * 90, model) == before
+    assert with_reading(before, LEXICON, "museum " * 9_000, model) == before  # too long to be read whole
+    assert model.most_harmful("") == 0.0
 
 
 def test_words_have_another_name_with_and_without_the_model(tmp_path: Path) -> None:
