@@ -148,7 +148,15 @@ def look_for_tools() -> None:
 
 
 def _compiler() -> list[str]:
-    return shlex.split(os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc"))
+    return _words_of("CC") or shlex.split(str(sysconfig.get_config_var("CC") or "cc"))
+
+
+def _words_of(variable: str) -> list[str]:
+    """Returns what the environment gives to compilers in a variable."""
+    try:
+        return shlex.split(os.environ.get(variable, ""))
+    except ValueError as error:
+        raise NotBuiltError(f"{variable} cannot be read: {error}") from error
 
 
 def compile_module(root: Path, source: Path, target: Path) -> None:
@@ -163,9 +171,9 @@ def compile_module(root: Path, source: Path, target: Path) -> None:
         name = ".".join(source.with_suffix("").parts)
         cython = [sys.executable, "-m", "cython", *directives, "--module-name", name, str(source), "-o", str(c_file)]
         _run(cython, root, "Cython")
-        flags = [*CFLAGS, *HARDENING, *shlex.split(os.environ.get("CFLAGS", ""))]
+        flags = [*CFLAGS, *HARDENING, *_words_of("CFLAGS")]
         include = [f"-I{sysconfig.get_paths()[key]}" for key in ("include", "platinclude")]
-        linking = ["-shared", *shlex.split(os.environ.get("LDFLAGS", ""))]
+        linking = ["-shared", *_words_of("LDFLAGS")]
         _run(
             [*_compiler(), *flags, *include, f"-ffile-prefix-map={folder}=.", str(c_file), "-o", str(built), *linking],
             root,

@@ -35,7 +35,7 @@ def why_not(name: str) -> str:
         if _is_stale(Path(spec.origin)):
             return "older than its source"
         importlib.import_module(name)
-    except (ImportError, OSError) as error:
+    except Exception as error:  # noqa: BLE001  one built of another version may fail in any way: Python does its work
         return f"not loadable: {error}"
     return ""
 

@@ -233,3 +233,26 @@ def test_wheels(pure: str, tmp_path: Path) -> None:
     assert names == (set() if pure else {str(source.parent / module_file(source)) for source in sources(ROOT)})
     assert wheel.name.endswith("-py3-none-any.whl") is bool(pure)
     assert not list((tmp_path / "gatewayfilter").rglob("*.so"))
+
+
+@pytest.mark.parametrize("variable", ["CC", "CFLAGS", "LDFLAGS"])
+def test_an_environment_that_cannot_be_read_ends_no_install(
+    variable: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hatch_build, "_run", lambda *_: None)
+    monkeypatch.setattr(hatch_build, "look_for_tools", hatch_build._compiler)
+    monkeypatch.setenv(variable, "'")
+    assert str(build_in_place(checkout)[SOURCE]).startswith(f"{variable} cannot be read")
+
+
+def test_blanks_name_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", " ")
+    assert hatch_build._compiler()
+
+
+def test_a_module_that_fails_while_it_is_loaded_is_not_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_another_version.py").write_text("import re\nre.NO_LONGER_THERE\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("GATEWAYFILTER_PURE", raising=False)
+    assert "NO_LONGER_THERE" in compiled.why_not("of_another_version")
+    assert compiled.load("of_another_version") is None

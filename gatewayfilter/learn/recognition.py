@@ -133,14 +133,23 @@ class Recognition:
         now = self._clock()
         self._put([self._fingerprint(content, classification, url, judge, now if at is None else at, now)])
 
-    def record_all(self, judged: Mapping[ContentId, tuple[Classification, str]]) -> None:
+    def words(self) -> str:
+        """Returns the version of the words in use."""
+        return self._words()
+
+    def record_all(self, judged: Mapping[ContentId, tuple[Classification, str]], words: str) -> None:
         """Records verdicts of the classifier, each with the URL where its content was seen, in one transaction.
+
+        Args:
+            judged: the verdicts.
+            words: the version in use before the first of them was judged: words that change meanwhile judge them anew.
 
         Raises:
             StoreError: they cannot be written.
         """
         now = self._clock()
-        self._put([self._fingerprint(content, found, url, "", now, now) for content, (found, url) in judged.items()])
+        made = [self._fingerprint(content, found, url, "", now, now) for content, (found, url) in judged.items()]
+        self._put([replace(fingerprint, words=words) for fingerprint in made])
 
     def _fingerprint(
         self, content: ContentId, classification: Classification, url: str, judge: str, at: float, now: float

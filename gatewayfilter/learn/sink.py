@@ -87,9 +87,10 @@ class LearningSink:
             StoreError: a verdict could not be kept; others may have been.
         """
         fresh: dict[ContentId, tuple[Classification, str]] = {}
+        words = self._recognition.words() if self._recognition is not None else ""
         judged = [self._judge(page, fresh) for page in pages]
         if self._recognition is not None and fresh:
-            self._recognition.record_all(fresh)
+            self._recognition.record_all(fresh, words)
         harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
         if harmless:
             self._growth.learn_all(harmless)

@@ -279,6 +279,20 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
         TopicModel.load(tmp_path / TOPICS_FILE)
 
 
+def test_a_file_with_any_byte_damaged_is_refused_or_read(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays())
+    path, good = tmp_path / TOPICS_FILE, content.getvalue()
+    refused = 0
+    for index in range(0, len(good), 3):
+        path.write_bytes(good[:index] + bytes([good[index] ^ 0x55]) + good[index + 1 :])
+        try:
+            TopicModel.load(path)
+        except ClassifyError:
+            refused += 1
+    assert refused > len(good) // 6
+
+
 def test_a_bomb_is_refused(tmp_path: Path) -> None:
     content = io.BytesIO()
     np.savez_compressed(content, **arrays(weights=np.zeros((3, 20_000_000), np.int8)))

@@ -63,3 +63,13 @@ def test_content_that_comes_twice_at_once_is_judged_once(store: Store) -> None:
 def test_few_pages_are_a_batch_too(store: Store, pages: int) -> None:
     world = World(store, LearnSettings())
     assert len(world.sink.batch([Page("http://a.example/", "http://a.example/", 200, {}, b"<p>x")] * pages)) == pages
+
+
+def test_words_that_change_meanwhile_judge_all_of_the_batch_anew(store: Store) -> None:
+    world = World(store, LearnSettings())
+    world.recognition._words = lambda: f"words of {min(world.classify.judged, 1)}"
+    pages = [Page(f"http://a.example/{n}", f"http://a.example/{n}", 200, {}, b"<p>bread %d" % n) for n in range(2)]
+    world.sink.batch(pages)
+    assert [world.recognition.page(page)[1] for page in pages] == [None, None]
+    world.sink.batch(pages)
+    assert [world.recognition.page(page)[1] is not None for page in pages] == [True, True]
