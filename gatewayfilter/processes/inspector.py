@@ -22,6 +22,7 @@ from gatewayfilter.processes.inspection_frames import LENGTHS, pack_answer
 from gatewayfilter.processes.lifetime import begin_child
 from gatewayfilter.proxy.page_spool import page_of
 from gatewayfilter.settings import Settings
+from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import learning_sink, open_store, recognition, rule_book, words_folders
@@ -58,8 +59,13 @@ class _Remembering(FollowingClassifier):
     """A classifier that knows the pages it judged last, so that learning them does not judge them again."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(words_folders(settings), extractor=settings.classify.extractor, rules=rule_book(settings))
-        self._recent: OrderedDict[int, tuple[Page, Classification]] = OrderedDict()
+        super().__init__(
+            words_folders(settings),
+            extractor=settings.classify.extractor,
+            rules=rule_book(settings),
+            topics=settings.classify.topics,
+        )
+        self._recent: OrderedDict[int, tuple[Page, Classification, str]] = OrderedDict()
 
     def judge(self, page: Page) -> Classification | None:
         """Judges a page of a kind that is judged."""
@@ -71,12 +77,13 @@ class _Remembering(FollowingClassifier):
             return None
 
     def classify_page(self, page: Page) -> Classification:
-        """Judges a page, or returns what was said of it a moment ago."""
+        """Judges a page, or returns what was said of it a moment ago by the same words."""
+        words = self.words_version()
         known = self._recent.get(id(page))
-        if known is not None and known[0] is page:
+        if known is not None and known[0] is page and known[2] == words:
             return known[1]
         found = super().classify_page(page)
-        self._recent[id(page)] = page, found
+        self._recent[id(page)] = page, found, words
         if len(self._recent) > _MOST_TO_LEARN:
             self._recent.popitem(last=False)
         return found
@@ -89,6 +96,7 @@ class _Learning:
         self._settings = settings
         self._judge = judge
         self._recognition: Recognition | None = None
+        self._store: Store | None = None
         self._queue: Queue[Page | None] = Queue(_MOST_TO_LEARN)
         self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
         self._thread.start()
@@ -111,7 +119,7 @@ class _Learning:
             _log.warning("too much to learn at once; a page is passed over")
 
     def finish(self) -> None:
-        """Learns what is queued."""
+        """Learns what is queued, and writes what was only counted in memory."""
         try:
             self._queue.put(None, timeout=1)
         except Full:
@@ -129,12 +137,15 @@ class _Learning:
                 _log.warning("%s; a page that was looked at is not learned", error)
             except Exception:  # noqa: BLE001  the thread must live on: nobody else learns
                 _log.exception("learning a page failed")
+        if self._store is not None:
+            self._store.close()
 
     def _open(self) -> LearningSink | None:
         try:
-            store = open_store(self._settings)
-            self._recognition = recognition(self._settings, store, self._judge.words_version)
-            return learning_sink(self._settings, store, Counters(), judge=self._judge)
+            self._store = self._store or open_store(self._settings)
+            if self._recognition is None:
+                self._recognition = recognition(self._settings, self._store, self._judge.words_version)
+            return learning_sink(self._settings, self._store, Counters(), judge=self._judge)
         except GatewayFilterError as error:
             _log.warning("%s; what is found out by looking is not learned", error)
             return None

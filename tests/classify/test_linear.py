@@ -130,6 +130,20 @@ def test_damaged_models_are_refused(content: bytes, tmp_path: Path) -> None:
         LinearModel.load(path)
 
 
+def test_a_model_with_any_byte_damaged_is_refused_or_read(tmp_path: Path) -> None:
+    good = _npz(weights=np.arange(1 << BITS, dtype=np.float32) % 7, numbers=NUMBERS)
+    path = tmp_path / "model.npz"
+    refused = 0
+    places = [*range(0, 120, 3), len(good) // 2, len(good) - 30]
+    for place in places:
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x55]) + good[place + 1 :])
+        try:
+            LinearModel.load(path)
+        except ClassifyError:
+            refused += 1
+    assert refused > len(places) // 3
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"text": "x"}', '{"text": 1, "label": ""}', '{"text": "x", "label": 7}', "null"])
 def test_bad_example_lines_are_named(line: str) -> None:
     with pytest.raises(ClassifyError, match=r"pages\.jsonl:2: "):

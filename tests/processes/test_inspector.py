@@ -1,0 +1,61 @@
+"""The process that looks at pages while their clients wait judges and learns as the learner does."""
+
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.processes import inspector
+from gatewayfilter.settings import ClassifySettings
+from gatewayfilter.wiring import words_in_use
+
+PAGE = Page("http://shop.example/", "http://shop.example/", 200, {"content-type": "text/html"}, b"<p>Bread and butter")
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    words = tmp_path / "few"
+    words.mkdir()
+    few = 'category = "gambling"\nlanguage = "en"\nlimit = 20.0\nmin_words = 2\n[words]\n10 = ["casino"]\n'
+    (words / "gambling-en.toml").write_text(few, encoding="utf-8")
+    (words / "topics.npz").write_bytes(b"not read where what pages read like does not count")
+    monkeypatch.setattr(inspector, "words_folders", lambda _: [words])
+    monkeypatch.setattr("gatewayfilter.wiring.words.words_folders", lambda _: [words])
+    return Settings(data_dir=tmp_path, classify=ClassifySettings(topics=False))
+
+
+def test_it_judges_by_what_the_settings_say(settings: Settings) -> None:
+    assert inspector._Remembering(settings).words_version() == words_in_use(settings)
+
+
+def test_what_was_judged_by_other_words_is_judged_anew(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = inspector._Remembering(settings)
+    first = judge.classify_page(PAGE)
+    assert judge.classify_page(PAGE) is first
+    monkeypatch.setattr(judge, "words_version", lambda: "others")
+    assert judge.classify_page(PAGE) is not first
+
+
+def test_a_learner_that_cannot_begin_opens_the_database_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Settings] = []
+    tried: list[int] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise ClassifyError("no words")
+
+    def open_store(wanted: Settings) -> object:
+        opened.append(wanted)
+        return original(wanted)
+
+    original = inspector.open_store
+    monkeypatch.setattr(inspector, "open_store", open_store)
+    monkeypatch.setattr(inspector, "learning_sink", refuse)
+    learning = inspector._Learning(settings, inspector._Remembering(settings))
+    for _ in range(3):
+        learning.take(PAGE)
+    learning.finish()
+    assert not learning._thread.is_alive()
+    assert (len(opened), len(tried)) == (1, 4)
