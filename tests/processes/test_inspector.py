@@ -9,7 +9,7 @@ from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.processes import inspector
 from gatewayfilter.settings import ClassifySettings
-from gatewayfilter.wiring import words_in_use
+from gatewayfilter.wiring import open_store, words_in_use
 
 PAGE = Page("http://shop.example/", "http://shop.example/", 200, {"content-type": "text/html"}, b"<p>Bread and butter")
 
@@ -46,12 +46,11 @@ def test_a_learner_that_cannot_begin_opens_the_database_once(settings: Settings,
         tried.append(1)
         raise ClassifyError("no words")
 
-    def open_store(wanted: Settings) -> object:
+    def opening(wanted: Settings) -> object:
         opened.append(wanted)
-        return original(wanted)
+        return open_store(wanted)
 
-    original = inspector.open_store
-    monkeypatch.setattr(inspector, "open_store", open_store)
+    monkeypatch.setattr(inspector, "open_store", opening)
     monkeypatch.setattr(inspector, "learning_sink", refuse)
     learning = inspector._Learning(settings, inspector._Remembering(settings))
     for _ in range(3):
