@@ -96,12 +96,12 @@ class JudgeDesk:
         with self._lock:
             waiting = self._urgent or self._others
             while (
-                waiting and len(cases) < MOST_TOGETHER and (not cases or size + len(waiting[0].page.body) <= MOST_BYTES_TOGETHER)
+                waiting and len(cases) < MOST_TOGETHER and (not cases or size + _weight(waiting[0].page) <= MOST_BYTES_TOGETHER)
             ):
                 case = waiting.popleft()
                 if not case.done.cancelled():
                     cases.append(case)
-                    size += len(case.page.body)
+                    size += _weight(case.page)
         return cases
 
     def _judged(self, cases: Sequence[_Case]) -> list[Any]:
@@ -111,6 +111,11 @@ class JudgeDesk:
         except BaseException as error:  # noqa: BLE001  the boundary of one page: none may end the thread's work
             return [error] if len(cases) == 1 else [self._judged([case])[0] for case in cases]
         return [_concluded(case, verdict) for case, verdict in zip(cases, verdicts, strict=True)]
+
+
+def _weight(page: Page) -> int:
+    """Returns the bytes of a page; a picture fills a batch, for the operator's own judge of pictures may take its time."""
+    return MOST_BYTES_TOGETHER if page.content_type.startswith("image/") else len(page.body)
 
 
 def _concluded(case: _Case, verdict: Classification | None) -> Any:

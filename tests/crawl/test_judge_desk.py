@@ -14,7 +14,8 @@ from tests.crawl.crawl_fakes import FakeSink
 
 
 def page(name: str, size: int = 10) -> Page:
-    return Page(f"http://a.example/{name}", f"http://a.example/{name}", 200, {"content-type": "text/html"}, bytes(size))
+    kind = "image/png" if name.startswith("image") else "text/html"
+    return Page(f"http://a.example/{name}", f"http://a.example/{name}", 200, {"content-type": kind}, bytes(size))
 
 
 class Batches:
@@ -98,6 +99,11 @@ def test_a_batch_is_bounded_in_pages_and_bytes(sink: Batches, thread: ThreadPool
     sink.begun.clear()
     asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", size=2 * MOST_BYTES_TOGETHER))
     assert sink.got == [["first"], ["a"]]
+
+
+def test_pictures_are_judged_one_by_one(sink: Batches, thread: ThreadPoolExecutor) -> None:
+    asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", "b", "image-1", "image-2", "c", "d"))
+    assert sink.got == [["first"], ["a", "b"], ["image-1"], ["image-2"], ["c", "d"]]
 
 
 def test_urgent_pages_go_first_and_wait_for_no_others(sink: Batches, thread: ThreadPoolExecutor) -> None:
