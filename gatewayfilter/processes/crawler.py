@@ -1,17 +1,12 @@
 """A further crawler process: looks at the pages of its own sites, beside the learner's crawler."""
 
 import asyncio
-import logging
 import signal
-import sys
 
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import GatewayFilterError
-from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.processes.lifetime import begin_child, ending_with_a_sentence
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import open_store, run_crawl_worker
-
-_log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 
@@ -24,11 +19,8 @@ def run_crawler(index: int, settings: Settings) -> None:
         settings: the settings.
     """
     begin_child(settings)
-    try:
+    with ending_with_a_sentence():
         asyncio.run(_run(index, settings))
-    except GatewayFilterError as error:
-        _log.error("%s", error)
-        sys.exit(2)
 
 
 async def _run(index: int, settings: Settings) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import recheck_offers, rejudge_offers
-from gatewayfilter.processes.lifetime import begin_child
+from gatewayfilter.processes.lifetime import begin_child, ending_with_a_sentence
 from gatewayfilter.processes.passed_pages import PassedPages
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.sources.giving_way import giving_way
@@ -45,11 +45,8 @@ BYTES_A_DECISION = 250
 def run_learner(settings: Settings) -> None:
     """Runs the learner until SIGTERM. The entry of its process; exits with 2 when it cannot start."""
     begin_child(settings)
-    try:
+    with ending_with_a_sentence():
         asyncio.run(_Learner(settings).run())
-    except GatewayFilterError as error:
-        _log.error("%s", error)
-        sys.exit(2)
 
 
 class _Learner:

@@ -4,10 +4,14 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 
 from gatewayfilter.config import Settings
+from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.telemetry import set_up_logging
 
 _log = logging.getLogger(__name__)
@@ -20,6 +24,31 @@ def begin_child(settings: Settings) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow_parent, args=(parent.sentinel,), name="parent-watch", daemon=True).start()
+
+
+@contextmanager
+def ending_with_a_sentence() -> Iterator[None]:
+    """Ends the process with 2 where it cannot go on for reasons of the program's own, each told in one sentence.
+
+    Those that a task group gathered are told too; anything else goes on as it came.
+    """
+    try:
+        yield
+    except (GatewayFilterError, ExceptionGroup) as error:
+        ours, others = ExceptionGroup("", [error]).split(GatewayFilterError)
+        if ours is None or others is not None:
+            raise
+        for one in _leaves(ours):
+            _log.error("%s", one)
+        sys.exit(2)
+
+
+def _leaves(group: ExceptionGroup) -> Iterator[Exception]:
+    for one in group.exceptions:
+        if isinstance(one, ExceptionGroup):
+            yield from _leaves(one)
+        else:
+            yield one
 
 
 def _follow_parent(sentinel: int) -> None:
