@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from resiliparse.parse.encoding import detect_encoding
 
 from gatewayfilter.classify.plausible import plausibility
+from gatewayfilter.classify.tags import without_zeros
 
 _PRESCAN_BYTES = 4096
 _DETECT_BYTES = 65_536
@@ -111,7 +112,7 @@ def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded |
 def _as_shown(body: bytes, labels: list[str]) -> Decoded:
     """Decodes what has neither BOM nor escapes nor zero bytes of its own: strict UTF-8, or what looks most like writing."""
     try:
-        return Decoded(_shown(codecs.getincrementaldecoder("utf-8")().decode(body)), "utf-8")
+        return Decoded(without_zeros(codecs.getincrementaldecoder("utf-8")().decode(body)), "utf-8")
     except UnicodeDecodeError:
         return _decoded(body, _most_plausible(body, labels))
 
@@ -155,12 +156,7 @@ def _high_part(body: bytes) -> bytes:
 
 
 def _decoded(body: bytes, codec: str) -> Decoded:
-    return Decoded(_shown(body.decode(codec, "replace")), _CHARSETS[codec][0])
-
-
-def _shown(text: str) -> str:
-    """Returns a text without zero characters: browsers show a page as if they were not there (HTML, 13.2.6.4.7)."""
-    return text.replace("\0", "") if "\0" in text else text
+    return Decoded(without_zeros(body.decode(codec, "replace")), _CHARSETS[codec][0])
 
 
 def _labels(body: bytes, content_type: str) -> Iterator[str]:

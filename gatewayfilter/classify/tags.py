@@ -37,6 +37,7 @@ _ATTRIBUTE = re.compile(
     rf"([^{_WS}/>][^{_WS}/>=]*+)"
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"([^\"]*+)\"?+|'([^']*+)'?+|([^{_WS}>\"'][^{_WS}>]*+))?+)?+"
 )
+_ZEROS_BEHIND = re.compile("<\0++")
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 _VOID = "area base br col embed hr img input link meta param source track wbr"
 VOID_TAGS = frozenset(_VOID.split())
@@ -83,6 +84,22 @@ def text_of(text: str) -> str:
 def unescaped(text: str) -> str:
     """Returns text of the markup with the characters that its references name."""
     return unescape(_LONG_NUMBER.sub(" ", text)) if "&" in text else text  # it raises for numbers of thousands of digits
+
+
+def without_zeros(html: str) -> str:
+    r"""Returns a page as browsers read it where zero characters stand in it: they see none in texts, in markup a strange one.
+
+    Were they taken out of markup too, `<scr\0ipt>`, which browsers show the content of, would hide it.
+    Source: HTML, 13.2.5, 13.2.6.4.7.
+    """
+    if "\0" not in html:
+        return html
+    return _TOKEN.sub(_marked, _ZEROS_BEHIND.sub("<\ufffd", html)).replace("\0", "")
+
+
+def _marked(token: re.Match[str]) -> str:
+    text = token.start(4) - token.start()
+    return token[0][:text].replace("\0", "\ufffd") + token[0][text:]
 
 
 def bounded(html: str) -> str:

@@ -42,6 +42,26 @@ def test_zero_bytes_hide_no_word(classifier: PageClassifier, body: bytes, conten
     assert "\0" not in found.title
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<scr\0ipt>" + CASINO,
+        b"<p>a <\0script>" + CASINO,
+        b"<p>a <!-\0-> b" + CASINO,
+        b"<p>a <\0!-- b" + CASINO,
+        b"<div style='display:n\0one'><p>the casino</p></div>" + b"<p>bread</p>" * 30,
+        b'<div title=">" style="display:n\0one"><p>the casino</p></div>' + b"<p>bread</p>" * 30,
+        b"<script>//<b a='</script>" + CASINO.replace(b"casino", b"ca\0sino"),
+        b"<p>1 < 2" + CASINO.replace(b"casino", b"ca\0sino"),
+    ],
+    ids=range(8),
+)
+def test_zero_bytes_in_markup_hide_nothing_that_browsers_show(classifier: PageClassifier, body: bytes) -> None:
+    page = b"<p>The best bread of the town</p>" + body
+    found = classifier.classify_page(Page("http://a.example/", "http://a.example/", 200, {"content-type": "text/html"}, page))
+    assert found.category == "gambling"
+
+
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-16"])
 def test_pages_in_utf_16_are_read_as_before(classifier: PageClassifier, codec: str) -> None:
     for text in (CASINO.decode(), DU):
