@@ -33,9 +33,9 @@ from gatewayfilter.classify.topics import BITS, HARMLESS, TOPICS_FILE, TopicMode
 from gatewayfilter.interfaces import Page  # noqa: E402
 from tests.classify.synthetic_pages import SAMPLES, pages_of, sites  # noqa: E402
 
-HARMFUL = ("pages", "second", "third", "fourth", "wide")
-FINE = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily")
-WHOLE = ("second", "second-fine", "third", "third-fine", "wide")
+HARMFUL = ("pages", "second", "third", "fourth", "wide", "more", "further")
+FINE = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily", "about")
+WHOLE = ("second", "second-fine", "third", "third-fine", "wide", "more", "further", "about")
 """Sets of which both halves may be learned from; of the others the tuning half."""
 UNSEEN = ("fourth", "fourth-fine", "ordinary", "daily")
 """Sets whose reporting half is looked at by bench_detection.py alone."""
@@ -66,6 +66,8 @@ def described() -> Iterator[Sample]:
     """Yields the pages of the described sites."""
     for name in (*HARMFUL, *FINE):
         for tongue in LANGUAGES:
+            if not (SAMPLES / f"{name}-{tongue}.txt").exists():
+                continue
             for half in ("tune", "report"):
                 for site in sites(f"{name}-{tongue}", half):
                     category = site.category if name in HARMFUL else HARMLESS

@@ -143,7 +143,7 @@ class PageClassifier:
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())
-        if self._topics and asks_for_reading(found, self._lexicon):
+        if self._topics and asks_for_reading(found, self._lexicon, page.length()):
             found = with_reading(found, self._lexicon, page.visible(), self._topics)
         if self._model and is_grey(found, self._lexicon):
             found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))

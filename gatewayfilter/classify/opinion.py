@@ -18,17 +18,18 @@ READS_HARMFUL, READS_HARMLESS = 0.6, 0.1
 """Probabilities from which on, and down to which, what a text reads like counts."""
 OVER, UNDER = 1.25, 0.75
 """Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
-HINTED = 0.1
-"""Limits: what a category's words must come to before it matters what a text reads like."""
+HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
+"""Limits: what a category's words must come to before it matters what a text reads like, on pages up to so many bytes, and at most;
+in between as much more as the page is longer: in a long text some word of any category stands by chance."""
 CLEAR = 3.0
 """Limits: a score from so many on is clear, whatever the text reads like."""
 
 
-def asks_for_reading(found: Judgement, lexicon: Lexicon) -> bool:
-    """Tells whether it matters what the text reads like: words speak of a category, and what they say is not clear."""
+def asks_for_reading(found: Judgement, lexicon: Lexicon, length: int) -> bool:
+    """Tells whether it matters what a text of so many bytes reads like: words hint at a category, and are not clear."""
     if found.category:
         return found.score < CLEAR * found.limit
-    return any(_is_hinted(found, lexicon, name) for name in found.scores)
+    return any(_is_hinted(found, lexicon, name, length) for name in found.scores)
 
 
 def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicModel) -> Judgement:
@@ -40,9 +41,10 @@ def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicMod
     """
     shifts: dict[str, float] = {}
     category, said = "", ""
+    length = len(text.encode(errors="replace"))
     if not found.category:
         reading = topics.read(text)
-        if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category):
+        if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category, length):
             # A score may be over its limit already, of fewer words than the category asks for.
             missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
             shifts = {reading.category: max(missing, 0.0)}
@@ -58,8 +60,9 @@ def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicMod
     return _shifted(found, lexicon, shifts, category, said) if shifts else found
 
 
-def _is_hinted(found: Judgement, lexicon: Lexicon, name: str) -> bool:
-    return name in found.scores and found.scores[name] >= HINTED * _limit(found, lexicon, name)
+def _is_hinted(found: Judgement, lexicon: Lexicon, name: str, length: int) -> bool:
+    share = min(max(HINTED, HINTED * length / HINT_BYTES), MOST_HINTED)
+    return found.scores.get(name, 0.0) >= share * _limit(found, lexicon, name)
 
 
 def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], category: str, said: str) -> Judgement:

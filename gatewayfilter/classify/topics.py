@@ -63,15 +63,18 @@ class Terms:
 def terms_of(text: str) -> Terms:
     """Returns the terms of a text in its normal view, tricks undone. Linear in its length, of which `MAX_CHARACTERS` are read."""
     words = _WORD.findall(squashed_view(text[:MAX_CHARACTERS]))
-    codes = np.fromiter(map(_code, words), np.uint32, len(words))
+    codes = np.fromiter((_code(word) if len(word) < MAX_TERM else _plain_code(word) for word in words), np.uint32, len(words))
     pairs = codes[:-1] * _PAIR ^ codes[1:]
     mixed = np.concatenate((codes, pairs)) * _FINISH
     return Terms((mixed ^ (mixed >> np.uint32(15))) * _PAIR >> np.uint32(32 - BITS), words)
 
 
-@lru_cache(maxsize=1 << 15)
-def _code(word: str) -> int:
+def _plain_code(word: str) -> int:
     return crc32(word.encode(errors="replace"))
+
+
+_code = lru_cache(maxsize=1 << 15)(_plain_code)
+"""For words of some length at most: nobody fills the cache with pages full of letters."""
 
 
 class Reading(NamedTuple):

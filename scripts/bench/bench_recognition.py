@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.classify import load_classifier
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import ContentIds, Recognition
 from gatewayfilter.store import Store
@@ -42,7 +42,7 @@ def main() -> None:
         Page(f"http://{number}.example/", f"http://{number}.example/", 200, {"content-type": "text/html"}, body)
         for number, body in enumerate(bodies)
     ]
-    classifier = PageClassifier(Lexicon.load([ROOT / "lists" / "words"]))
+    classifier = load_classifier([ROOT / "lists" / "words"])
     with tempfile.TemporaryDirectory() as state:
         store = Store.open(f"sqlite:///{state}/bench.sqlite3")
         ids = ContentIds(KEY)

@@ -183,11 +183,17 @@ def test_a_reading_moves_what_is_not_clear(
 
 
 def test_a_reading_is_asked_for_where_words_are_not_clear() -> None:
-    assert not asks_for_reading(judgement({}), LEXICON)
-    assert asks_for_reading(judgement({"drugs": 2.0}), LEXICON)
-    assert not asks_for_reading(judgement({"drugs": 1.9}), LEXICON)
-    assert asks_for_reading(judgement({"drugs": CLEAR * 20.0 - 1.0}, "drugs"), LEXICON)
-    assert not asks_for_reading(judgement({"drugs": CLEAR * 20.0}, "drugs"), LEXICON)
+    assert not asks_for_reading(judgement({}), LEXICON, 1_000)
+    assert asks_for_reading(judgement({"drugs": 2.0}), LEXICON, 1_000)
+    assert not asks_for_reading(judgement({"drugs": 1.9}), LEXICON, 1_000)
+    assert asks_for_reading(judgement({"drugs": CLEAR * 20.0 - 1.0}, "drugs"), LEXICON, 1_000)
+    assert not asks_for_reading(judgement({"drugs": CLEAR * 20.0}, "drugs"), LEXICON, 1_000)
+
+
+@pytest.mark.parametrize(("length", "least"), [(0, 2.0), (2_000, 2.0), (4_000, 4.0), (10_000, 10.0), (1_000_000, 10.0)])
+def test_a_long_text_needs_more_than_a_word(length: int, least: float) -> None:
+    assert asks_for_reading(judgement({"drugs": least}), LEXICON, length)
+    assert not asks_for_reading(judgement({"drugs": least - 0.1}), LEXICON, length)
 
 
 def test_no_page_is_harmful_by_statistics_alone(tmp_path: Path) -> None:
