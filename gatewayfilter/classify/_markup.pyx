@@ -326,12 +326,19 @@ cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, S
 
 
 cdef inline size_t comment_end(const Char* text, size_t index, size_t end) noexcept nogil:
+    if at(text, index, end) == c">":  # "<!-->" and "<!--->" are whole comments
+        return index + 1
+    if at(text, index, end) == c"-" and at(text, index + 1, end) == c">":
+        return index + 2
     while True:
         index = find(text, index, end, c"-")
         if index >= end:
             return end
-        if at(text, index + 1, end) == c"-" and at(text, index + 2, end) == c">":
-            return index + 3
+        if at(text, index + 1, end) == c"-":  # "-->", or "--!>", which browsers take for it
+            if at(text, index + 2, end) == c">":
+                return index + 3
+            if at(text, index + 2, end) == c"!" and at(text, index + 3, end) == c">":
+                return index + 4
         index += 1
 
 

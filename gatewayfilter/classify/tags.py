@@ -27,7 +27,7 @@ _ATTRIBUTES = (
 )
 # (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
 _TOKEN = re.compile(
-    rf"<(?:(?=[!sSiInNxX])(?:!--(?:[^-]++|-(?!->))*+(?:-->|\Z)"
+    rf"<(?:(?=[!sSiInNxX])(?:!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
     rf"|(?ai:({'|'.join(RAW_TAGS)}))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)))*+)"
     rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
     rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"

@@ -27,6 +27,7 @@ ORDINARY = (
     "<meta property=og:title content=c><title>a</title><meta name=og:title property=description content=d>",
     "<title>a<b>b</title><p>c<title>d</p>e</title>",
     "<x-a hidden>a<x-b>b</x-b>c<x-a>d</x-a>e</x-a>f",
+    "<p>a<!-->b<!--->c<!--!>d--!>e<!---!>f-->g<!----!>h<!-- --!-->i<!--",
     "no tag at all",
     "",
     "before <b>after",
@@ -60,6 +61,8 @@ HOSTILE: tuple[Callable[[int], str], ...] = (
     lambda n: "<!-" * (n // 3),
     lambda n: "<!--" + "-" * n,
     lambda n: "<!--" + "-> " * (n // 3),
+    lambda n: "<!--" + "--!" * (n // 3),
+    lambda n: "<!-->" * (n // 5),
     lambda n: "<!" * (n // 2),
     lambda n: "</" * (n // 2),
     lambda n: '<a "' * (n // 4),
@@ -110,7 +113,7 @@ _VALUES = (
 )  # fmt: skip
 _TEXTS = (
     "text ", " ", "\n", "&amp;", "a & b", "&am", "p;", "1 < 2", "<", "</", "<!", "<?", "-->", "\u4e2d\u6587", "caf\u00e9", "\U0001f600", "\u3000",
-    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!doctype x>", "</ x>", "\0",
+    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!--", "--!>", "<!--!>", "<!--->", "<!doctype x>", "</ x>", "\0",
 )  # fmt: skip
 
 _attribute = st.builds(

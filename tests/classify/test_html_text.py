@@ -141,3 +141,14 @@ def test_any_markup_is_read(html: str) -> None:
     page = read_html(html)
     main, rest = page.split_main()
     assert len(main) + len(rest) == len(page.blocks)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("<!-->", "<!--->", "<!---->", "<!-- x --!>", "<!-- x --->", "<!-- -- -->", "<!--x--!y-->"),
+        *("<!----!>", "<!--!>x-->", "<!---!>x-->", "<!--!>x--!>", "<!--x--!-->"),
+    ],
+)
+def test_a_comment_ends_where_browsers_end_it(comment: str) -> None:
+    assert [block.text for block in read_html(f"<p>a{comment}<p>casino<!-- b -->").blocks] == ["a", "casino"]
