@@ -96,6 +96,8 @@ cdef enum:  # what is known of a tag
     VOID = 2
     ENDS_PARAGRAPH = 4
     RAW = 8
+    TEXT = 16
+    NO_SCRIPT = 32
 
 cdef enum:
     SLOTS = 512  # four times as many as there are tags; a power of two
@@ -343,8 +345,9 @@ cdef inline size_t comment_end(const Char* text, size_t index, size_t end) noexc
 
 
 cdef inline size_t raw_end(const Char* text, size_t index, size_t end, const Char* name, size_t length) noexcept nogil:
-    """Where the end tag of an element of raw text begins. Its name stands in the page too: `name` to `name + length`."""
+    """Where the end tag of an element without markup begins. Its name stands in the page too: `name` to `name + length`."""
     cdef size_t step
+    cdef uint32_t c
     while True:
         index = find(text, index, end, c"<")
         if index >= end:
@@ -354,7 +357,9 @@ cdef inline size_t raw_end(const Char* text, size_t index, size_t end, const Cha
             while step < length and lower(at(text, index + 2 + step, end)) == lower(at(name, step, length)):
                 step += 1
             if step == length:
-                return index
+                c = at(text, index + 2 + length, end)
+                if is_gap(c) or c == c"/" or c == c">":
+                    return index
         index += 1
 
 
@@ -838,9 +843,9 @@ cdef int read_tag(
 
 
 cdef int read_page(Page page, const Char* text, size_t length) except -1:
-    cdef size_t end = min(length, max_html), index, next_index, seen = 0
+    cdef size_t end = min(length, max_html), page_end, index, next_index, seen = 0
     cdef uint32_t c
-    cdef bint closing
+    cdef bint closing, is_text, is_within = False
     cdef Tag* tag
     cdef Span name, attributes
     cdef Span[ATTRIBUTES] values
@@ -856,7 +861,11 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
         for seen in range(max_tags - 1):
             next_index = find(text, next_index + 1, end, c"<")
         end = next_index
-    while index < end:
+    page_end = end  # while within a "noscript", `end` is where that ends
+    while index < page_end:
+        if index >= end:
+            end, is_within = page_end, False
+        is_text = False
         c = at(text, index + 1, end)
         closing = c == c"/"
         if is_letter(at(text, index + 2, end) if closing else c):
@@ -880,13 +889,21 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
                     attributes.stop = read_attributes(text, name.stop, end, NULL)
                 index = min(attributes.stop + 1, end)
                 read_tag(page, text, tag, closing, name, attributes, values)
+                if not closing and name.stop < end:
+                    is_text = tag.flags & TEXT
+                    if tag.flags & NO_SCRIPT and not is_within:
+                        is_within = True
+                        end = raw_end(text, index, page_end, text + name.start, name.stop - name.start)
         elif c == c"!" and at(text, index + 2, end) == c"-" and at(text, index + 3, end) == c"-":
             index = comment_end(text, index + 4, end)
         elif c == c"!" or c == c"?" or c == c"/":
             index = min(find(text, index + 2, end, c">") + 1, end)
         else:
             index += 1
-        next_index = text_end(text, index, end)
+        if is_text:
+            next_index = raw_end(text, index, end, text + name.start, name.stop - name.start)
+        else:
+            next_index = text_end(text, index, end)
         if page.wants_texts and index < next_index:
             read_text(page, text, index, next_index)
         if page.is_open and page.link.count < <size_t>max_text:
@@ -944,6 +961,7 @@ cdef int fill_tables() except -1:
     cdef int number = OTHER
     meaningful = ("a", "title", "template", "meta", "img", "area", "input", "link", "base", "html", "body", "p")
     sets = ((INLINE, html_text.INLINE_TAGS), (VOID, tags.VOID_TAGS), (ENDS_PARAGRAPH, html_text.ENDS_PARAGRAPH), (RAW, tags.RAW_TAGS))
+    sets += ((TEXT, tags.TEXT_TAGS), (NO_SCRIPT, (tags.NO_SCRIPT,)))
     others = set().union(*(names for _, names in sets)) - set(meaningful)
     if len(meaningful) != OTHER - A or 4 * (len(meaningful) + len(others)) > SLOTS:
         raise ImportError("the tables do not fit the tags")

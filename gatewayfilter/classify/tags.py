@@ -17,7 +17,11 @@ MAX_ATTRIBUTES = 20_000
 """Characters of a tag's attributes in which values are looked for."""
 
 RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes", "xmp")
-"""Elements whose content is no markup, up to their end tag; `tokens_of` looks for their first letters."""
+"""Elements whose content is no markup, up to their end tag; `_expression` looks for their first letters."""
+TEXT_TAGS = ("title", "textarea")
+"""Elements whose content is text up to their end tag: no tag, no comment begins there."""
+NO_SCRIPT = "noscript"
+"""The element that browsers skip to its end tag, whatever begins within; what it says to others is read up to there."""
 
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (
@@ -25,30 +29,52 @@ _ATTRIBUTES = (
     rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
 )
-# (tag name with its slash, attributes, the text that follows); an element of raw text is one token without a name.
-_TOKEN = re.compile(
-    rf"<(?:(?=[!sSiInNxX])(?:!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
-    rf"|(?ai:({'|'.join(RAW_TAGS)}))(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)))*+)"
-    rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
-    rf"|[!?/][^>]*+(?:>|\Z)|)((?:[^<]++|<(?![a-zA-Z/!?]))*+)"
-)
+_TEXT = r"(?:[^<]++|<(?![a-zA-Z/!?]))*+"
+
+
+def _expression(*text_tags: str) -> re.Pattern[str]:
+    """Returns what cuts markup into tokens, where some elements are of text alone; one of raw text is a token without name."""
+    raw = "|".join(RAW_TAGS)
+    return re.compile(
+        rf"<(?=(?=[sSiInNxXtT])(?ai:({'|'.join((*RAW_TAGS, *text_tags))}))[{_WS}/>]|)"
+        rf"(?:(?=[!sSiInNxX])(?:!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
+        rf"|(?ai:{raw})(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+)"
+        rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
+        rf"|[!?/][^>]*+(?:>|\Z)|)((?(1)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+|{_TEXT}))"
+    )
+
+
+_TOKEN = _expression(*TEXT_TAGS, NO_SCRIPT)
+_TOKEN_WITHIN = _expression(*TEXT_TAGS)  # within "noscript", which is cut into tokens by itself
+_TOKEN_OF_ANY = _expression()
+_FIRST_TEXT = re.compile(_TEXT)
 # Every run of characters is consumed, whether it has a value or not: a name that is tried from each of its letters is quadratic.
 _ATTRIBUTE = re.compile(
     rf"([^{_WS}/>][^{_WS}/>=]*+)"
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"([^\"]*+)\"?+|'([^']*+)'?+|([^{_WS}>\"'][^{_WS}>]*+))?+)?+"
 )
 _ZEROS_BEHIND = re.compile("<\0++")
+_END_TAG = re.compile("</[a-zA-Z\0]*+")
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 _VOID = "area base br col embed hr img input link meta param source track wbr"
 VOID_TAGS = frozenset(_VOID.split())
 
 type Token = tuple[str, str, str, str]
-"""Name of a raw-text element or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, and the text after it."""
+"""Name of an element without markup or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, text after it."""
 
 
 def tokens_of(html: str) -> list[Token]:
     """Returns the markup from its first `<` on, token by token, bounded by `MAX_HTML` and `MAX_TAGS`."""
-    found: list[Token] = _TOKEN.findall(bounded(html))
+    found: list[Token] = []
+    for token in _TOKEN.findall(bounded(html)):
+        kind, name, attributes, text = token
+        if name and kind and kind.lower() == NO_SCRIPT:
+            first = _FIRST_TEXT.match(text)
+            stop = first.end() if first else 0
+            found.append(("", name, attributes, text[:stop]))
+            found += _TOKEN_WITHIN.findall(text, stop)
+        else:
+            found.append(token)
     return found
 
 
@@ -59,11 +85,16 @@ def text_before(html: str) -> str:
 
 
 def iter_tags(html: str) -> Iterator[tuple[str, str]]:
-    """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `tokens_of`."""
-    for token in _TOKEN.finditer(bounded(html)):
-        name = (token[2] or "").lower()
-        if name and name not in VOID_TAGS:
-            yield name, token[3]
+    """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `tokens_of`.
+
+    What looks like tags in elements of text is among them: within `svg`, they are.
+    """
+    for kind, name, attributes, text in tokens_of(html):
+        if name and name.lower() not in VOID_TAGS:
+            yield name.lower(), attributes
+        for _, inner, values, _ in _TOKEN_OF_ANY.findall(text) if kind and "<" in text else ():
+            if inner and inner.lower() not in VOID_TAGS:
+                yield inner.lower(), values
 
 
 def attribute_values(attributes: str, names: Iterable[str]) -> list[str]:
@@ -98,8 +129,12 @@ def without_zeros(html: str) -> str:
 
 
 def _marked(token: re.Match[str]) -> str:
-    text = token.start(4) - token.start()
-    return token[0][:text].replace("\0", "\ufffd") + token[0][text:]
+    markup, text = token[0][: token.start(4) - token.start()], token[4]
+    if token[1]:  # no end tag may come about where browsers see none
+        text = _END_TAG.sub(lambda found: found[0].replace("\0", "\ufffd"), text)
+        if token[1].lower() == NO_SCRIPT:
+            text = _TOKEN_WITHIN.sub(_marked, text)
+    return markup.replace("\0", "\ufffd") + text
 
 
 def bounded(html: str) -> str:

@@ -28,6 +28,8 @@ ORDINARY = (
     "<title>a<b>b</title><p>c<title>d</p>e</title>",
     "<x-a hidden>a<x-b>b</x-b>c<x-a>d</x-a>e</x-a>f",
     "<p>a<!-->b<!--->c<!--!>d--!>e<!---!>f-->g<!----!>h<!-- --!-->i<!--",
+    "<title>a<!--</title>b<TEXTAREA x=1><script></title></textarea >c<a href=1><title></titles><a href=2></title\n>d</a><textarea/><p>",
+    "<noscript>1 < 2<!--</noscript>a<NoScript x><p title='</noscript>b<a href=1><noscript><noscript><style></noscript/>c<noscript>d<noscript>e",
     "no tag at all",
     "",
     "before <b>after",
@@ -72,6 +74,13 @@ HOSTILE: tuple[Callable[[int], str], ...] = (
     lambda n: "<script>" + "</scrip " * (n // 8),
     lambda n: "<p a=" * (n // 5),
     lambda n: "<title>x" * (n // 8),
+    lambda n: "<title></title>" * (n // 15),
+    lambda n: "<title>" + "</titl " * (n // 7),
+    lambda n: "<textarea>" + "</textareas " * (n // 12),
+    lambda n: "<textarea></titl" * (n // 16),
+    lambda n: "<noscript>" * (n // 10),
+    lambda n: "<noscript></noscript>" * (n // 21),
+    lambda n: "<noscript><noscript>" + "<title></noscripts>" * (n // 19),
     lambda n: '<p style="display:none">x' * (n // 24),
     lambda n: "<p hidden>" + "<" + "y" * (n // 100) + ">" + f"</{'z' * 50}>" * (n // 53),
     lambda n: f"<{'q' * (n // 4)} hidden>" + f"<{'q' * 9}>" * (n // 11),
@@ -98,7 +107,7 @@ HOSTILE: tuple[Callable[[int], str], ...] = (
 """Each gives a page of about so many characters."""
 
 _NAMES = (
-    "a A p div DIV span b title template meta img IMG area input link base html body script STYLE iframe noembed noframes xmp svg li br "
+    "a A p div DIV span b title template meta img IMG area input link base html body script STYLE iframe noembed noframes xmp textarea noscript NOSCRIPT svg li br "
     "my-widget lin\u212a mar\u212a noframe\u017f scr\u0130pt blockquote a\0"
 ).split(" ")
 _ATTRIBUTES = "href HREF src alt ALT value type rel name property content hidden aria-hidden style class data-x \u212a typ".split(
@@ -113,7 +122,7 @@ _VALUES = (
 )  # fmt: skip
 _TEXTS = (
     "text ", " ", "\n", "&amp;", "a & b", "&am", "p;", "1 < 2", "<", "</", "<!", "<?", "-->", "\u4e2d\u6587", "caf\u00e9", "\U0001f600", "\u3000",
-    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!--", "--!>", "<!--!>", "<!--->", "<!doctype x>", "</ x>", "\0",
+    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!--", "--!>", "<!--!>", "<!--->", "</title>", "</textarea ", "</noscript>", "</script>", "<!doctype x>", "</ x>", "\0",
 )  # fmt: skip
 
 _attribute = st.builds(

@@ -53,8 +53,11 @@ def test_zero_bytes_hide_no_word(classifier: PageClassifier, body: bytes, conten
         b'<div title=">" style="display:n\0one"><p>the casino</p></div>' + b"<p>bread</p>" * 30,
         b"<script>//<b a='</script>" + CASINO.replace(b"casino", b"ca\0sino"),
         b"<p>1 < 2" + CASINO.replace(b"casino", b"ca\0sino"),
+        b"<title></ti\0tle><!--</title>" + CASINO,
+        b"<textarea></textarea\0><!--</textarea>" + CASINO,
+        b"<noscript></no\0script><!--</noscript>" + CASINO,
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_zero_bytes_in_markup_hide_nothing_that_browsers_show(classifier: PageClassifier, body: bytes) -> None:
     page = b"<p>The best bread of the town</p>" + body

@@ -152,3 +152,30 @@ def test_any_markup_is_read(html: str) -> None:
 )
 def test_a_comment_ends_where_browsers_end_it(comment: str) -> None:
     assert [block.text for block in read_html(f"<p>a{comment}<p>casino<!-- b -->").blocks] == ["a", "casino"]
+
+
+@pytest.mark.parametrize(
+    ("html", "title", "blocks"),
+    [
+        ("<title>x<!--</title><p>casino", "x<!--", ["casino"]),
+        ("<title><script></title><p>casino", "<script>", ["casino"]),
+        ("<TITLE lang=en>a</titles></title/><p>casino", "a</titles>", ["casino"]),
+        ("<title>a</ti", "a</ti", []),
+        ("<title>a<b>casino</b>", "a<b>casino</b>", []),
+        ("<titles>a<!--</titles>--><p>casino", "", ["a", "casino"]),
+        ("<textarea><!--</textarea><p>casino", "", ["<!--", "casino"]),
+        ("<textarea>&lt;b</title></TextArea\n><p>casino", "", ["<b</title>", "casino"]),
+        ("<textarea><title></textarea><p>casino</title>", "", ["<title>", "casino"]),
+        ("<script></scripts><!--</script><p>casino", "", ["casino"]),
+        ("<noscript>a<!--</noscript><p>casino", "", ["a", "casino"]),
+        ("<noscript>1 < 2<style></NoScript ><p>casino", "", ["1 < 2", "casino"]),
+        ("<noscript><p title='</noscript><p>casino", "", ["casino"]),
+        ("<noscript><textarea>a</noscript><p>casino", "", ["a", "casino"]),
+        ("<noscript><noscript><!--</noscript><!-- --><noscript><p>a</noscripts>b</noscript>casino", "", ["a", "b", "casino"]),
+        ("<noscript><b>a</b><p>casino", "", ["a", "casino"]),
+        ("<script><noscript></script><!--</noscript>--><p>casino", "", ["casino"]),
+    ],
+)
+def test_elements_without_markup_end_where_browsers_end_them(html: str, title: str, blocks: list[str]) -> None:
+    page = read_html(html)
+    assert (page.title, [block.text for block in page.blocks]) == (title, blocks)
