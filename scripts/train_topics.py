@@ -33,12 +33,10 @@ from gatewayfilter.classify.topics import BITS, HARMLESS, TOPICS_FILE, TopicMode
 from gatewayfilter.interfaces import Page  # noqa: E402
 from tests.classify.synthetic_pages import SAMPLES, pages_of, sites  # noqa: E402
 
-HARMFUL = ("pages", "second", "third", "fourth", "wide", "more", "further")
-FINE = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily", "about")
-WHOLE = ("second", "second-fine", "third", "third-fine", "wide", "more", "further", "about")
-"""Sets of which both halves may be learned from; of the others the tuning half."""
-UNSEEN = ("fourth", "fourth-fine", "ordinary", "daily")
-"""Sets whose reporting half is looked at by bench_detection.py alone."""
+HARMFUL = ("pages", "second", "third", "fourth", "wide", "more", "further", "voices1", "voices2", "voices3", "voices4")
+FINE = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily", "about", "plain")
+REPORTED = ("pages", "fourth", "fourth-fine", "ordinary", "daily")
+"""Sets of whose described sites the tuning half alone is learned from: the other half is reported on."""
 INVERSE_PENALTY = 100.0
 FINE_COUNTS = 2.0
 """What a harmless described site counts to a harmless text of the folders."""
@@ -173,7 +171,7 @@ def may_learn(sample: Sample, without: str | None) -> bool:
     """Tells whether a sample is learned from."""
     if without and sample.origin.split("-")[0] == without:
         return False
-    return sample.half == "tune" or sample.origin in WHOLE
+    return sample.half == "tune" or sample.origin in set(HARMFUL + FINE) - set(REPORTED)
 
 
 def is_measured(sample: Sample, without: str) -> bool:

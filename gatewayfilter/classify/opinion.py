@@ -19,7 +19,7 @@ READS_HARMFUL, READS_HARMLESS = 0.6, 0.1
 OVER, UNDER = 1.25, 0.75
 """Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
 HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
-"""Limits: what a category's words must come to before it matters what a text reads like, on pages up to so many bytes, and at most;
+"""Limits: what a category's words must come to before it matters what a page of up to so many bytes reads like, and at most;
 in between as much more as the page is longer: in a long text some word of any category stands by chance."""
 CLEAR = 3.0
 """Limits: a score from so many on is clear, whatever the text reads like."""

@@ -8,9 +8,10 @@ robots.txt; Scrapy runs on asyncio, without logs, cookies, cache, throttle and t
 
 - `same fields`: title, description, keywords, absolute links with their texts, images with theirs, main text and category of
   each page go into a file of JSON lines. Scrapy's side does it with Scrapy's own tools (scrapy_parsing.py), or, `quick links`,
-  with links by hand in place of `LinkExtractor`, which takes half of its time. Ours does the same job and no other in `ours, same
-  fields` (its queue is in SQL, Scrapy's in memory); `the whole crawler` also archives each page and grows the lists. `--compare`
-  prints how far the fields agree.
+  with links by hand in place of `LinkExtractor`, which takes half of its time. `ours, same fields, plain sum` does the same job
+  and no other: parsing is ours, the category is found by the very function of Scrapy's side (its queue is in SQL, Scrapy's in
+  memory). `ours, same fields` judges by all that our classifier knows; `the whole crawler` also archives each page and grows
+  the lists. `--compare` prints how far the fields agree.
 - `our classifier`: Scrapy's item pipeline judges each response with our classifier; with `and lists` it also grows the lists, in
   the same kind of database.
 - `fetching alone`: nothing is parsed or judged; ours leases from its queue in SQL and settles there, Scrapy's queue is in memory.
@@ -34,7 +35,7 @@ from typing import Any
 from bench_crawl import HOSTS, ROOT, TimedSink, serve, until
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.page_parts import PageParts
+from gatewayfilter.classify.page_parts import PageParts, parts_of
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
 from gatewayfilter.crawl.references import resolve
@@ -47,6 +48,7 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 
 WORK = {
+    "ours, same fields, plain sum": ("scrapy, same fields", "scrapy, same fields, quick links"),
     "ours, same fields": ("scrapy, same fields", "scrapy, same fields, quick links"),
     "ours, same fields, the whole crawler": ("scrapy, same fields", "scrapy, same fields, quick links"),
     "scrapy, same fields": (),
@@ -77,13 +79,23 @@ def classifier() -> PageClassifier:
 class FieldWriter:
     """Judges pages, and writes what stands on them as a line of JSON."""
 
-    def __init__(self, judge: PageClassifier, path: Path) -> None:
+    def __init__(self, judge: PageClassifier, path: Path, *, plain: bool = False) -> None:
+        self._plain: Any = None
+        if plain:
+            from scrapy_parsing import WordSum  # noqa: PLC0415  it imports Scrapy
+
+            self._plain = WordSum(judge.lexicon)
         self._judge = judge
         self._file = path.open("w", encoding="utf-8")
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a page."""
-        found, parts = self._judge.classify_with_parts(page)
+        if self._plain is not None:
+            parts = parts_of(page)
+            category, score = self._plain.judge("\n".join((parts.title, parts.description, *parts.main)))
+            found = Classification(category, score, 0.0, {}, ())
+        else:
+            found, parts = self._judge.classify_with_parts(page)
         item = {
             "url": page.url,
             "title": parts.title,
@@ -127,13 +139,15 @@ def links(page: Page, parts: PageParts) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def run_ours(urls: list[str], folder: Path, *, archive: bool, lists: bool, judge: bool, fields: Path | None) -> float:
+def run_ours(
+    urls: list[str], folder: Path, *, archive: bool, lists: bool, judge: bool, fields: Path | None, plain: bool
+) -> float:
     """Returns the CPU seconds of our crawler."""
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3")
     counters = Counters()
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",), per_host_delay_s=0.0)
     growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
-    writer = FieldWriter(classifier(), fields) if fields is not None else None
+    writer = FieldWriter(classifier(), fields, plain=plain) if fields is not None else None
     judging: Classify = writer if writer is not None else classifier()
     alone: PageSink = writer if writer is not None else Nothing()
     timed = TimedSink(LearningSink(judging, growth, counters) if judge and lists else alone)
@@ -254,7 +268,7 @@ def turn(what: str, port: int, pages: int, fields: Path | None) -> float:
             return run_scrapy(urls, folder, judging=judge, grow=what.endswith("lists"), fields=wanted, quick="quick" in what)
         whole = what.endswith("the whole crawler")
         lists = whole or what.endswith("without archive")
-        return run_ours(urls, folder, archive=whole, lists=lists, judge=judge, fields=wanted)
+        return run_ours(urls, folder, archive=whole, lists=lists, judge=judge, fields=wanted, plain="plain" in what)
 
 
 def compare(ours: Path, theirs: Path) -> None:
@@ -324,8 +338,8 @@ def measure(chosen: Sequence[str], pages: int, rounds: int, folder: Path | None)
         for peer in peers if what in speeds else ():
             print(f"| {what} | {speeds[what]:.0f} | {peer}: {speeds[peer]:.0f} | {speeds[what] / speeds[peer]:.2f} |")
     if folder is not None:
-        for peer in WORK["ours, same fields"]:
-            compare(folder / "ours, same fields", folder / peer)
+        for peer in WORK["ours, same fields, plain sum"]:
+            compare(folder / "ours, same fields, plain sum", folder / peer)
 
 
 if __name__ == "__main__":
