@@ -889,7 +889,7 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
                     attributes.stop = read_attributes(text, name.stop, end, NULL)
                 index = min(attributes.stop + 1, end)
                 read_tag(page, text, tag, closing, name, attributes, values)
-                if not closing and name.stop < end:
+                if not closing and name.stop < end and at(text, attributes.stop - 1, end) != c"/":
                     is_text = tag.flags & TEXT
                     if tag.flags & NO_SCRIPT and not is_within:
                         is_within = True

@@ -19,7 +19,7 @@ MAX_ATTRIBUTES = 20_000
 RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes", "xmp")
 """Elements whose content is no markup, up to their end tag; `_expression` looks for their first letters."""
 TEXT_TAGS = ("title", "textarea")
-"""Elements whose content is text up to their end tag: no tag, no comment begins there."""
+"""Elements whose content is text up to their end tag: no tag, no comment begins there. Not after `/>`: `svg` has empty ones."""
 NO_SCRIPT = "noscript"
 """The element that browsers skip to its end tag, whatever begins within; what it says to others is read up to there."""
 
@@ -40,7 +40,7 @@ def _expression(*text_tags: str) -> re.Pattern[str]:
         rf"(?:(?=[!sSiInNxX])(?:!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
         rf"|(?ai:{raw})(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+)"
         rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
-        rf"|[!?/][^>]*+(?:>|\Z)|)((?(1)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+|{_TEXT}))"
+        rf"|[!?/][^>]*+(?:>|\Z)|)((?(1)(?:(?<!/>)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+|(?<=/>){_TEXT})|{_TEXT}))"
     )
 
 

@@ -167,6 +167,7 @@ def test_a_comment_ends_where_browsers_end_it(comment: str) -> None:
         ("<textarea>&lt;b</title></TextArea\n><p>casino", "", ["<b</title>", "casino"]),
         ("<textarea><title></textarea><p>casino</title>", "", ["<title>", "casino"]),
         ("<script></scripts><!--</script><p>casino", "", ["casino"]),
+        ("<svg hidden><title/></svg><p>a<p>casino", "a", ["casino"]),
         ("<noscript>a<!--</noscript><p>casino", "", ["a", "casino"]),
         ("<noscript>1 < 2<style></NoScript ><p>casino", "", ["1 < 2", "casino"]),
         ("<noscript><p title='</noscript><p>casino", "", ["casino"]),
