@@ -14,7 +14,7 @@ GREY_FROM, GREY_TO = 0.5, 1.5
 GREATEST_SHIFT = 0.5
 """Of the limit: what a model that is certain adds or takes away, so that it never overrules a clear score."""
 
-READS_HARMFUL, READS_HARMLESS = 0.6, 0.1
+READS_HARMFUL, READS_HARMLESS = 0.5, 0.1
 """Probabilities from which on, and down to which, what a text reads like counts."""
 OVER, UNDER = 1.25, 0.75
 """Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
