@@ -9,7 +9,6 @@ Deviation: no tf-idf. Hashed and normalised counts came within .01 AUC of it (do
 import io
 import os
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gatewayfilter.classify.model_file import load_model
 from gatewayfilter.classify.views import normal_view
 from gatewayfilter.errors import ClassifyError
 
@@ -112,21 +112,8 @@ class LinearModel:
         Raises:
             ClassifyError: the file is no such model.
         """
-        try:
-            content = path.read_bytes() if path.stat().st_size <= _MAX_FILE else b""
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise ClassifyError(f"cannot read the model {path}: {error.strerror}") from error
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                _check_size(archive)
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return cls._checked(arrays["weights"], arrays["numbers"])
-        except Exception as error:  # what a damaged file makes of zipfile, zlib and NumPy is of many kinds
-            raise ClassifyError(
-                f"{path} is no model of this program ({error}): train it anew, or `gatewayfilter learn off`"
-            ) from error
+        advice = ": train it anew, or `gatewayfilter learn off`"
+        return load_model(path, _MAX_FILE, lambda arrays: cls._checked(arrays["weights"], arrays["numbers"]), advice)
 
     @classmethod
     def _checked(cls, weights: NDArray[np.float32], numbers: NDArray[np.float64]) -> "LinearModel":
@@ -138,8 +125,3 @@ class LinearModel:
         if weights.shape != (1 << BITS,) or weights.dtype != np.float32 or not np.isfinite(weights).all():
             raise ValueError("its weights are damaged")
         return cls(weights, bias, int(examples), int(harmful), auc, trained_at)
-
-
-def _check_size(archive: zipfile.ZipFile) -> None:
-    if sum(item.file_size for item in archive.infolist()) > _MAX_FILE:
-        raise ValueError("it is too large")

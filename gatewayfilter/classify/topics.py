@@ -7,9 +7,7 @@ opinion.py asks it where the words are not clear. An ideograph counts as a word,
 Deviation: the papers judge by words alone (docs/decisions/0010-topic-model.md).
 """
 
-import io
 import re
-import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -20,8 +18,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from gatewayfilter.classify.model_file import load_model
 from gatewayfilter.classify.views import squashed_view
-from gatewayfilter.errors import ClassifyError
 
 TOPICS_FILE = "topics.npz"
 """Its name in a folder of words."""
@@ -136,25 +134,13 @@ class TopicModel:
 
     @classmethod
     def load(cls, path: Path) -> "TopicModel | None":
-        """Reads a model, `None` where there is none. The file is bounded before it is unpacked, and never unpickled.
+        """Reads a model, `None` where there is none.
 
         Raises:
             ClassifyError: the file is no such model.
         """
-        try:
-            content = path.read_bytes() if path.stat().st_size <= _MAX_FILE else b""
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise ClassifyError(f"cannot read the model {path}: {error.strerror}") from error
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                if sum(item.file_size for item in archive.infolist()) > _MAX_FILE:
-                    raise ValueError("it is too large")  # noqa: TRY301  one sentence for all that is wrong with a file
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return cls._checked(*(arrays[name] for name in ("version", "categories", "places", "weights", "scales", "bias")))
-        except Exception as error:  # what a damaged file makes of zipfile, zlib and NumPy is of many kinds
-            raise ClassifyError(f"{path} is no model of this program ({error})") from error
+        names = ("version", "categories", "places", "weights", "scales", "bias")
+        return load_model(path, _MAX_FILE, lambda arrays: cls._checked(*(arrays[name] for name in names)))
 
     @classmethod
     def _checked(
