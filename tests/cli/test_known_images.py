@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.e2e_gateway import Origin
 
+pytestmark = pytest.mark.slow
+
 type Cli = Callable[..., Any]
 
 BAD = b"GIF89a" + bytes(300)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 type Cli = Callable[..., Any]
 
 OFFERS = ("free spins and a jackpot", "bet on slots", "roulette bonus today", "poker and chips for cash")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.e2e_gateway import SiteServer
 
+pytestmark = pytest.mark.slow
+
 type Cli = Callable[..., Any]
 
 GAMBLING = "Free spins at our online casino: slot machines, jackpot, roulette, blackjack, deposit now for a bonus code! "

@@ -17,6 +17,8 @@ from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import learning_sink, page_buffer
 
+pytestmark = pytest.mark.slow
+
 type Cli = Callable[..., Any]
 
 PLAY = "http://play.example/"

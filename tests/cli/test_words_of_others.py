@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 real = pytest.mark.skipif(
     not (DATA / "phraselists").is_dir(), reason="real word lists are not here: set GATEWAYFILTER_TEST_DATA to their folder"

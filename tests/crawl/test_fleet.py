@@ -17,6 +17,8 @@ from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeSink
 from tests.crawl.crawl_origin import loopback_settings, reply, serving
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("one", "two", "three")
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) -> Iterator[GatewayProcess]:

@@ -12,6 +12,8 @@ import pytest
 
 from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
+pytestmark = pytest.mark.slow
+
 
 def learn(gateway: GatewayProcess, url: str) -> None:
     assert gateway.get(url).status == 200

@@ -15,6 +15,8 @@ from gatewayfilter.urls import parse_url
 from tests.e2e.conftest import CASINO
 from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
 
+pytestmark = pytest.mark.slow
+
 HTML = "text/html; charset=utf-8"
 MORE_HOSTS = 6
 

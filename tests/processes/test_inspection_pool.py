@@ -16,6 +16,8 @@ from gatewayfilter.processes.inspection_frames import LENGTHS, pack_answer, pack
 from gatewayfilter.processes.inspection_pool import MOST_WAITING, InspectionPool
 from gatewayfilter.wiring import open_store
 
+pytestmark = pytest.mark.slow
+
 HTML = {"content-type": "text/html; charset=utf-8"}
 HARMFUL = (
     b"<html><head><title>Golden Reef online casino - 300% welcome bonus</title></head><body><h1>Golden Reef online casino</h1>"
