@@ -1,15 +1,21 @@
 # cython: language_level=3
-"""Compiled twin of the automaton and matches.settle: the same hits in the same order.
+"""Compiled twin of matches.Automaton: the same hits in the same order, by an automaton that knows word boundaries.
 
-Most phrases can only begin where a word does, so that a trie walked from there looks at fewer places than an automaton that
-reads each character, and what stands inside words never becomes a match. A phrase is in the trie as far as others share its
-beginning; the rest is compared. Time: the text, times the longest phrase at worst.
+Text and phrases are UTF-8 with a separator byte at each edge of a run of letters of an alphabet; a closed end of a phrase has one
+too. So the automaton of `ahocorasick_rs` reports a fifth of what it finds in the bare text, and nothing of it inside a word that
+does not count there. One blank between two runs is written as one separator, which nothing else is: most of a text is words and
+blanks. Time: linear in the text and its matches, but for sorting them.
 """
 
 from cpython.array cimport array, clone
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport qsort
 
 from array import array as new_array
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.classify import matches as reference
 from gatewayfilter.classify import near
@@ -17,7 +23,7 @@ from gatewayfilter.classify import near
 cdef extern from "Python.h":
     Py_UCS4* PyUnicode_AsUCS4(object text, Py_UCS4* room, Py_ssize_t size, int with_null) except NULL
 
-cdef array _GATES = new_array("B")
+cdef array _BYTES = new_array("B")
 cdef array _INTS = new_array("i")
 cdef array _CODES = new_array("I")
 cdef int LEFT = reference.LEFT
@@ -33,13 +39,9 @@ cdef Py_ssize_t MAX_GAP_HAN = near.MAX_GAP_HAN
 cdef str SENTENCE_ENDS = near.SENTENCE_ENDS
 cdef enum:
     ASCII = 128
-    FIRST_PLANE = 0x10000
-    CODE = 0x1fffff  # the bits of a label that are its character
-    INSIDE = 0x200000  # it leads to a phrase that also counts behind a letter
-    PHRASE = 0x400000  # a phrase ends here
-    TAIL = 0x800000  # only one phrase goes on from here
-    ANYWHERE = 1  # a phrase begins so
-    BEHIND = 2  # a phrase begins so that also counts behind a letter
+    SEPARATOR = 0xff  # a byte that UTF-8 never has
+    BLANK = 32
+    REPLACEMENT = 0xfffd
     # What a phrase means, packed: which ends are open (as `LEFT` and `RIGHT`), its role, its category's number.
     ENDS = 3
     ROLE = 7
@@ -49,6 +51,10 @@ cdef enum:
     SIDE_AT = 2
     PAIR_AT = 3
 
+cdef bint[ASCII] _ENDS_SENTENCE
+for _place in range(ASCII):
+    _ENDS_SENTENCE[_place] = chr(_place) in SENTENCE_ENDS
+
 
 cdef inline bint _is_alphabetic(Py_UCS4 character) noexcept:
     if character < ASCII:
@@ -56,6 +62,12 @@ cdef inline bint _is_alphabetic(Py_UCS4 character) noexcept:
     if 0x0e00 <= character <= 0x0eff or 0x2e80 <= character <= 0xa4cf or character > 0xf8ff:
         return False
     return character.isalnum()
+
+
+cdef struct _Match:
+    int start
+    int end
+    int number
 
 
 cdef class Finder:
@@ -67,15 +79,7 @@ cdef class Finder:
     """
 
     cdef bytes _kinds
-    cdef Py_ssize_t _longest
-    # The trie, breadth first, so that the nodes below one stand side by side and those at the top close together: of each node, the
-    # character that leads to it with bits, and the first node below it; those end where the next node's begin. Node 0 is the root.
-    cdef uint32_t[::1] _nodes
-    cdef int[::1] _values  # of each node, the number of its phrase, or where in `_tails` its tail is
-    cdef uint32_t[::1] _tails  # of each tail, the number of its phrase, its length, its characters
-    cdef int[::1] _begun  # of each character of the first plane, the node that it leads to from the root, 0 for none
-    cdef int[::1] _pairs  # the same for two ASCII characters; -1 where the first one has to be looked at
-    cdef uint8_t[::1] _gates  # of two ASCII characters, `ANYWHERE` and `BEHIND`
+    cdef object _find
     # What the phrases mean: of each, the first of its meanings and the first of its sides; those end where the next one's begin.
     cdef uint32_t[::1] _first_meanings, _first_sides
     cdef uint32_t[::1] _packed, _sides
@@ -83,93 +87,13 @@ cdef class Finder:
     cdef Py_ssize_t _categories
 
     def __init__(self, list texts not None, patterns):
-        cdef Py_ssize_t count = len(texts), nodes = 1, rest = 0, place, depth, node, next_node = 1, first, last, run
-        cdef uint32_t shared = 0, following
-        cdef Py_UCS4 character
-        cdef str text
-        cdef list ordered = sorted(texts)
-        cdef dict numbers = {text: number for number, text in enumerate(texts)}
         self._kinds = patterns.kinds
         self._places = patterns.places
-        self._pack(patterns.meanings, patterns.sides, count)
-        self._longest = max(map(len, texts), default=0)
-        # Each phrase needs as many nodes as it shares with a neighbour in the order, and one more; the rest of it is its tail.
-        cdef uint32_t[::1] depths = clone(_CODES, count, False)
-        cdef uint32_t[::1] open_before = clone(_CODES, count + 1, True)
-        for place in range(count):
-            text = ordered[place]
-            following = _shared(text, ordered[place + 1]) if place + 1 < count else 0
-            depths[place] = min(max(shared, following) + 1, <uint32_t>len(text))
-            nodes += max(depths[place], shared) - shared
-            if depths[place] < len(text):
-                rest += 2 + len(text) - depths[place]
-            shared = following
-            kind = self._kinds[numbers[text]]
-            open_before[place + 1] = open_before[place] + (not kind & LEFT or kind & OPEN != 0)
-        self._nodes = clone(_CODES, 2 * (nodes + 1), True)
-        self._values = clone(_INTS, nodes, True)
-        self._tails = clone(_CODES, rest, True)
-        # Of each node, the phrases that begin with it, in the order, and how many characters it stands for.
-        cdef uint32_t[::1] firsts = clone(_CODES, nodes, True)
-        cdef uint32_t[::1] lasts = clone(_CODES, nodes, True)
-        cdef uint32_t[::1] depth_of = clone(_CODES, nodes, True)
-        lasts[0] = <uint32_t>count
-        rest = 0
-        for node in range(nodes):
-            self._nodes[2 * node + 1] = <uint32_t>next_node
-            first, last, depth = firsts[node], lasts[node], depth_of[node]
-            if open_before[last] > open_before[first]:
-                self._nodes[2 * node] |= INSIDE
-            if node and depths[first] == depth:
-                text = ordered[first]
-                if len(text) == depth:
-                    self._nodes[2 * node] |= PHRASE
-                    self._values[node] = numbers[text]
-                else:
-                    self._nodes[2 * node] |= TAIL
-                    self._values[node] = <int>rest
-                    self._tails[rest] = numbers[text]
-                    self._tails[rest + 1] = <uint32_t>(len(text) - depth)
-                    rest += 2
-                    for place in range(depth, len(text)):
-                        self._tails[rest] = <uint32_t>text[place]
-                        rest += 1
-                first += 1
-            while first < last:
-                text = ordered[first]
-                character = text[depth]
-                run = first + 1
-                while run < last and (<str>ordered[run])[depth] == character:
-                    run += 1
-                self._nodes[2 * next_node] = <uint32_t>character
-                firsts[next_node] = <uint32_t>first
-                lasts[next_node] = <uint32_t>run
-                depth_of[next_node] = <uint32_t>(depth + 1)
-                next_node += 1
-                first = run
-        self._nodes[2 * nodes + 1] = <uint32_t>next_node
-        self._begun = clone(_INTS, FIRST_PLANE, True)
-        self._pairs = clone(_INTS, ASCII * ASCII, True)
-        self._gates = clone(_GATES, ASCII * ASCII, True)
-        for node in range(self._nodes[1], self._nodes[3] if nodes > 1 else 0):
-            character = self._nodes[2 * node] & CODE
-            if character < FIRST_PLANE:
-                self._begun[<Py_ssize_t>character] = <int>node
-            if character < ASCII:
-                if self._nodes[2 * node] & (PHRASE | TAIL):
-                    for place in range(ASCII):
-                        self._gate(<Py_ssize_t>character * ASCII + place, -1, self._nodes[2 * node])
-                    continue
-                for place in range(self._nodes[2 * node + 1], self._nodes[2 * node + 3]):
-                    if self._nodes[2 * place] & CODE < ASCII:
-                        self._gate(
-                            <Py_ssize_t>character * ASCII + (self._nodes[2 * place] & CODE), <int>place, self._nodes[2 * place]
-                        )
-
-    cdef int _gate(self, Py_ssize_t pair, int node, uint32_t label) except -1:
-        self._pairs[pair] = node
-        self._gates[pair] = ANYWHERE | BEHIND if label & INSIDE else ANYWHERE
-        return 0
+        self._pack(patterns.meanings, patterns.sides, len(texts))
+        if not texts:
+            return
+        encoded = [self._encoded(text, number) for number, text in enumerate(texts)]
+        self._find = BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA).find_matches_as_indexes
 
     cdef int _pack(self, list meanings, dict sides, Py_ssize_t count) except -1:
         """Packs what the phrases mean."""
@@ -201,160 +125,220 @@ cdef class Finder:
         self._categories = len(categories)
         return 0
 
-    cdef inline Py_ssize_t _next(self, Py_ssize_t node, uint32_t character) except -2:
-        """Returns the node that a character leads to, -1 for none."""
-        cdef Py_ssize_t first = self._nodes[2 * node + 1], last = self._nodes[2 * node + 3], middle
-        cdef uint32_t label
-        while last - first > 8:
-            middle = (first + last) >> 1
-            if self._nodes[2 * middle] & CODE <= character:
-                first = middle
-            else:
-                last = middle
-        while first < last:
-            label = self._nodes[2 * first] & CODE
-            if label == character:
-                return first
-            if label > character:
-                return -1
+    cdef bytes _encoded(self, str text, Py_ssize_t number):
+        """Returns a phrase as the automaton looks for it: an end that some meaning opens has no separator."""
+        cdef uint32_t[::1] codes = _codes_of(text)
+        cdef uint8_t[::1] data = clone(_BYTES, _room(text), False)
+        cdef int[::1] before = clone(_INTS, _room(text) + 1, False)
+        cdef Py_ssize_t first = 0, last = _separate(codes, data, before), entry
+        cdef uint32_t opened = 0
+        for entry in range(self._first_meanings[number], self._first_meanings[number + 1]):
+            opened |= self._packed[entry] & ENDS
+        for entry in range(self._first_sides[number], self._first_sides[number + 1]):
+            opened |= self._sides[entry] & ENDS
+        if opened & <uint32_t>LEFT and data[first] == SEPARATOR:
             first += 1
-        return -1
+        if opened & <uint32_t>RIGHT and data[last - 1] == SEPARATOR:
+            last -= 1
+        return bytes(data[first:last])
 
     def scan(self, str text not None):
         """Returns what counts of a text; see matches.settle."""
-        cdef Py_ssize_t length = len(text), place, end, found, last = length - 1, pair, node, entry
+        cdef Py_ssize_t size
+        cdef uint32_t[::1] codes
+        cdef uint8_t[::1] data
+        cdef int[::1] before
+        cdef list found
+        cdef _Match* placed
+        if not text or self._find is None:
+            return {}
+        codes = _codes_of(text)
+        data = clone(_BYTES, _room(text), False)
+        before = clone(_INTS, _room(text) + 1, False)
+        size = _separate(codes, data, before)
+        found = self._find(PyBytes_FromStringAndSize(<char*>&data[0], size), True)
+        if not found:
+            return {}
+        placed = <_Match*>PyMem_Malloc(len(found) * sizeof(_Match))
+        if placed is NULL:
+            raise MemoryError
+        try:
+            _write_places(found, data, before, size, len(self._kinds), placed)
+            return self._settle(text, codes, placed, len(found))
+        finally:
+            PyMem_Free(placed)
+
+    cdef dict _settle(self, str text, uint32_t[::1] codes, const _Match* placed, Py_ssize_t count):
+        """Returns what counts of matches that come first and longest first."""
+        cdef Py_ssize_t length = codes.shape[0], at, entry, pair
         cdef dict hits = {}
-        cdef uint32_t[::1] codes, nodes = self._nodes, packed = self._packed, sides = self._sides
-        cdef int[::1] numbers, ends, reach
-        cdef const uint8_t[::1] kinds
-        cdef uint8_t[::1] gates = self._gates
-        cdef int number, kind, touches, role, category, covered_to = 0
-        cdef uint32_t label, item
-        cdef bint inside = False, behind, covered
-        cdef Py_UCS4 character
+        cdef uint32_t[::1] packed = self._packed, sides = self._sides
+        cdef uint32_t[::1] first_meanings = self._first_meanings, first_sides = self._first_sides
+        cdef int[::1] reach = clone(_INTS, self._categories, True)  # of each category, where its words end
+        cdef const uint8_t[::1] kinds = self._kinds
+        cdef int start, end, number, kind, touches, role, category, covered_to = 0
+        cdef uint32_t item
+        cdef bint covered
         cdef object meaning
         cdef _Beside beside = None
-        if not length or not len(self._kinds):
-            return hits
-        kinds = self._kinds
-        codes = clone(_CODES, length, False)
-        PyUnicode_AsUCS4(text, <Py_UCS4*>&codes[0], length, 0)
-        numbers = clone(_INTS, self._longest + 1, False)
-        ends = clone(_INTS, self._longest + 1, False)
-        reach = clone(_INTS, self._categories, True)  # of each category, where its words end
-        for place in range(length):
-            behind = inside
-            character = codes[place]
-            inside = _is_alphabetic(character)
-            node = -1
-            if character < ASCII and place < last and codes[place + 1] < ASCII:
-                pair = <Py_ssize_t>character * ASCII + codes[place + 1]
-                if not gates[pair] & (BEHIND if behind else ANYWHERE):
-                    continue
-                node = self._pairs[pair]
-                end = place + 2
-            if node < 0:
-                end = place + 1
-                node = self._begun[<Py_ssize_t>character] if character < FIRST_PLANE else self._next(0, character)
-                if node <= 0:
-                    continue
-            found = 0
-            while True:
-                label = nodes[2 * node]
-                if behind and not label & INSIDE:
-                    break
-                if label & PHRASE:
-                    numbers[found] = self._values[node]
-                    ends[found] = <int>end
-                    found += 1
-                elif label & TAIL:
-                    pair = self._values[node]
-                    end = self._end_of(codes, end, pair)
-                    if end >= 0:
-                        numbers[found] = self._tails[pair]
-                        ends[found] = <int>end
-                        found += 1
-                    break
-                if end == length:
-                    break
-                node = self._next(node, codes[end])
-                if node < 0:
-                    break
-                end += 1
-            while found > 0:  # the longest first
-                found -= 1
-                number = numbers[found]
-                end = ends[found]
-                kind = kinds[number]
-                touches = 0
-                if kind & LEFT and behind:
-                    if not kind & OPEN:
-                        continue
+        for at in range(count):
+            start, end, number = placed[at].start, placed[at].end, placed[at].number
+            kind = kinds[number]
+            touches = 0
+            if kind & OPEN:  # at a closed end stands a separator: the automaton does not report what touches a letter there
+                if kind & LEFT and start > 0 and _is_alphabetic(codes[start - 1]):
                     touches = LEFT
                 if kind & RIGHT and end < length and _is_alphabetic(codes[end]):
-                    if not kind & OPEN:
-                        continue
                     touches |= RIGHT
-                if kind & EXCEPTION and not touches and end > covered_to:
-                    covered_to = <int>end
-                covered = end <= covered_to
-                for entry in range(self._first_meanings[number], self._first_meanings[number + 1]):
-                    item = packed[entry]
-                    role = item >> ROLE_AT & ROLE
-                    if touches & ~<int>(item & ENDS) or (covered and role != CONTEXT):
+            if kind & EXCEPTION and not touches and end > covered_to:
+                covered_to = end
+            covered = end <= covered_to
+            for entry in range(first_meanings[number], first_meanings[number + 1]):
+                item = packed[entry]
+                role = item >> ROLE_AT & ROLE
+                if touches & ~<int>(item & ENDS) or (covered and role != CONTEXT):
+                    continue
+                if role == WORD:
+                    category = <int>(item >> CATEGORY_AT)
+                    if end <= reach[category]:
                         continue
-                    if role == WORD:
-                        category = <int>(item >> CATEGORY_AT)
-                        if end <= reach[category]:
-                            continue
-                        reach[category] = <int>end
-                    meaning = self._meanings[entry]
-                    if meaning not in hits:
-                        hits[meaning] = (place, end)
-                if kind & SIDE and not covered:
-                    if beside is None:
-                        beside = _Beside(text, len(self._places))
-                    for entry in range(self._first_sides[number], self._first_sides[number + 1]):
-                        item = sides[entry]
-                        if not touches & ~<int>(item & ENDS):
-                            beside.add(item >> PAIR_AT, item >> SIDE_AT & 1, <int>place, <int>end)
+                    reach[category] = end
+                meaning = self._meanings[entry]
+                if meaning not in hits:
+                    hits[meaning] = (start, end)
+            if kind & SIDE and not covered:
+                if beside is None:
+                    beside = _Beside(text, codes, len(self._places))
+                for entry in range(first_sides[number], first_sides[number + 1]):
+                    item = sides[entry]
+                    if not touches & ~<int>(item & ENDS):
+                        beside.add(item >> PAIR_AT, item >> SIDE_AT & 1, start, end)
         if beside is not None:
             for pair in beside.order:
                 hits.update(zip(self._places[pair], (<dict>beside.said[pair]).values()))
         return hits
 
-    cdef Py_ssize_t _end_of(self, uint32_t[::1] codes, Py_ssize_t place, Py_ssize_t tail) except -2:
-        """Returns where a tail ends that stands at a place, -1 where something else does."""
-        cdef Py_ssize_t end = place + self._tails[tail + 1]
-        if end > codes.shape[0]:
-            return -1
-        tail += 2
-        for place in range(place, end):
-            if codes[place] != self._tails[tail]:
-                return -1
-            tail += 1
-        return end
+
+cdef uint32_t[::1] _codes_of(str text):
+    """Returns the characters of a text that has some."""
+    cdef uint32_t[::1] codes = clone(_CODES, len(text), False)
+    PyUnicode_AsUCS4(text, <Py_UCS4*>&codes[0], len(text), 0)
+    return codes
 
 
-cdef uint32_t _shared(str one, str other) except? 0:
-    """Returns how many characters two texts begin with alike."""
-    cdef Py_ssize_t place, least = min(len(one), len(other))
-    for place in range(least):
-        if one[place] != other[place]:
-            return <uint32_t>place
-    return <uint32_t>least
+cdef inline Py_ssize_t _room(str text):
+    """Returns how many bytes a separated text may take: four a character, one an edge."""
+    return len(text) * (2 if text.isascii() else 5) + 1
+
+
+cdef int _write_places(list found, uint8_t[::1] data, int[::1] before, Py_ssize_t size, Py_ssize_t count, _Match* placed) except -1:
+    """Writes the matches in characters, first and longest first.
+
+    Args:
+        found: number, start and end of each in bytes; separators at the ends stand for no character of the phrase.
+        data: the separated text.
+        before: of each byte, how many characters begin before it.
+        size: bytes of the text.
+        count: how many phrases there are.
+        placed: room for all of them.
+    """
+    cdef Py_ssize_t number, start, end, at = 0
+    cdef tuple match
+    for match in found:
+        number, start, end = match
+        if not 0 <= start < end <= size or not 0 <= number < count:
+            raise ValueError("the automaton reports a match that cannot be")
+        if data[start] == SEPARATOR:
+            start += 1
+        if data[end - 1] == SEPARATOR:
+            end -= 1
+        placed[at].start = before[start]
+        placed[at].end = before[end]
+        placed[at].number = <int>number
+        at += 1
+    qsort(placed, at, sizeof(_Match), &_compare)
+    return 0
+
+
+cdef int _compare(const void* one, const void* other) noexcept nogil:
+    cdef const _Match* left = <const _Match*>one
+    cdef const _Match* right = <const _Match*>other
+    if left.start != right.start:
+        return -1 if left.start < right.start else 1
+    return -1 if left.end > right.end else 1 if left.end < right.end else 0
+
+
+cdef Py_ssize_t _separate(uint32_t[::1] codes, uint8_t[::1] data, int[::1] before) except -1:
+    """Writes a text as UTF-8 with its separators, and for each byte how many characters begin before it.
+
+    Halves of surrogate pairs become U+FFFD: they are no characters, and no phrase holds one.
+
+    Args:
+        codes: the text's characters.
+        data: where the bytes are written, `_room` of them.
+        before: where the numbers are written, one more.
+
+    Returns:
+        How many bytes were written.
+    """
+    cdef Py_ssize_t at = 0, place
+    cdef bint inside = False, letter
+    cdef uint32_t character
+    for place in range(codes.shape[0]):
+        character = codes[place]
+        letter = _is_alphabetic(<Py_UCS4>character)
+        if letter != inside:
+            if letter and place > 1 and codes[place - 1] == BLANK and data[at - 2] == SEPARATOR:
+                at -= 1  # one blank between two words: the separator before it is enough
+            else:
+                before[at] = <int>place
+                data[at] = SEPARATOR
+                at += 1
+            inside = letter
+        before[at] = <int>place
+        if character < 0x80:
+            data[at] = <uint8_t>character
+            at += 1
+            continue
+        if 0xd800 <= character <= 0xdfff:  # half of a surrogate pair
+            character = REPLACEMENT
+        if character < 0x800:
+            data[at] = <uint8_t>(0xc0 | character >> 6)
+        else:
+            if character < 0x10000:
+                data[at] = <uint8_t>(0xe0 | character >> 12)
+            else:
+                data[at] = <uint8_t>(0xf0 | character >> 18)
+                at += 1
+                before[at] = <int>place + 1
+                data[at] = <uint8_t>(0x80 | character >> 12 & 0x3f)
+            at += 1
+            before[at] = <int>place + 1
+            data[at] = <uint8_t>(0x80 | character >> 6 & 0x3f)
+        at += 1
+        before[at] = <int>place + 1
+        data[at] = <uint8_t>(0x80 | character & 0x3f)
+        at += 1
+    if inside:
+        before[at] = <int>codes.shape[0]
+        data[at] = SEPARATOR
+        at += 1
+    before[at] = <int>codes.shape[0]
+    return at
 
 
 cdef class _Beside:
     """The phrases of pairs as they come by their starts: near.places for all pairs at once."""
 
     cdef str text
+    cdef uint32_t[::1] codes
     cdef int[::1] last  # of each pair and side, start and end of what waits for the other side; -1 for nothing
     cdef list said  # of each pair, its places by what they say; None before its first phrase
     cdef list order  # the pairs, by their first phrases
 
-    def __init__(self, str text, Py_ssize_t count):
+    def __init__(self, str text, uint32_t[::1] codes, Py_ssize_t count):
         self.text = text
+        self.codes = codes
         self.last = clone(_INTS, 4 * count, False)
         self.last[:] = -1
         self.said = [None] * count
@@ -381,11 +365,15 @@ cdef class _Beside:
         cdef Py_ssize_t most = MAX_GAP, place
         if right - left > most:
             return False
-        if self.text[left - 1] >= 0x2e80 and self.text[right] >= 0x2e80:
+        if self.codes[left - 1] >= 0x2e80 and self.codes[right] >= 0x2e80:
             most = MAX_GAP_HAN
         if right - left > most:
             return False
         for place in range(left, right):
-            if self.text[place] in SENTENCE_ENDS:
+            if _ends_sentence(self.codes[place]):
                 return False
         return True
+
+
+cdef inline bint _ends_sentence(uint32_t character):
+    return _ENDS_SENTENCE[character] if character < ASCII else <Py_UCS4>character in SENTENCE_ENDS

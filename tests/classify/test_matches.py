@@ -76,6 +76,11 @@ def both(words: list[WordFile]) -> tuple[Callable[[str], Hits], Callable[[str], 
 @example([WordFile("one", words={"\U0001f600": 1.0, "\U0001f600a": 1.0, "a": 1.0})], "a \U0001f600a\U0001f600")
 @example([WordFile("one", words={"a*": 1.0, "*b": 1.0, "*1*": 1.0}, exceptions=["ab"])], "ba ab bab b1b a1 1a aab abb")
 @example([WordFile("one", near=[Near("n", 1.0, ("a*", "b"), ("*b", "\u8d4c"))])], "ba ab ab b \u8d4c a\u8d4c")
+@example([WordFile("one", words={"a b": 1.0, "*b a": 1.0, "b": 1.0, "\u8d4c a": 1.0})], "a b ab a  b \u8d4c a a\u8d4c a b")
+@example(
+    [WordFile("one", words={"\u00e9": 1.0, "a \u00e9*": 1.0, "\U0001f600 a": 1.0})],
+    "\u00e9 a \u00e9b\ud800 \u00e9\U0001f600 a \ufffd",
+)
 @example([WordFile("one", words={"*a": 1.0, "ab": 1.0, "abc*": 1.0, "b": 1.0})], "abcd xab a ab")
 def test_the_same_counts(words: list[WordFile], text: str) -> None:
     fast, plain = both(words)
