@@ -29,6 +29,8 @@ from publicsuffixlist import PSLFILE
 from gatewayfilter.errors import UrlError
 
 MAX_URL_LENGTH = 65_536
+MAX_HOST_LENGTH = 1_024
+"""Characters of a host as it is written; a name in canonical form has 253."""
 MAX_PREFIXES = 16
 SCHEMES = frozenset({"http", "https", "ws", "wss"})
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*", re.ASCII)
@@ -154,13 +156,19 @@ def parse_loose_url(text: str) -> Url:
     return parse_url(text if "://" in text else f"http://{text}")
 
 
-@lru_cache(maxsize=4096)
 def canonical_host(text: str) -> str:
     """Returns a host name or IP literal in canonical form: lower case, IDNA, no trailing dot, IPv6 in brackets.
 
     Raises:
-        UrlError: not a host.
+        UrlError: not a host, or longer than `MAX_HOST_LENGTH` characters: clients choose what is remembered here.
     """
+    if len(text) > MAX_HOST_LENGTH:
+        raise UrlError(f"a host of {len(text)} characters")
+    return _canonical_host(text)
+
+
+@lru_cache(maxsize=4096)
+def _canonical_host(text: str) -> str:
     host = text.strip().removesuffix(".").lower()
     if _HOST.fullmatch(host) and not host[-1].isdigit() and "xn--" not in host:
         if len(host) > 253:
