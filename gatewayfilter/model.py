@@ -192,7 +192,8 @@ class DeciderAnswer:
     """What one decider says of a request, for `gatewayfilter check`.
 
     Attributes:
-        decider: its name in the pipeline: `person`, `bloom`, `blacklist`, `adblock`, `whitelist`, `unknown`.
+        decider: its name in the pipeline: `person`, `bloom`, `blacklist`, `adblock`, `spellings`, `whitelist`,
+            `unknown`.
         answer: `allow`, `block`, `maybe` (Bloom: look further), `miss`, `pass` (has an opinion that does not decide), `skipped`.
         explanation: a sentence for people, with rule and list where there are any.
         verdict: the verdict that this decider alone would give, where it would give one.

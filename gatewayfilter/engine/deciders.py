@@ -4,6 +4,7 @@ Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and fi
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
@@ -11,8 +12,9 @@ from gatewayfilter.engine.adblock.parser import is_generic
 from gatewayfilter.engine.host_facts import HostFacts, host_keys, work_out
 from gatewayfilter.engine.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
 from gatewayfilter.engine.person_rules import written_pattern
+from gatewayfilter.engine.spellings import has_spellings, spellings_of
 from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
-from gatewayfilter.urls import digest_of
+from gatewayfilter.urls import Url, digest_of
 
 if TYPE_CHECKING:
     from gatewayfilter.engine.engine_state import EngineState
@@ -293,6 +295,59 @@ def adblock_verdict(state: "EngineState", match: AdblockMatch, stub: str = "") -
     return verdict
 
 
+class Spellings:
+    """What blocks a URL blocks its other spellings as well (spellings.py); what allows one says nothing of the others."""
+
+    name = "spellings"
+
+    def decide(self, question: Question) -> Verdict | None:
+        """Blocks what another spelling of the URL would be blocked for, and a listed page with a slash behind it."""
+        url = question.url
+        if url.path.endswith("/") and (verdict := self._without_slash(question)) is not None:
+            return verdict
+        if not has_spellings(url):  # nearly all
+            return None
+        for other in spellings_of(url):
+            verdict = self._decide_other(question, other)
+            if verdict is not None:
+                return verdict
+        return None
+
+    @staticmethod
+    def _without_slash(question: Question) -> Verdict | None:
+        url = question.url
+        if not url.path.endswith("/") or not url.path.strip("/"):
+            return None
+        path, mark, query = url.key.partition("?")
+        key = f"{path.rstrip('/')}{mark}{query}"
+        digest = digest_of(key)
+        if not may_be_listed(question.state, digest):
+            return None
+        listing = find_listing(question.state, key, digest, ListAction.BLOCK, question.now)
+        return None if listing is None else listing.verdict
+
+    def _decide_other(self, question: Question, other: Url) -> Verdict | None:
+        asked = Question(question.state, replace(question.request, url=other), question.now)
+        for decider in _BLOCKING:
+            if decider.name == Adblock.name and question.exception is not None:
+                continue  # an exception lifts such blocks from the URL as it is
+            verdict = decider.decide(asked)
+            if verdict is not None:
+                return verdict if verdict.blocked else None
+        return self._without_slash(asked)
+
+    def explain(self, question: Question) -> DeciderAnswer:
+        """Names the spellings, and what blocks one of them."""
+        verdict = self.decide(question)
+        others = [other.text for other in spellings_of(question.url)]
+        if verdict is not None:
+            by = f" of {verdict.source_list}" if verdict.source_list else ""
+            return DeciderAnswer(self.name, "block", f"another spelling of this URL is blocked: {verdict.rule}{by}", verdict)
+        if not others:
+            return DeciderAnswer(self.name, "miss", "this URL has one spelling")
+        return DeciderAnswer(self.name, "miss", f"nothing blocks other spellings of this URL: {', '.join(others)}")
+
+
 class Unknown:
     """Nobody had an opinion."""
 
@@ -315,6 +370,9 @@ def all_keys(question: Question) -> list[str]:
     return [question.url.key, *question.prefix_keys(), *host_keys(question.url)]
 
 
+_BLOCKING: tuple[Decider, ...] = (Person(), BloomGate(), ListTable("blacklist", ListAction.BLOCK), Adblock())
+"""What other spellings of a URL are asked of, in the order of `DECIDERS`."""
+
 DECIDERS: tuple[Decider, ...] = (
     # A person knows better than any list, and must be able to undo any list at once. Allow beats block among their rules.
     Person(),
@@ -326,6 +384,9 @@ DECIDERS: tuple[Decider, ...] = (
     ListTable("blacklist", ListAction.BLOCK),
     # Before the whitelist, which speaks of harm only: a harmless page's advertisements are blocked all the same.
     Adblock(),
+    # What was not blocked as it is spelled may be blocked by another spelling of the same page. Before the whitelist: a site that
+    # is on it has blocked pages all the same.
+    Spellings(),
     # Known to be harmless: nothing to crawl.
     ListTable("whitelist", ListAction.ALLOW),
     # The rest: first-visit-allow.

@@ -86,7 +86,8 @@ def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]
     ``example.com``                 domain    the host and all its subdomains; also ``*.example.com``
     ``||example.com^``              domain    the same, as Adblock lists write it
     ``|example.com``                host      exactly this host; an IP address always means this
-    ``https://example.com/a?b``     url       exactly this page, by http or https; also without scheme
+    ``https://example.com/a``       url       this page, by http or https; a block with any query and a slash behind it, too
+    ``https://example.com/a?b``     url       this page with exactly this query; also without scheme
     ``example.com/a/*``             prefix    this path and all below it, with any query
     ``example.com:8443``            prefix    everything on this port of exactly this host
     ``*.cdn.*/banner*``             wildcard  any URL that fits; ``*`` stands for any text
@@ -266,7 +267,7 @@ class PersonRules:
     A rule that is switched off is kept but not applied; nor is one that cannot be compiled (made by another version).
     """
 
-    __slots__ = ("_by_key", "_of_parts", "_prefix_netlocs", "_tried", "_wanted")
+    __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted")
 
     def __init__(self, rules: Iterable[PersonRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
@@ -274,11 +275,14 @@ class PersonRules:
 
     def _index(self) -> None:
         by_key: dict[str, list[PersonRule]] = {}
+        pages: dict[str, list[PersonRule]] = {}
         tried: list[tuple[PersonRule, Matches]] = []
         for rule in self._wanted.values():
             if not rule.enabled:
                 continue
-            if rule.kind in _KEYED:
+            if blocks_any_query(rule):
+                pages.setdefault(_page_of(rule.pattern), []).append(rule)
+            elif rule.kind in _KEYED:
                 by_key.setdefault(rule.pattern, []).append(rule)
             elif (matches := _compiled(rule)) is not None:
                 tried.append((rule, matches))
@@ -286,9 +290,10 @@ class PersonRules:
         self._prefix_netlocs = frozenset(
             rule.pattern.partition("/")[0] for found in by_key.values() for rule in found if rule.kind is EntryKind.PREFIX
         )
+        self._pages: Mapping[str, tuple[PersonRule, ...]] = {page: tuple(found) for page, found in pages.items()} or _NO_RULES
         self._tried = tuple(tried)
         of_parts: dict[str, list[PersonRule]] = {}
-        for found in by_key.values():
+        for found in (*by_key.values(), *pages.values()):
             for rule in found:
                 if rule.kind in {EntryKind.URL, EntryKind.PREFIX}:
                     of_parts.setdefault(_host_of_key(rule.pattern), []).append(rule)
@@ -296,7 +301,7 @@ class PersonRules:
 
     def __bool__(self) -> bool:
         """Whether there is any rule to apply."""
-        return bool(self._by_key or self._tried)
+        return bool(self._by_key or self._tried or self._pages)
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -328,6 +333,8 @@ class PersonRules:
         Those that splice speak of connections: they neither allow nor block a URL.
         """
         found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
+        if self._pages:
+            found += self._pages.get(_page_of(url.key), ())
         for host in host_rules.prefix_hosts:
             for key in url.prefix_keys(host):
                 found += self._by_key.get(key, ())
@@ -358,6 +365,15 @@ class PersonRules:
 
 _SPLICE = ListAction.SPLICE
 _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
+
+
+def blocks_any_query(rule: PersonRule) -> bool:
+    """Tells whether a rule blocks a page with whatever query, and with a slash behind it: servers serve the same page."""
+    return rule.kind is EntryKind.URL and rule.action is ListAction.BLOCK and "?" not in rule.pattern
+
+
+def _page_of(key: str) -> str:
+    return key.partition("?")[0].rstrip("/")
 
 
 def _host_of_key(key: str) -> str:

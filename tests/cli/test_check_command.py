@@ -84,7 +84,7 @@ def test_the_verdict_is_the_exit_code(
 def test_every_decider_answers_in_order(cli: Cli) -> None:
     answers = cli("check", "bad.example", "--json").json["answers"]
     names = [answer["decider"] for answer in answers]
-    assert names == sorted(names, key=["person", "bloom", "blacklist", "adblock", "whitelist", "unknown"].index)
+    assert names == sorted(names, key=["person", "bloom", "blacklist", "adblock", "spellings", "whitelist", "unknown"].index)
     assert {"person", "bloom", "blacklist", "adblock", "whitelist"} <= set(names)
     out = cli("check", "bad.example").out
     assert all(name in out for name in names)

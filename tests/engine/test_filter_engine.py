@@ -73,7 +73,15 @@ EVERYTHING = {
 
 
 def test_the_order_is_the_documented_one() -> None:
-    assert [decider.name for decider in DECIDERS] == ["person", "bloom", "blacklist", "adblock", "whitelist", "unknown"]
+    assert [decider.name for decider in DECIDERS] == [
+        "person",
+        "bloom",
+        "blacklist",
+        "adblock",
+        "spellings",
+        "whitelist",
+        "unknown",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -254,14 +262,14 @@ def test_explain_answers_for_everybody_even_after_the_decision() -> None:
     asked = engine(snapshot(rules=[person(BLOCK, EntryKind.DOMAIN, ".x.example")], **EVERYTHING))  # type: ignore[arg-type]
     assert answer_table(asked, request(PAGE)) == [
         ("person", "block"), ("bloom", "maybe"), ("blacklist", "block"),
-        ("adblock", "block"), ("whitelist", "allow"), ("unknown", "allow"),
+        ("adblock", "block"), ("spellings", "miss"), ("whitelist", "allow"), ("unknown", "allow"),
     ]  # fmt: skip
 
 
 def test_explain_of_what_nobody_knows() -> None:
     assert answer_table(engine(snapshot()), request(PAGE)) == [
         ("person", "miss"), ("bloom", "miss"), ("blacklist", "skipped"),
-        ("adblock", "miss"), ("whitelist", "skipped"), ("unknown", "allow"),
+        ("adblock", "miss"), ("spellings", "miss"), ("whitelist", "skipped"), ("unknown", "allow"),
     ]  # fmt: skip
 
 

@@ -29,6 +29,35 @@ def covers(pattern: str, url: str) -> bool:
 
 
 @pytest.mark.parametrize(
+    ("pattern", "path", "blocked"),
+    [
+        ("example.com/bad", "/bad", True),
+        ("example.com/bad", "/bad?x", True),
+        ("example.com/bad", "/bad?", True),
+        ("example.com/bad", "/bad/", True),
+        ("example.com/bad", "/bad/?x=1&y", True),
+        ("example.com/bad/", "/bad", True),
+        ("example.com/bad", "/bad/x", False),
+        ("example.com/bad", "/bad.html", False),
+        ("example.com/bad", "/", False),
+        ("example.com/", "/?p=1", True),
+        ("example.com/", "/bad", False),
+        ("example.com/bad?x=1", "/bad?x=1", True),
+        ("example.com/bad?x=1", "/bad?x=2", False),
+        ("example.com/bad?x=1", "/bad", False),
+    ],
+)
+def test_a_page_is_blocked_with_any_query_and_allowed_as_it_is(pattern: str, path: str, *, blocked: bool) -> None:
+    url = parse_url(f"https://example.com{path}")
+    found = []
+    for action in ("block", "allow"):
+        rules = PersonRules([rule(pattern, URL, action=action)])
+        found.append(rules.find(url, rules.for_host(url), 0.0) is not None)
+        assert rules.of_parts(url, ListAction(action))
+    assert found == [blocked, url.key == pattern]
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "pattern"),
     [
         ("example.com", DOMAIN, ".example.com"),
