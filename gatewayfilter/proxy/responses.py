@@ -69,10 +69,10 @@ def block_response(
         )
         return _block(403, verdict.reason, content, _HTML, request.method)
     if request.resource_type is ResourceType.IMAGE:
-        return _block(200, verdict.reason, _PIXEL, "image/gif", request.method)
+        return _stub(200, verdict.reason, _PIXEL, "image/gif", request.method)
     if request.resource_type is ResourceType.SCRIPT:
-        return _block(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
-    return _block(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
+        return _stub(200, verdict.reason, b"", "text/javascript; charset=utf-8", request.method)
+    return _stub(403, verdict.reason, b"", "text/plain; charset=utf-8", request.method)
 
 
 def _ask(request: Request, verdict: Verdict, texts: PageTexts) -> Mapping[str, str] | None:
@@ -175,6 +175,14 @@ def _block(status: int, reason: Reason, content: bytes, content_type: str, metho
     return _answer(status, f"{Action.BLOCK}; reason={reason}", content, content_type, method)
 
 
+def _stub(status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
+    """Returns an answer that says nothing, which any page may read: an error of CORS would tell it no less."""
+    response = _block(status, reason, content, content_type, method)
+    response.headers["access-control-allow-origin"] = "*"
+    del response.headers["cross-origin-resource-policy"]
+    return response
+
+
 def _answer(status: int, what: str, content: bytes, content_type: str, method: str) -> http.Response:
     return http.Response.make(
         status,
@@ -182,7 +190,7 @@ def _answer(status: int, what: str, content: bytes, content_type: str, method: s
         {
             "content-type": content_type,
             "cache-control": "no-store",
-            "access-control-allow-origin": "*",
+            "cross-origin-resource-policy": "same-origin",  # evidence, comments and addresses are for who asked, not for pages
             "content-security-policy": f"{_LOOK[0].policy}; form-action 'self'",
             "referrer-policy": "same-origin",  # a form of ours then says where it comes from; nobody else hears anything
             "x-content-type-options": "nosniff",
