@@ -28,6 +28,7 @@ from gatewayfilter.proxy.own_response import own_response
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.proxy.response_path import Passing, ResponsePath
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.sent_request import make_ready
 from gatewayfilter.proxy.traffic_changes import TrafficChanges
 from gatewayfilter.proxy.unblock import UnblockDesk
 from gatewayfilter.telemetry import Counters
@@ -45,7 +46,6 @@ _HOLD_POLL_S = 0.02
 _MOST_HELD = 256
 """Requests held at once in one worker; the next one is treated as `hold` treats a time-out: allowed."""
 _COMPLAIN_EVERY_S = 10.0
-_FOR_A_PROXY = (b"proxy-connection", b"proxy-authorization")
 _BODILESS = frozenset({"GET", "HEAD"})
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 
@@ -246,6 +246,8 @@ class GatewayAddon:
             self._bad_request(flow)
             self._answer_early(flow)
             return None
+        if asked.target:
+            flow.request.data.path = asked.target
         if self._speaks_for_itself(flow, asked):
             return None
         verdict = self._verdict(asked)
@@ -361,12 +363,7 @@ class GatewayAddon:
             self._recorder.record(request, verdict, (time.perf_counter_ns() - started) // 1000)
 
     def _let_through(self, flow: http.HTTPFlow, asked: FlowRequest) -> None:
-        if asked.host_header:
-            flow.request.headers["Host"] = asked.host_header
-        if not self._has_parent:  # they were for us, and the second one is a password (RFC 9110 §11.7.1)
-            for name in _FOR_A_PROXY:
-                if name in asked.headers:
-                    del flow.request.headers[name]
+        make_ready(flow.request, asked, has_parent=self._has_parent)
         flow.request.stream = True
 
     def _answer_early(self, flow: http.HTTPFlow) -> None:

@@ -2,6 +2,10 @@
 
 A client may name the host in up to four places: the request target, the Host header, the SNI and the CONNECT target. What is
 judged is what will be contacted; where several of them can decide what the origin serves, each name is judged (`aliases`).
+
+What is judged is also what is sent: a path in another form than the canonical one, which was judged, is replaced by it, as is a
+Host that names the site in another way. Browsers send canonical forms; servers disagree on the others (RFC 3986 §6.2,
+RFC 9110 §4.2.3).
 """
 
 import re
@@ -14,16 +18,17 @@ from mitmproxy import http, tcp
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.proxy.field_values import holds_breaks
-from gatewayfilter.urls import Url, canonical_host, is_ip_literal, parse_url
+from gatewayfilter.urls import MAX_HOST_LENGTH, Url, canonical_host, is_ip_literal, parse_url
 
 _READ: Final = frozenset({
-    b"accept", b"accept-language", b"authorization", b"content-length", b"content-type", b"cookie", b"expect",
+    b"accept", b"accept-language", b"authorization", b"connection", b"content-length", b"content-type", b"cookie", b"expect",
     b"host", b"origin", b"ping-to",
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
     b"upgrade", b"x-requested-with",
 })  # fmt: skip
 _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
 _GAP: Final = re.compile(rb"[\x00-\x20\x7f]")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MAX_SOURCE_LENGTH = 2048
 """A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""
 
@@ -99,6 +104,7 @@ class FlowRequest:
         plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
         anonymous: carries nothing by which the origin could know who asks: what it answers, it answers anybody.
         host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
+        target: the path and query that were judged, `b""` when the request has them in this form already.
     """
 
     request: Request
@@ -108,6 +114,7 @@ class FlowRequest:
     plain_client: bool
     anonymous: bool
     host_header: str
+    target: bytes
 
 
 def read_flow(flow: http.HTTPFlow) -> FlowRequest:
@@ -120,13 +127,15 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     # HTTP/2 can say what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
     if _METHOD.fullmatch(data.method) is None or _GAP.search(data.path) is not None:
         raise UrlError("a method or path that no request line can hold")
+    if b"%00" in data.path and b"%00" in data.path.partition(b"?")[0]:
+        raise UrlError("a path with a NUL, at which some servers end it")
     headers, hosts = _read_headers(data.headers.fields)
     websocket = headers.get(b"upgrade", "").lower() == "websocket"
     scheme = data.scheme.decode("latin-1").lower()
     if websocket and scheme in {"http", "https"}:
         scheme = "ws" if scheme == "http" else "wss"
-    names, host_header = _host_names(flow, hosts)
-    path = _path(data.path)
+    names = _host_names(flow, hosts)
+    path = _path(data)
     url = _url(scheme, names[0], data.port, path)
     request = Request(
         url=url,
@@ -148,7 +157,8 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         private=b"authorization" in headers or b"range" in headers,
         plain_client=b"sec-fetch-dest" not in headers,
         anonymous=b"authorization" not in headers and b"cookie" not in headers and b"range" not in headers,
-        host_header=host_header,
+        host_header="" if hosts == [url.netloc] and not data.authority else _host_header(data, hosts, url),
+        target=b"" if path == url.path + url.query and len(path) == len(data.path) else _target(data.path, url),
     )
 
 
@@ -176,52 +186,85 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
         lower = name.lower()
         if lower in _READ:
             text = value.decode("latin-1")
-            headers.setdefault(lower, text)
+            if headers.setdefault(lower, text) is not text and lower == b"connection":
+                headers[lower] = f"{headers[lower]}, {text}"
             if lower == b"host":
                 hosts.append(text)
     return headers, hosts
 
 
-def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
-    """Returns the canonical names to judge, the URL's own first, and the Host header to send, `""` to leave it alone."""
+def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> list[str]:
+    """Returns the canonical names to judge, the URL's own first."""
     data = flow.request.data
     if len(hosts) > 1:
         raise UrlError("the request has more than one Host header")
     named = [_host_of(text) for text in hosts if text]
     if flow.server_conn.address is None:
         # An explicit proxy and a plain request: the request target names the server (RFC 9112 §3.2.2), Host must follow it.
-        target = canonical_host(data.host)
-        if not named or named[0] != target:  # origins refuse a request without one (RFC 9112 §3.2)
-            default = data.port == (443 if data.scheme == b"https" else 80)
-            return [target], target if default else f"{target}:{data.port}"
-        return [target], ""
+        return [canonical_host(data.host)]
     # Inside a tunnel or behind a redirect: the address may be a bare number, and Host or :authority chooses the site.
     if data.authority:
         named.insert(0, _host_of(data.authority.decode("latin-1")))
-    if sni := flow.client_conn.sni:
+    sni = flow.client_conn.sni
+    if named == [data.host] and (not sni or sni == data.host):  # nearly always: all say the same
+        return named
+    if sni:
         named.append(canonical_host(sni))
     address = canonical_host(data.host)
     if not named or not is_ip_literal(address):
         named.append(address)
-    return list(dict.fromkeys(named)), ""
+    return list(dict.fromkeys(named))
 
 
 def _host_of(authority: str) -> str:
+    if len(authority) > MAX_HOST_LENGTH:
+        raise UrlError(f"a host of {len(authority)} characters")
+    return _read_authority(authority)
+
+
+@lru_cache(maxsize=2048)
+def _read_authority(authority: str) -> str:
+    # Names beyond ASCII travel as xn-- (RFC 3986 §3.2.2): a server could read these bytes otherwise than we do.
+    if not (authority.isascii() and authority.isprintable()):
+        raise UrlError("a host beyond visible ASCII")
     host, colon, port = authority.rpartition(":")
     if colon and port.isdigit() and not (":" in host and not host.endswith("]")):
         return canonical_host(host)
     return canonical_host(authority.removesuffix(":"))
 
 
-def _path(raw: bytes) -> str:
-    path = raw.decode("latin-1")
+def _host_header(data: http.RequestData, hosts: list[str], url: Url) -> str:
+    """Returns what Host, or :authority, must be so that it names what was judged, `""` where each that is there does.
+
+    The port may be left out: the connection has it. An explicit proxy adds a Host where there is none, which origins refuse
+    (RFC 9112 §3.2).
+    """
+    netloc = url.netloc
+    if data.authority:
+        said = [*hosts, data.authority.decode("latin-1")]
+        complete = bool(hosts) or data.http_version == b"HTTP/2.0"
+    else:
+        said, complete = hosts, bool(hosts)
+    if complete and len(said) == 1 and said[0].lower() == netloc:
+        return ""
+    right = {netloc, url.host, f"{url.host}:{url.port or _DEFAULT_PORTS[url.scheme]}"}
+    return "" if complete and right.issuperset(text.lower() for text in said) else netloc
+
+
+def _path(data: http.RequestData) -> str:
+    path = data.path.decode("latin-1")
     if not path.isascii():  # a browser escapes these; escaping them here keeps each byte as it was sent
         path = "".join(mark if mark < "\x80" else f"%{ord(mark):02X}" for mark in path)
     if path.startswith("/"):
         return path
-    if path in {"*", ""}:  # OPTIONS * asks the server itself
+    if not path or (path == "*" and data.method == b"OPTIONS"):  # OPTIONS * asks the server itself
         return "/"
     raise UrlError(f"not a path: {path[:100]!r}")
+
+
+def _target(path: bytes, url: Url) -> bytes:
+    judged = f"{url.path}{url.query}".encode()
+    return b"" if path in {judged, b"*"} else judged
 
 
 def _url(scheme: str, host: str, port: int, path: str) -> Url:
