@@ -21,7 +21,7 @@ from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy import connections, origin_connections
 from gatewayfilter.proxy.early_answer import answer_early, answer_instead, stream_of
 from gatewayfilter.proxy.faults import is_origin_fault
-from gatewayfilter.proxy.field_values import unfold
+from gatewayfilter.proxy.field_values import leave_trailers, mend
 from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.own_response import own_response
@@ -149,8 +149,9 @@ class GatewayAddon:
             return None
 
     def request(self, flow: http.HTTPFlow) -> None:
-        """Answers a request to unblock a page, whose body is here."""
+        """Answers a request to unblock a page, whose body is here. Of trailers, it leaves what may be sent on."""
         try:
+            leave_trailers(flow.request.data)
             asked = flow.metadata.pop(_ASKING, None)
             if asked is not None and self._desk is not None and flow.response is None:
                 flow.response = self._desk.answer(asked, flow.request.raw_content or b"")
@@ -165,7 +166,7 @@ class GatewayAddon:
                 return
             response.stream = True
             headers = response.headers
-            unfold(headers)
+            mend(response)
             if "alt-svc" in headers:  # HTTP/3 would go past the filter
                 del headers["alt-svc"]
             passing = flow.metadata.pop(_PASSING, None)
@@ -178,8 +179,9 @@ class GatewayAddon:
             self._fail_late(flow)
 
     def response(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Looks at a page that was held for it."""
+        """Looks at a page that was held for it. Of trailers, it leaves what may be sent on."""
         try:
+            leave_trailers(flow.response.data if flow.response is not None else flow.request.data)
             return self._look(flow) if self._responses.is_held(flow) else None
         except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()

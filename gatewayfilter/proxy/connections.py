@@ -3,6 +3,7 @@
 `install` puts these classes in the place of mitmproxy's own; tests/proxy/test_mitmproxy_pin.py watches the version.
 """
 
+import re
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from mitmproxy.proxy.layers.http._http2 import Http2Server
 
 from gatewayfilter.proxy import second_try
 from gatewayfilter.proxy.faults import Fault, read_fault
+from gatewayfilter.proxy.field_values import without_breaks
 from gatewayfilter.proxy.responses import error_response
 
 MAX_HEADER_BYTES: Final = 262_144
@@ -41,7 +43,10 @@ MAX_HEADER_BYTES: Final = 262_144
 _THROW_AWAY_BYTES: Final = 8_000_000
 """How much of a refused upload is read after the answer: a connection closed with unread data loses it (RFC 9112 §9.6)."""
 _LAST_CHUNK: Final = b"0\r\n\r\n"
-_PASSED_OVER: Final = (b"HTTP/1.1 100", b"HTTP/1.1 102", b"HTTP/1.1 103")
+_INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
+"""The first line of an answer that another one follows; 101 is none, whose connection goes on as something else."""
+_VERSIONS: Final = frozenset({b"HTTP/1.1", b"HTTP/1.0"})
+"""HTTP/1 has no others (RFC 9112 §2.3): a later minor version would be sent on as ours, and HTTP/2.0 is no line of text."""
 
 
 @dataclass
@@ -136,8 +141,19 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
-        """Reads a request head; answers 431 when it is too large."""
-        yield from super().read_headers(event)
+        """Reads a request head; answers 431 when it is too large, 505 when its version is none of HTTP/1."""
+        refused = False
+        for command in super().read_headers(event):
+            refused = refused or isinstance(command, commands.CloseConnection)
+            if isinstance(command, ReceiveHttp) and self.request is not None and not refused:
+                version = self.request.data.http_version
+                if version not in _VERSIONS:
+                    self.request = None
+                    yield commands.SendData(self.conn, _assemble(error_response(Fault.VERSION, version.decode("latin-1"))))
+                    yield commands.CloseConnection(self.conn)
+                    self.state = self.done
+                    break
+            yield command
         if len(self.buf) > MAX_HEADER_BYTES and self.state == self.read_headers:
             yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
             yield commands.CloseConnection(self.conn)
@@ -182,8 +198,11 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
         if self.request is not None and self.request.data.http_version == b"HTTP/1.0":
             if headers.pop("transfer-encoding", None) is not None:  # HTTP/1.0 has no chunks
                 headers["connection"] = "close"
-        elif response.is_http2 and response.status_code not in {204, 304} and "content-length" not in headers:
+        elif response.is_http2 and not self._is_bodiless(response) and "content-length" not in headers:
             headers["transfer-encoding"] = "chunked"  # so that its end can be told from a broken connection
+
+    def _is_bodiless(self, response: http.Response) -> bool:
+        return response.status_code in {204, 304} or (self.request is not None and self.request.data.method == b"HEAD")
 
     def _send_error(self, event: ResponseProtocolError) -> layer.CommandGenerator[None]:
         if not self.conn.state & ConnectionState.CAN_WRITE:
@@ -254,18 +273,27 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
                 second_try.ConnectionWasStale(self.stream_id, "server closed connection", ErrorCode.GENERIC_SERVER_ERROR)
             )
             return
-        while self.request is not None and self.buf._data.startswith(_PASSED_OVER):  # noqa: SLF001  it has no way to peek
-            lines = self.buf.maybe_extract_lines()
-            if lines is None:
-                break
-            if lines[0].split(b" ", 2)[1] == b"103":
+        while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
+            if status == b"103":
                 yield from self._pass_hints(lines[1:])
             if not self.buf:
                 return
         if self.state == self.read_headers and len(self.buf) > MAX_HEADER_BYTES and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
             yield from self.give_up("the head of its answer is too large")
             return
-        yield from super().read_headers(event)
+        for command in super().read_headers(event):
+            if isinstance(command, ReceiveHttp) and not _is_known(command.event):
+                yield from self.give_up("the first line of its answer is none of HTTP/1")
+                return
+            yield command
+
+    def _interim(self) -> bytes:
+        """Returns the status of an interim answer that has begun to arrive, `b""` when it is another one."""
+        begun = self.buf._data  # noqa: SLF001  it has no way to peek
+        if begun[9:10] != b"1" and b" 1" not in begun[:16]:
+            return b""
+        found = _INTERIM.fullmatch(begun[: max(begun.find(b"\n"), 0)].rstrip(b"\r"))
+        return bytes(found[1]) if found is not None else b""
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Reads a body. What comes behind it while the request is still being sent is no answer to anything."""
@@ -280,21 +308,33 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
         return again and whole and second_try.may_be_asked_again(self.request)  # type: ignore[arg-type]
 
     def _pass_hints(self, lines: Sequence[bytes | bytearray]) -> layer.CommandGenerator[None]:
-        links = [bytes(line).partition(b":")[2].strip() for line in lines if line[:5].lower() == b"link:"]
+        links = [without_breaks(bytes(line).partition(b":")[2]).strip() for line in lines if line[:5].lower() == b"link:"]
         top = next((found for found in reversed(self.context.layers) if isinstance(found, http_layers.HttpLayer)), None)
         client = top.connections.get(top.context.client) if top is not None else None
         if isinstance(client, GatewayHttp1Server | GatewayHttp2Server) and links and self.stream_id is not None:
             yield from client.send_hints(self.stream_id, links)
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Sends a request. A body that came over HTTP/2 without a length goes on in chunks."""
+        """Sends a request. A body that came over HTTP/2 without a length goes on in chunks, and :authority as Host.
+
+        mitmproxy would do the latter with the name decoded from xn--, which no origin knows.
+        """
         if isinstance(event, RequestHeaders):
             if self._first is None:
                 self._first = event.stream_id
             headers = event.request.headers
+            if event.request.is_http2 and event.request.data.authority and "host" not in headers:
+                headers.insert(0, b"Host", event.request.data.authority)
             if event.request.is_http2 and not event.end_stream and "content-length" not in headers:
                 headers["transfer-encoding"] = "chunked"
         yield from super().send(event)
+
+
+def _is_known(event: HttpEvent) -> bool:
+    if not isinstance(event, ResponseHeaders):
+        return True
+    head = event.response.data
+    return head.http_version in _VERSIONS and (200 <= head.status_code <= 999 or head.status_code == 101)
 
 
 def _error_page(request: http.Request | None, status: int, message: str) -> http.Response:

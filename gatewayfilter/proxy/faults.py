@@ -8,6 +8,7 @@ class Fault(StrEnum):
 
     BAD_REQUEST = "bad-request"
     HEADERS_TOO_LARGE = "headers-too-large"
+    VERSION = "http-version"
     NAME = "name-not-found"
     REFUSED = "connection-refused"
     UNREACHABLE = "unreachable"
@@ -22,7 +23,7 @@ class Fault(StrEnum):
         return _STATUS.get(self, 502)
 
 
-_STATUS = {Fault.BAD_REQUEST: 400, Fault.HEADERS_TOO_LARGE: 431, Fault.TIMEOUT: 504}
+_STATUS = {Fault.BAD_REQUEST: 400, Fault.HEADERS_TOO_LARGE: 431, Fault.VERSION: 505, Fault.TIMEOUT: 504}
 
 _SIGNS = (
     (Fault.CERTIFICATE, ("certificate verify failed", "hostname mismatch")),

@@ -1,9 +1,9 @@
-"""Header field values that end a line for some readers and not for others.
+"""Header field values that end a line for some readers and not for others, and fields that belong in no such message.
 
 mitmproxy hands a lone CR, a NUL and a folded line on as they came. A server that takes the CR for the end of a line sees fields,
 and whole requests, that nobody has judged. A request with one is refused, a response is mended, as the standards ask.
 
-Source: RFC 9110 §5.5, RFC 9112 §2.2 and §5.2.
+Source: RFC 9110 §5.5 and §6.5.1, RFC 9112 §2.2, §4, §5.2 and §6.1.
 """
 
 import re
@@ -12,6 +12,28 @@ from typing import Final
 from mitmproxy import http
 
 _BREAKS: Final = re.compile(rb"[ \t]*[\r\n\0]+[ \t\r\n\0]*")
+_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
+_BODILESS: Final = frozenset({204, 304})
+
+_NO_TRAILERS: Final = frozenset({
+    # framing and connections
+    b"connection", b"content-length", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade",
+    # routing
+    b"forwarded", b"host", b"max-forwards", b"origin", b"referer", b"via", b"x-host", b"x-original-url", b"x-real-ip",
+    b"x-rewrite-url",
+    # what modifies a request
+    b"cache-control", b"expect", b"pragma", b"range", b"x-http-method", b"x-http-method-override", b"x-method-override",
+    # authentication and cookies
+    b"authentication-info", b"authorization", b"cookie", b"set-cookie", b"www-authenticate",
+    # what controls a response
+    b"age", b"alt-svc", b"clear-site-data", b"date", b"expires", b"link", b"location", b"refresh", b"retry-after",
+    b"strict-transport-security", b"vary", b"warning",
+    # how content is to be read
+    b"content-disposition", b"content-encoding", b"content-language", b"content-location", b"content-range",
+    b"content-security-policy", b"content-security-policy-report-only", b"content-type", b"x-content-type-options",
+    b"x-frame-options",
+})  # fmt: skip
+_NO_TRAILER_BEGINS: Final = (b"access-control-", b"cross-origin-", b"if-", b"proxy-", b"sec-", b"x-forwarded-")
 
 
 def holds_breaks(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
@@ -20,7 +42,39 @@ def holds_breaks(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
     return b"\r" in values or b"\n" in values or b"\0" in values
 
 
-def unfold(headers: http.Headers) -> None:
-    """Puts a space in the place of each line break and NUL in a response's values."""
+def without_breaks(value: bytes) -> bytes:
+    """Returns a value with a space in the place of each line break and NUL."""
+    return _BREAKS.sub(b" ", value)
+
+
+def mend(response: http.Response) -> None:
+    """Takes out of a response's head what its readers could take for the end of a line, or for a body that is not there.
+
+    mitmproxy would end a body in chunks where the head promises one, also behind answers that have none (RFC 9112 §6.1).
+    """
+    data = response.data
+    headers = data.headers
     if holds_breaks(headers.fields):
-        headers.fields = tuple((name, _BREAKS.sub(b" ", value)) for name, value in headers.fields)
+        headers.fields = tuple((name, without_breaks(value)) for name, value in headers.fields)
+    reason = data.reason
+    if b"\r" in reason or b"\0" in reason or b"\n" in reason:
+        data.reason = without_breaks(reason)
+    if data.status_code in _BODILESS:
+        headers.pop("transfer-encoding", None)
+        if data.status_code == 204:
+            headers.pop("content-length", None)
+
+
+def leave_trailers(message: http.RequestData | http.ResponseData) -> None:
+    """Leaves of a message's trailers those that may be sent on.
+
+    What says where a message ends, where it goes, who asks or how it is to be read has been judged at its head: some servers
+    merge trailers into it (RFC 9110 §6.5.1).
+    """
+    if message.trailers:
+        fields = [(name, without_breaks(value)) for name, value in message.trailers.fields if _may_trail(name.lower())]
+        message.trailers = http.Headers(fields) if fields else None
+
+
+def _may_trail(name: bytes) -> bool:
+    return name not in _NO_TRAILERS and not name.startswith(_NO_TRAILER_BEGINS) and _NAME.fullmatch(name) is not None

@@ -56,6 +56,7 @@ ENGLISH = PageTexts(
     faults={
         Fault.BAD_REQUEST: ("This request cannot be understood", "It is not valid HTTP, so it was not passed on."),
         Fault.HEADERS_TOO_LARGE: ("This request is too large", "Its headers are larger than the filter reads."),
+        Fault.VERSION: ("This version of HTTP is not supported", "The filter takes HTTP/1.0, HTTP/1.1 and HTTP/2."),
         Fault.NAME: ("This site was not found", "No address is known for its name. Is it spelt right, and does DNS work?"),
         Fault.REFUSED: ("This site does not answer", "Its server refuses the connection."),
         Fault.UNREACHABLE: ("This site cannot be reached", "There is no way from the filter to its server."),
@@ -109,6 +110,7 @@ CHINESE = PageTexts(
     faults={
         Fault.BAD_REQUEST: ("无法理解此请求", "它不是有效的 HTTP，因此未被转发。"),
         Fault.HEADERS_TOO_LARGE: ("此请求过大", "其请求头超过了过滤器的读取上限。"),
+        Fault.VERSION: ("不支持此 HTTP 版本", "过滤器只接受 HTTP/1.0、HTTP/1.1 和 HTTP/2。"),
         Fault.NAME: ("找不到此网站", "查不到该名称对应的地址。请检查拼写是否正确，DNS 是否正常。"),
         Fault.REFUSED: ("此网站没有响应", "其服务器拒绝连接。"),
         Fault.UNREACHABLE: ("无法到达此网站", "过滤器没有通往其服务器的路径。"),

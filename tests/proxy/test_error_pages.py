@@ -52,7 +52,9 @@ def test_each_fault_has_a_page(fault: Fault, language: str) -> None:
     response = error_response(fault, "said", url="http://x.example/", accept_language=language)
     title, why = {"en": ENGLISH, "zh": CHINESE}[language].faults[fault]
     text = response.text or ""
-    assert response.status_code == {"bad-request": 400, "headers-too-large": 431, "timeout": 504}.get(fault, 502)
+    assert response.status_code == {"bad-request": 400, "headers-too-large": 431, "http-version": 505, "timeout": 504}.get(
+        fault, 502
+    )
     assert response.headers["x-gatewayfilter"] == f"error; reason={fault}"
     assert response.headers["cache-control"] == "no-store"
     for part in (title, why, "http://x.example/", "said", fault.value):
