@@ -70,9 +70,10 @@ def add(
 ) -> None:
     """Add entries, or change action, comment and expiry of those that are there.
 
-    A host means the host with all its subdomains, a URL exactly this page by http and https, `example.com/path/*`
-    this path and all below it. `*` stands for any text; a regular expression stands between slashes. An entry that is
-    added to a group which is switched off is switched off, too.
+    A host means the host with all its subdomains, a URL this page by http and https, `example.com/path/*`
+    this path and all below it. A page without a query is blocked with any, and allowed as it is written. `*`
+    stands for any text; a regular expression stands between slashes. An entry that is added to a group which
+    is switched off, too.
     """
     action = ListAction(meaning)
     read = [_wanted(f"|{text}" if exact else text, action, force=force) for text in patterns]
@@ -89,7 +90,7 @@ def add(
         return
     for rule, pattern in zip(rules, read, strict=True):
         until = f" until {show_day(expires)}" if expires else ""
-        say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe()}{until}")
+        say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe(action)}{until}")
         if pattern.whole_site:
             say(f"   (this page alone; for the whole site: {pattern.whole_site})")
     if not enabled:

@@ -134,7 +134,8 @@ def _covers(rule: PersonRule, url: Url) -> bool:
 
     from gatewayfilter.engine.person_rules import PersonRules
 
-    alone = PersonRules([replace(rule, enabled=True, expires_at=None, action=ListAction.BLOCK)])
+    action = ListAction.BLOCK if rule.action is ListAction.SPLICE else rule.action
+    alone = PersonRules([replace(rule, enabled=True, expires_at=None, action=action)])
     return bool(alone.matching(url, alone.for_host(url), 0.0))
 
 
@@ -142,7 +143,7 @@ def _describe(item: _Own) -> str:
     rule = item.rule
     notes = [note for note in (rule.group and f"group {rule.group}", rule.comment) if note]
     hint = "" if item.covers else " [by its text]"
-    return f"{Pattern(rule.kind, rule.pattern).describe()}{f' ({", ".join(notes)})' if notes else ''}{hint}"
+    return f"{Pattern(rule.kind, rule.pattern).describe(rule.action)}{f' ({", ".join(notes)})' if notes else ''}{hint}"
 
 
 def _said(item: _Found) -> str:

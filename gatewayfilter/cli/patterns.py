@@ -22,8 +22,8 @@ class Pattern:
     kind: EntryKind
     text: str
 
-    def describe(self) -> str:
-        """Returns what it stands for, in words."""
+    def describe(self, action: ListAction | None = None) -> str:
+        """Returns what it stands for, in words; in an entry with this action, which may make it stand for more."""
         text = self.text
         match self.kind:
             case EntryKind.DOMAIN:
@@ -33,7 +33,8 @@ class Pattern:
             case EntryKind.PREFIX:
                 return f"{text.removesuffix('*')} and everything below it"
             case EntryKind.URL:
-                return f"the page {text}"
+                any_query = action is ListAction.BLOCK and "?" not in text  # as engine.person_rules.blocks_any_query
+                return f"the page {text} with any query" if any_query else f"the page {text}"
             case EntryKind.WILDCARD:
                 return f"every URL that fits {text}"
             case EntryKind.REGEX:

@@ -264,7 +264,8 @@ def _path(data: http.RequestData) -> str:
 
 def _target(path: bytes, url: Url) -> bytes:
     judged = f"{url.path}{url.query}".encode()
-    return b"" if path in {judged, b"*"} else judged
+    # An empty query is sent by browsers, too, and has no other meaning than none.
+    return b"" if path in {judged, judged + b"?", b"*"} else judged
 
 
 def _url(scheme: str, host: str, port: int, path: str) -> Url:

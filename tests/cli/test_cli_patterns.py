@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.cli.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
 from gatewayfilter.errors import GatewayFilterError, UrlError
-from gatewayfilter.model import EntryKind
+from gatewayfilter.model import EntryKind, ListAction
 
 EVERY_KIND = [
     ("example.com", EntryKind.DOMAIN, ".example.com", "example.com and its subdomains"),
@@ -23,6 +23,14 @@ def test_what_people_write_is_read_described_and_written_back(text: str, kind: E
     assert read == Pattern(kind, pattern)
     assert read.describe() == words
     assert read_pattern(read.written()) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("a.test/x", "the page a.test/x with any query"), ("a.test/x?y", "the page a.test/x?y")]
+)
+def test_a_block_of_a_page_stands_for_more(text: str, words: str) -> None:
+    assert read_pattern(text).describe(ListAction.BLOCK) == words
+    assert "any query" not in read_pattern(text).describe(ListAction.ALLOW)
 
 
 @pytest.mark.parametrize(
