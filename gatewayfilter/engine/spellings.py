@@ -1,9 +1,9 @@
 """Other spellings of a URL by which servers may serve the same page, so that a block of a page holds for all of them.
 
 Lists and rules write a path as its site does. Many servers also serve the page under a path with doubled slashes
-(nginx `merge_slashes`), with parameters (`/page;v=1`, Servlet containers), with escapes where none are needed, or with a dot at
-the end of a segment (Windows). By no standard do these have to be the same page: what a list allows is allowed under its own
-spelling alone.
+(nginx `merge_slashes`), with parameters (`/page;v=1`, Servlet containers), with escapes where none are needed, or with dots,
+spaces or line ends behind a segment (Windows, `$` in the routes of frameworks). By no standard do these have to be the same
+page: what a list allows is allowed under its own spelling alone.
 
 Source: RFC 3986 §2.3, §3.3 and §6.2.2.
 """
@@ -18,7 +18,8 @@ _NEEDLESS: Final = re.compile(r"%(?:2[1246-9A-Fa-f]|3[0-9A-Ea-e]|[4-6][0-9A-Fa-f
 """Escapes of visible ASCII, but for `%`, `?` and `#`: without their escapes these would mean something else."""
 _SLASHES: Final = re.compile(r"//+")
 _PARAMETERS: Final = re.compile(r";[^/]*")
-_LAST_DOTS: Final = re.compile(r"(?<=[^./])\.+(?=/|$)")
+_LAST_MARKS: Final = re.compile(r"(?<=[^./])(?:\.|%20|%[01][0-9A-Fa-f]|%7[Ff])+(?=/|$)")
+_LAST_ESCAPES: Final = re.compile(r"%(?:20|[01][0-9A-Fa-f]|7[Ff])(?=[/;.]|$)")
 
 
 def _unescaped(path: str) -> str:
@@ -26,7 +27,7 @@ def _unescaped(path: str) -> str:
 
 
 def _cut(path: str) -> str:
-    return _LAST_DOTS.sub("", _PARAMETERS.sub("", path))
+    return _LAST_MARKS.sub("", _PARAMETERS.sub("", path))
 
 
 def _merged(path: str) -> str:
@@ -41,7 +42,9 @@ def has_spellings(url: Url) -> bool:
     if "%" not in url.text:
         return False
     key, query = url.key, url.query
-    return ("%" in path and _NEEDLESS.search(path) is not None) or (bool(query) and not key.endswith(query) and _differ(key, url))
+    if "%" in path and (_NEEDLESS.search(path) is not None or _LAST_ESCAPES.search(path) is not None):
+        return True
+    return bool(query) and not key.endswith(query) and _differ(key, url)
 
 
 def _differ(key: str, url: Url) -> bool:

@@ -26,6 +26,9 @@ from tests.engine.test_filter_engine import engine, entry, person, request, snap
         ("/%61b", ["/ab"]),
         ("/f_%28film%29", ["/f_(film)"]),
         ("/a./b.", ["/a/b"]),
+        ("/a%20/b%0d%0A", ["/a/b"]),
+        ("/a%20b%0Ac", []),
+        ("/a%2e%20;x", ["/a", "/a.%20;x"]),
         ("/a?%61=1", ["/a?a=1"]),
         ("//a;b", ["//a", "/a;b", "/a"]),
         ("/...", []),
@@ -48,7 +51,8 @@ def test_they_are_few_other_urls_of_the_same_site(path: str) -> None:
 
 SPELLINGS = [
     "//secret/1", "/secret//1", "/secret;v=1/1", "/secret/1;x", "/secret%2f1", "/%73ecret/1", "/secret./1", "/secret/1.",
-    "/;/secret/1", "//secret;a/%31", "/x%2f..%2fsecret/1", "/secret%5C1", "/secret/1/", "///secret///1///",
+    "/;/secret/1", "//secret;a/%31", "/x%2f..%2fsecret/1", "/secret%5C1", "/secret/1/", "/secret%20/1", "/secret/1%0a",
+    "///secret///1///",
 ]  # fmt: skip
 PAGE = "h.example/secret/1"
 BLOCKS = {
