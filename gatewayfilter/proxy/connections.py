@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from h2 import events as h2_events
+from h2.errors import ErrorCodes
 from h11 import Data, EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
@@ -223,6 +225,17 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
 class GatewayHttp2Server(Http2Server):
     """The client's side of an HTTP/2 connection, with error pages of ours."""
 
+    def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
+        """Handles what h2 has read. A request that ends with its head and promises content is malformed (RFC 9113 §8.1.1).
+
+        h2 does not see it; an HTTP/1 origin would wait for the content.
+        """
+        if isinstance(event, h2_events.RequestReceived) and event.stream_ended and _promises_content(event):
+            self.h2_conn.reset_stream(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
+            yield UnreadableRequestHook(self.context.client)
+            return False
+        return (yield from super().handle_h2_event(event))
+
     def send_hints(self, stream_id: int, links: Sequence[bytes]) -> layer.CommandGenerator[None]:
         """Sends early hints for a request that has no answer yet."""
         if self.is_open_for_us(stream_id) and not self.h2_conn.streams[stream_id].state_machine.headers_sent:
@@ -328,6 +341,10 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
             if event.request.is_http2 and not event.end_stream and "content-length" not in headers:
                 headers["transfer-encoding"] = "chunked"
         yield from super().send(event)
+
+
+def _promises_content(event: h2_events.RequestReceived) -> bool:
+    return any(name == b"content-length" and value != b"0" for name, value in event.headers or ())
 
 
 def _is_known(event: HttpEvent) -> bool:

@@ -301,3 +301,45 @@ async def test_fields_of_one_hop_end_here(connection: bytes, left: set[bytes], g
     [head] = recorder.heads
     names = {line.partition(b":")[0].lower() for line in head.strip().split(b"\r\n")[1:]}
     assert names == left | {b"host"}
+
+
+async def test_trailers_over_http2(gateway: Gateway, recorder: Recorder, client_tls: ssl.SSLContext) -> None:
+    client_tls.set_alpn_protocols(["h2"])
+    client = await BareHttp2.connect(gateway, f"https://localhost:{recorder.https}", client_tls)
+    stream = client.ask("POST", "/a", body=True)
+    client.send(stream, b"ok")
+    client._connection.send_headers(stream, [("host", "x"), ("set-cookie", "a=b"), ("x-sum", "7")], end_stream=True)
+    client._writer.write(client._connection.data_to_send())
+    assert (await client.answer(stream))[0] == "200"
+    client.close()
+    head, body = recorder.heads
+    assert head.startswith(b"POST /a HTTP/1.1\r\n")
+    assert body == b"2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [(b"content-length", b"5")],
+        [(b"content-length", b"0"), (b"content-length", b"5")],
+        [(b"content-length", b"+0")],
+        [(b"transfer-encoding", b"chunked")],
+        [(b"connection", b"x")],
+        [(b"te", b"chunked")],
+        [(b"x y", b"1")],
+        [(b"x:y", b"1")],
+        [(b"x\r\nhost", b"1")],
+        [(b"X", b"1")],
+        [(b"", b"1")],
+        [(b"x", b"1\r\nhost: other.test")],
+        [(b"x", b"1\x00")],
+        [(b":path", b"/other")],
+        [(b":protocol", b"websocket")],
+        [(b"host", b"localhost"), (b"host", b"other.test")],
+    ],
+)
+async def test_odd_fields_over_http2(
+    more: list[tuple[bytes, bytes]], gateway: Gateway, recorder: Recorder, client_tls: ssl.SSLContext
+) -> None:
+    await ask_http2(gateway, recorder, client_tls, b"/a", b"localhost:%d" % recorder.https, *more)
+    assert recorder.heads == []
