@@ -333,8 +333,7 @@ class PersonRules:
         Those that splice speak of connections: they neither allow nor block a URL.
         """
         found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
-        if self._pages:
-            found += self._pages.get(_page_of(url.key), ())
+        found += self._pages.get(_page_of(url.key), ()) if self._pages else ()
         for host in host_rules.prefix_hosts:
             for key in url.prefix_keys(host):
                 found += self._by_key.get(key, ())
