@@ -19,6 +19,9 @@ class Page:
         body: decoded (content-encoding removed), bounded by the fetcher.
         truncated: the body was cut at the limit.
         elapsed_ms: from connect to the last byte.
+        passed: a client was given it through the proxy; the crawler has not fetched it.
+        said: what the client said in asking for it, besides its URL.
+        ignored: text whose words count for nothing when it is classified.
     """
 
     url: str
@@ -28,6 +31,9 @@ class Page:
     body: bytes
     truncated: bool = False
     elapsed_ms: int = 0
+    passed: bool = False
+    said: str = ""
+    ignored: str = ""
 
     @property
     def content_type(self) -> str:
@@ -76,7 +82,9 @@ class PassedResponse:
         status: HTTP status.
         headers: lower-case names; the last of repeated ones.
         body: with its content encoding still on it, bounded by the proxy.
-        public: anybody who asks gets the same, and may keep it: what is found out may go on a list.
+        public: it is certain that the URL's host sent it, anybody who asks gets the same, and may keep it: what is found out may
+            go on a list.
+        said: the values of the request's header fields, of a public one; bounded.
     """
 
     url: str
@@ -84,6 +92,7 @@ class PassedResponse:
     headers: Mapping[str, str]
     body: bytes
     public: bool
+    said: str = ""
 
 
 class PassedSink(Protocol):

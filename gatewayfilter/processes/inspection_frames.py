@@ -17,7 +17,7 @@ LENGTHS: Final = struct.Struct(">QII")
 
 def pack_request(number: int, response: PassedResponse) -> bytes:
     """Returns a page as a frame."""
-    head = json.dumps([response.url, response.status, dict(response.headers), response.public]).encode()
+    head = json.dumps([response.url, response.status, dict(response.headers), response.public, response.said]).encode()
     return LENGTHS.pack(number, len(head), len(response.body)) + head + response.body
 
 

@@ -42,8 +42,8 @@ def run_inspector(settings: Settings, channel: socket.socket) -> None:
         try:
             while len(lengths := stream.read(LENGTHS.size)) == LENGTHS.size:
                 number, head_length, body_length = LENGTHS.unpack(lengths)
-                url, status, headers, public = json.loads(stream.read(head_length))
-                response = PassedResponse(url, status, headers, stream.read(body_length), public)
+                url, status, headers, public, said = json.loads(stream.read(head_length))
+                response = PassedResponse(url, status, headers, stream.read(body_length), public, said)
                 page = page_of(response)
                 found = learning.known(page) or judge.judge(page) if page is not None else None
                 stream.write(pack_answer(number, found))

@@ -94,7 +94,7 @@ class GatewayAddon:
         on_stop: Callable[[], None] | None = None,
     ) -> None:
         self._decide = decide
-        self._offering = Offering(offers) if offers is not None else None
+        self._offering = Offering(offers, settings.unknown) if offers is not None else None
         self._recorder = recorder
         self._settings = settings
         self._counters = counters

@@ -18,7 +18,7 @@ from mitmproxy import http, tcp
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.proxy.field_values import holds_breaks
-from gatewayfilter.urls import MAX_HOST_LENGTH, Url, canonical_host, is_ip_literal, parse_url
+from gatewayfilter.urls import MAX_HOST_LENGTH, Url, canonical_host, is_ip_literal, parse_url, registrable_domain
 
 _READ: Final = frozenset({
     b"accept", b"accept-language", b"authorization", b"connection", b"content-length", b"content-type", b"cookie", b"expect",
@@ -26,6 +26,18 @@ _READ: Final = frozenset({
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
     b"upgrade", b"x-requested-with",
 })  # fmt: skip
+_TELLING: Final = frozenset({
+    b"authorization", b"content-length", b"content-type", b"cookie", b"expect", b"origin", b"ping-to", b"range", b"upgrade",
+    b"x-requested-with",
+})  # fmt: skip
+"""Of `_READ`, what makes a request one of its own."""
+_COMMON: Final = frozenset({
+    b"accept-charset", b"accept-encoding", b"alt-used", b"cache-control", b"device-memory", b"dnt", b"downlink",
+    b"dpr", b"ect", b"if-match", b"if-modified-since", b"if-none-match", b"if-unmodified-since", b"keep-alive", b"pragma",
+    b"priority", b"purpose", b"rtt", b"save-data", b"sec-gpc", b"sec-purpose", b"te",
+    b"upgrade-insecure-requests", b"user-agent", b"viewport-width",
+})  # fmt: skip
+"""Besides `_READ`, what any browser may send to any site: nothing that an origin would know a person or a customer by."""
 _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
 _GAP: Final = re.compile(rb"[\x00-\x20\x7f]")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
@@ -102,7 +114,8 @@ class FlowRequest:
         headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
         private: carries credentials or asks for a part: never looked at again by the crawler.
         plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
-        anonymous: carries nothing by which the origin could know who asks: what it answers, it answers anybody.
+        anonymous: carries header fields alone that any browser sends to any site: what is answered, anybody is answered.
+        foreign_frame: a frame in a page of another site: whoever wrote that page chose its URL, and not the person who reads it.
         host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
         target: the path and query that were judged, `b""` when the request has them in this form already.
     """
@@ -113,6 +126,7 @@ class FlowRequest:
     private: bool
     plain_client: bool
     anonymous: bool
+    foreign_frame: bool
     host_header: str
     target: bytes
 
@@ -129,7 +143,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         raise UrlError("a method or path that no request line can hold")
     if b"%00" in data.path and b"%00" in data.path.partition(b"?")[0]:
         raise UrlError("a path with a NUL, at which some servers end it")
-    headers, hosts = _read_headers(data.headers.fields)
+    headers, hosts, common = _read_headers(data.headers.fields)
     websocket = headers.get(b"upgrade", "").lower() == "websocket"
     scheme = data.scheme.decode("latin-1").lower()
     if websocket and scheme in {"http", "https"}:
@@ -156,7 +170,8 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
         headers=headers,
         private=b"authorization" in headers or b"range" in headers,
         plain_client=b"sec-fetch-dest" not in headers,
-        anonymous=b"authorization" not in headers and b"cookie" not in headers and b"range" not in headers,
+        anonymous=common and _TELLING.isdisjoint(headers),
+        foreign_frame=request.resource_type is ResourceType.SUBDOCUMENT and _is_foreign(headers, request),
         host_header="" if hosts == [url.netloc] and not data.authority else _host_header(data, hosts, url),
         target=b"" if path == url.path + url.query and len(path) == len(data.path) else _target(data.path, url),
     )
@@ -176,12 +191,14 @@ def read_tunnel(flow: tcp.TCPFlow) -> Request:
     return Request(_url("https", host, address[1], "/"), None, ResourceType.OTHER, "CONNECT", client)
 
 
-def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str]]:
+def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str], bool]:
+    """Returns the fields that the proxy reads, each Host, and whether the other fields are common ones alone."""
     if holds_breaks(fields):
         raise UrlError("a header field holds a line break or a NUL")
     # One walk over the fields: mitmproxy's own look-up decodes and compares all of them for each name.
     headers: dict[bytes, str] = {}
     hosts: list[str] = []
+    common = True
     for name, value in fields:
         lower = name.lower()
         if lower in _READ:
@@ -190,7 +207,9 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
                 headers[lower] = f"{headers[lower]}, {text}"
             if lower == b"host":
                 hosts.append(text)
-    return headers, hosts
+        elif common and lower not in _COMMON:
+            common = lower.startswith((b"sec-ch-", b"sec-fetch-"))
+    return headers, hosts, common
 
 
 def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> list[str]:
@@ -277,6 +296,14 @@ def _source(headers: dict[bytes, str], url: Url) -> Url | None:
     if text and text != "null" and (found := _page(text if len(text) <= _MAX_SOURCE_LENGTH else _origin(text))) is not None:
         return found
     return url if headers.get(b"sec-fetch-site") == "same-origin" else None
+
+
+def _is_foreign(headers: dict[bytes, str], request: Request) -> bool:
+    """Tells whether a frame is in a page of another site."""
+    said = headers.get(b"sec-fetch-site")
+    if said is not None and said not in {"same-origin", "same-site"}:
+        return True
+    return request.source is not None and registrable_domain(request.source.host) != registrable_domain(request.url.host)
 
 
 def _origin(text: str) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from gatewayfilter.config import UnknownRule
 from gatewayfilter.interfaces import Offer, OfferSink
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.flow_request import FlowRequest
@@ -20,11 +21,14 @@ class Offering:
 
     Args:
         sink: the way to the frontier.
+        unknown: what becomes of unknown pages. Where they wait for a verdict, frames in pages of other sites are offered too;
+            else not, because any site that a person visits chooses their URLs, and nobody need see them.
         clock: monotonic seconds.
     """
 
-    def __init__(self, sink: OfferSink, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, sink: OfferSink, unknown: UnknownRule, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
+        self._frames = unknown in {UnknownRule.HOLD, UnknownRule.BLOCK}
         self._clock = clock
         self._offered: dict[str, float] = {}
 
@@ -64,10 +68,11 @@ class Offering:
         self._remember(text)
         return True
 
-    @staticmethod
-    def _may(asked: FlowRequest) -> bool:
+    def _may(self, asked: FlowRequest) -> bool:
         text = asked.request.url.text
-        return asked.request.method == "GET" and not asked.private and text.startswith("http") and len(text) <= _LONGEST_URL
+        if asked.private or (asked.foreign_frame and not self._frames):
+            return False
+        return asked.request.method == "GET" and text.startswith("http") and len(text) <= _LONGEST_URL
 
     def _lately(self, text: str) -> bool:
         return self._clock() - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S

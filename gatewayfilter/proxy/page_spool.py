@@ -86,7 +86,8 @@ class PageSpool:
         if not self._has_room(len(response.body)):
             self._on_dropped(response.url)
             return
-        head = json.dumps({"url": response.url, "status": response.status, "headers": dict(response.headers)}).encode()
+        known = {"url": response.url, "status": response.status, "headers": dict(response.headers), "said": response.said}
+        head = json.dumps(known).encode()
         name = f"{time.time_ns():020d}-{os.getpid()}-{next(self._numbers)}"
         aside = self._folder / f".{name}"
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -122,7 +123,11 @@ def read_page(path: Path) -> Page | None:
         data = path.read_bytes()
         length = int.from_bytes(data[:4], "big")
         head = json.loads(data[4 : 4 + length])
-        return page_of(PassedResponse(head["url"], head["status"], head["headers"], data[4 + length :], public=True))
+        # Without `said` it was put here by a version that did not ask whose page it is.
+        response = PassedResponse(
+            head["url"], head["status"], head["headers"], data[4 + length :], public=True, said=head["said"]
+        )
+        return page_of(response)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -133,7 +138,8 @@ def page_of(response: PassedResponse) -> Page | None:
         body, cut = decode_up_to(response.body, response.headers.get("content-encoding", ""), MOST_DECODED)
     except EncodingError:
         return None
-    return Page(response.url, response.url, response.status, dict(response.headers), body, cut)
+    headers = dict(response.headers)
+    return Page(response.url, response.url, response.status, headers, body, cut, passed=True, said=response.said)
 
 
 def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:

@@ -1,7 +1,8 @@
 """Pages that are judged as they pass, instead of being fetched again: which they are, and the copy that is taken.
 
-What one visitor alone was meant to see is never copied: nothing that was asked for with cookies or credentials, that sets
-cookies, that says `no-store` or `private`, or that comes from an address which the crawler would not be sent to.
+What one visitor alone was meant to see is never copied: nothing that was asked for with a header field which not every browser
+sends to every site, that sets cookies, that says `no-store` or `private`, or that comes from an address which the crawler would
+not be sent to. Nor is what another site put into a frame. Whose page it is has to be certain besides (origin_name.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ MOST_COPIED: Final = 2_000_000
 """Bytes on the wire; of a longer page its URL is offered instead."""
 _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_MOST_SAID: Final = 4096
+"""Bytes of header fields; a browser sends some 500, and a long Referer."""
 _KEPT: Final = ("content-type", "content-encoding", "content-language")
 _PERSONAL: Final = frozenset({"*", "cookie", "authorization"})
 
@@ -41,7 +44,9 @@ def is_page(asked: FlowRequest, response: http.Response) -> bool:
 def is_public(asked: FlowRequest, response: http.Response) -> bool:
     """Tells whether anybody who asks gets the same response and may keep it."""
     headers = response.headers
-    if asked.request.method != "GET" or not asked.anonymous or "set-cookie" in headers or "www-authenticate" in headers:
+    if asked.request.method != "GET" or not asked.anonymous or asked.foreign_frame:
+        return False
+    if "set-cookie" in headers or "www-authenticate" in headers:
         return False
     control = {part.partition("=")[0].strip().lower() for part in headers.get("cache-control", "").split(",")}
     if control & {"no-store", "private"}:
@@ -72,10 +77,23 @@ class OpenNetworks:
         return mapped.is_global or any(mapped in network for network in self._networks)
 
 
-def passed_response(asked: FlowRequest, response: http.Response, body: bytes, *, public: bool) -> PassedResponse:
-    """Returns what of a response leaves the proxy: its body, and the headers by which it is read."""
+def passed_response(asked: FlowRequest, response: http.Response, said: str | None) -> PassedResponse:
+    """Returns what of a response leaves the proxy, without its body as yet: the headers by which it is read.
+
+    Args:
+        asked: for what it is the answer.
+        response: the origin's.
+        said: as `said_in` gives it, `None` when the page is not public.
+    """
     headers = {name: str(response.headers[name]) for name in _KEPT if name in response.headers}
-    return PassedResponse(asked.request.url.text, response.status_code, headers, body, public)
+    return PassedResponse(asked.request.url.text, response.status_code, headers, b"", said is not None, said or "")
+
+
+def said_in(request: http.Request) -> str | None:
+    """Returns what the header fields of an anonymous request say that a page may repeat, `None` when that is too much."""
+    fields = ((name.lower(), value) for name, value in request.data.headers.fields)
+    said = [name + b" " + value if name.startswith(b"sec-") else value for name, value in fields if name != b"host"]
+    return b"\n".join(said).decode(errors="replace") if sum(map(len, said)) <= _MOST_SAID else None
 
 
 class PassedCopy:

@@ -19,10 +19,12 @@ from gatewayfilter.proxy.bodies import EditedBody
 from gatewayfilter.proxy.flow_request import FlowRequest
 from gatewayfilter.proxy.held_responses import hold_response
 from gatewayfilter.proxy.offering import Offering
-from gatewayfilter.proxy.passed_pages import OpenNetworks, PassedCopy, is_page, is_public, passed_response
+from gatewayfilter.proxy.origin_name import is_authenticated, shows_certificate
+from gatewayfilter.proxy.passed_pages import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
 from gatewayfilter.proxy.traffic_changes import TrafficChanges
 from gatewayfilter.settings import GrowthMode
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import is_ip_literal
 
 if TYPE_CHECKING:
     from mitmproxy.proxy.layers.http import HttpStream
@@ -93,7 +95,7 @@ class ResponsePath:
         """Tells whether an unknown page is likely to be judged by its response, so that its URL need not be offered yet."""
         if self._offering is None or not self._offering.is_due(asked):
             return False
-        return self._inspect is not None or (self._passed is not None and asked.anonymous)
+        return self._inspect is not None or (self._passed is not None and asked.anonymous and not asked.aliases)
 
     def begin(self, flow: http.HTTPFlow, passing: Passing, stream: Callable[[], "HttpStream | None"]) -> Verdict | None:
         """Sets up what becomes of a response whose headers have arrived; `response.stream` is on.
@@ -111,9 +113,9 @@ class ResponsePath:
         asked = passing.asked
         page = None
         if passing.unknown and self._looks and is_page(asked, response):  # as it is now: what the client gets may be changed
-            public = self._is_public(flow, asked, response)
-            if public or self._inspect is not None:
-                page = passed_response(asked, response, b"", public=public)
+            said = said_in(flow.request) if self._is_public(flow, asked, response) else None
+            if said is not None or self._inspect is not None:
+                page = passed_response(asked, response, said)
         if self._changes is not None and not passing.untouched:
             verdict = self._changes.after(flow, asked.request)
             if verdict is not None:
@@ -148,10 +150,15 @@ class ResponsePath:
         return None
 
     def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
-        if not is_public(asked, response):
+        """Tells whether what is found out of a response may be learned for its URL: certainly its host's, and for anybody."""
+        if not is_public(asked, response) or shows_certificate() or not is_authenticated(flow, asked):
             return False
+        if self._has_parent:  # the peer is the parent, and where that went is not known unless the URL says so
+            host = asked.request.url.host
+            named_parent = b"proxy-authorization" in asked.headers
+            return not named_parent and (not is_ip_literal(host) or host.strip("[]") in self._open)
         peer = flow.server_conn.peername
-        return self._has_parent or (peer is not None and peer[0] in self._open)
+        return peer is not None and peer[0] in self._open
 
     def _hold(self, flow: http.HTTPFlow, asked: FlowRequest, page: PassedResponse, stream: "HttpStream | None") -> bool:
         response = flow.response

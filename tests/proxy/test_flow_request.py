@@ -204,3 +204,47 @@ def test_whatever_a_client_sends_is_a_request_or_a_url_error(
     except UrlError:
         return
     assert found.request.url.scheme == "http"
+
+
+CHROME = {
+    "Host": "example.com", "Connection": "keep-alive", "sec-ch-ua": '"Chromium";v="140"', "sec-ch-ua-mobile": "?0",
+    "sec-ch-ua-platform": '"Linux"', "Upgrade-Insecure-Requests": "1", "User-Agent": "Mozilla/5.0", "Accept": "text/html",
+    "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1", "Sec-Fetch-Dest": "document",
+    "Accept-Encoding": "gzip", "Accept-Language": "en", "DNT": "1", "Sec-GPC": "1", "Priority": "u=0, i", "TE": "trailers",
+    "If-None-Match": '"a"', "If-Modified-Since": "Mon, 01 Jan 2024 00:00:00 GMT", "Cache-Control": "max-age=0",
+    "Referer": "http://example.com/a", "Proxy-Connection": "keep-alive", "Proxy-Authorization": "Basic eA==",
+}  # fmt: skip
+
+
+def test_what_any_browser_sends_is_anonymous() -> None:
+    assert read_flow(make_flow()).anonymous
+    assert read_flow(make_flow(headers=CHROME)).anonymous
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Cookie", "Authorization", "Range", "X-Api-Key", "X-Auth-Token", "X-Forwarded-For", "X-CSRF-Token", "Forwarded",
+        "Via", "From", "Origin", "Content-Length", "Transfer-Encoding", "X-Requested-With", "Upgrade", "CF-Access-Token", "Token",
+    ],
+)  # fmt: skip
+def test_one_other_field_makes_a_request_its_senders_own(name: str) -> None:
+    assert not read_flow(make_flow(headers={**CHROME, name: "a"})).anonymous
+    assert not read_flow(make_flow(headers={name.lower(): "a", **CHROME})).anonymous
+
+
+@pytest.mark.parametrize(
+    ("headers", "foreign"),
+    [
+        ({"Sec-Fetch-Dest": "iframe"}, False),
+        ({"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-site"}, False),
+        ({"Sec-Fetch-Dest": "iframe", "Referer": "http://www.example.com/"}, False),
+        ({"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Dest": "frame", "Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Dest": "iframe", "Referer": "http://example.org/"}, True),
+        ({"Sec-Fetch-Dest": "fencedframe", "Sec-Fetch-Site": "same-origin", "Referer": "http://example.org/"}, True),
+        ({"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"}, False),
+    ],
+)
+def test_frames_in_pages_of_other_sites(headers: dict[str, str], *, foreign: bool) -> None:
+    assert read_flow(make_flow(headers=headers)).foreign_frame is foreign

@@ -344,3 +344,15 @@ async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -
         assert flow.request.stream is True
         addon.done()
     assert happened == ["start", "stop"]
+
+
+@pytest.mark.parametrize(("unknown", "offered"), [("allow", False), ("inspect", False), ("hold", True), ("block", True)])
+def test_a_frame_in_a_page_of_another_site_is_offered_where_it_waits_for_a_verdict(
+    unknown: str, *, offered: bool, gateway: Gateway
+) -> None:
+    addon = gateway.addon(ProxySettings.model_validate({"unknown": unknown, "hold_ms": 1}))
+    flow = flow_for("http://unknown.example/", sec_fetch_dest="iframe", sec_fetch_site="cross-site")
+    held = addon.requestheaders(flow)
+    if held is not None:
+        asyncio.run(held)  # type: ignore[arg-type]
+    assert gateway.offers.urls == (["http://unknown.example/"] if offered else [])

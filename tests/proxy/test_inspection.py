@@ -123,6 +123,10 @@ async def test_only_pages_are_looked_at(
 PRIVATE: list[tuple[dict[str, str], dict[str, str]]] = [
     ({}, {"cookie": "a=b"}),
     ({}, {"authorization": "Basic eA=="}),
+    ({}, {"x-api-key": "a"}),
+    ({}, {"x-auth-token": "a"}),
+    ({}, {"x-forwarded-for": "10.0.0.1"}),
+    ({}, {"user-agent": "a" * 6000}),
     ({"cache-control": "no-store"}, {}),
     ({"cache-control": "max-age=3, Private"}, {}),
     ({"set-cookie": "a=b"}, {}),
@@ -164,6 +168,7 @@ async def test_a_public_page_is_judged_as_it_passed_instead_of_fetched(
         (passed,) = gateway.passed.seen  # once a minute
         assert (passed.url, passed.status, passed.body) == (f"{site.url}/unknown", 200, ENCODERS["br"](FINE))
         assert passed.headers == {"content-type": "text/html", "content-encoding": "br"}
+        assert "sec-fetch-dest document" in passed.said  # a page may repeat what it is asked with
         assert gateway.offers.urls == []
         assert gateway.counters["passed_offered"] == 1
 
