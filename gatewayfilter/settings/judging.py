@@ -173,7 +173,7 @@ class LearnSettings(Section):
     enabled: bool = True
     """Whether unknown pages are fetched and classified at all."""
     passive: bool = True
-    """Whether a public page that a client was just given is classified as it came, instead of being fetched again."""
+    """Whether a public page that certainly came from its own site is classified as it passed, instead of being fetched again."""
     block_days: float = Field(default=30.0, gt=0)
     """A learned block expires and is checked again after this many days."""
     allow_days: float = Field(default=7.0, gt=0)
@@ -182,8 +182,8 @@ class LearnSettings(Section):
     """A page judged harmful: `block` it at once, `block-and-review` (and ask a person), or only ask for a `review`."""
     modes: dict[str, GrowthMode] = Field(default={})
     """The same for single categories, e.g. `{ gambling = "review" }`; in the environment `gambling=review,adult=block`."""
-    domains: DomainGrowth = DomainGrowth.BLOCK
-    """A host most of whose pages are harmful: `block` it whole (and ask a person), only ask for a `review`, or `off`."""
+    domains: DomainGrowth = DomainGrowth.REVIEW
+    """A host most of whose pages are harmful: only ask for a `review`, `block` it whole (and ask a person), or `off`."""
     domain_pages: int = Field(default=5, ge=3)
     """Least number of harmful pages with different texts before a host counts as harmful."""
     domain_share: float = Field(default=0.5, ge=0.5, le=1)

@@ -134,7 +134,8 @@ def test_a_host_that_a_person_cleared_is_not_listed_again(state: Path) -> None:
     origin = Origin(pages)
     base = origin.base.replace("127.0.0.1", "localhost")
     try:
-        with GatewayProcess(state, crawl__allow_networks="127.0.0.0/8,::1/128", learn__domain_pages="3") as gateway:
+        settings = {"crawl__allow_networks": "127.0.0.0/8,::1/128", "learn__domain_pages": "3", "learn__domains": "block"}
+        with GatewayProcess(state, **settings) as gateway:
             done = gateway.cli("crawl", *(f"{base}/{number}" for number in range(MORE_HOSTS)))
             assert done.returncode == 1, done.stderr
             other = f"{base}/never-seen"

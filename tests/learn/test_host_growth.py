@@ -9,6 +9,7 @@ from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
 from gatewayfilter.store import Store
 
 NOW = 1_000_000.0
+LISTED = LearnSettings(domains=DomainGrowth.BLOCK)
 
 
 def grown(
@@ -23,9 +24,7 @@ def grown(
     refused: bool = False,
 ) -> LearnedEntry | None:
     """Learns so many bad and good pages of a host and returns what the last bad one made of the host."""
-    growth = Growth(
-        store.lists, store.verdicts, settings or LearnSettings(), lambda: NOW, user_content=UserContentHosts(user_content)
-    )
+    growth = Growth(store.lists, store.verdicts, settings or LISTED, lambda: NOW, user_content=UserContentHosts(user_content))
     for number in range(good):
         learn(growth, f"http://{host}/good/{number}", Classification("", 0.0, 20.0, text_digest=b"g%015d" % number))
     last = None
@@ -61,8 +60,8 @@ def test_a_host_of_harmful_pages_is_listed_whole_with_its_reason(store: Store) -
         (9, 0, {"user_content": ("example",)}),
         (9, 0, {"host": "alice.blogs.example", "user_content": ("blogs.example",)}),
         (9, 0, {"settings": LearnSettings(domains=DomainGrowth.OFF)}),
-        (9, 0, {"settings": LearnSettings(domain_pages=10)}),
-        (9, 2, {"settings": LearnSettings(domain_share=0.9)}),
+        (9, 0, {"settings": LearnSettings(domains=DomainGrowth.BLOCK, domain_pages=10)}),
+        (9, 2, {"settings": LearnSettings(domains=DomainGrowth.BLOCK, domain_share=0.9)}),
     ],
     ids=[
         "too few",

@@ -9,7 +9,7 @@ from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ReviewKind, ReviewState
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification, EntryKind, ListAction
-from gatewayfilter.settings import GrowthMode, LearnSettings
+from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from tests.learn.review_world import BODY, NOW, STORY, TEXT, URL, CasinoClassify, World
@@ -199,7 +199,7 @@ def test_too_many_open_tasks_are_dropped_and_counted(store: Store) -> None:
 
 
 def test_a_rejected_host_is_not_listed_again(store: Store) -> None:
-    world = World(store, LearnSettings(domain_pages=3))
+    world = World(store, LearnSettings(domain_pages=3, domains=DomainGrowth.BLOCK))
     for number in range(3):
         world.visit(f"http://play.example/{number}", BODY + b"%d" % number)
     (task,) = [task for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN]
