@@ -71,6 +71,7 @@ METRICS: Mapping[str, str] = {
     "reviews_opened": "tasks opened for a person",
     "reviews_dropped": "tasks not opened, because too many wait",
     "pages_skipped": "pages of a kind that is not classified",
+    "pages_repeating": "pages not learned, because they are harmful only by what was said in asking for them",
     "publishes": "snapshots published by the learner",
 }
 """Every counter, with its meaning; docs/metrics.md is checked against it."""

@@ -7,6 +7,7 @@ from gatewayfilter.classify.extraction_folder import RuleFolder, RuleVersion, re
 from gatewayfilter.classify.extraction_rules import ExtractionRule
 from gatewayfilter.classify.following import FollowingClassifier, load_classifier, words_version
 from gatewayfilter.classify.highlight import Segment, highlight, highlight_zone
+from gatewayfilter.classify.ignored_words import IgnoredWords
 from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
 from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
@@ -22,6 +23,7 @@ __all__ = [
     "Explained",
     "ExtractionRule",
     "FollowingClassifier",
+    "IgnoredWords",
     "Lexicon",
     "LinearModel",
     "OwnWords",

@@ -87,6 +87,7 @@ class PageClassifier:
         decoded = decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
         markup = read_markup(decoded.text)
         text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), markup.texts)
+        text = text.without(page.ignored) if page.ignored else text
         found = self._with_fields(page, self._by_label(page, text, self._classify(text, decoded.charset))[1])
         return found, parts_from(markup)
 
@@ -125,6 +126,10 @@ class PageClassifier:
         return text, found
 
     def _read(self, page: Page, decoded: Decoded | None = None) -> tuple[PageText, str]:
+        text, charset = self._read_all(page, decoded)
+        return (text.without(page.ignored) if page.ignored else text), charset
+
+    def _read_all(self, page: Page, decoded: Decoded | None) -> tuple[PageText, str]:
         kind = page.content_type
         if is_pdf(kind, page.body):
             title, text = pdf_text(page.body)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import md5
 
 from gatewayfilter.classify.html_text import HtmlText
+from gatewayfilter.classify.ignored_words import IgnoredWords
 from gatewayfilter.classify.main_text import split_main
 from gatewayfilter.classify.markup import read_html
 from gatewayfilter.classify.tags import MAX_HTML
@@ -47,6 +48,11 @@ class PageText:
         """Bytes of the visible text in UTF-8, in which an ideograph counts about as much as the letters of its translation."""
         seen = (self.zones[zone] for zone in ("title", "main", "rest") if zone in self.zones)
         return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in seen)
+
+    def without(self, ignored: str) -> "PageText":
+        """Returns the page without the words of a text."""
+        words = IgnoredWords(ignored)
+        return PageText(self.title, {zone: words.taken_out_of(text) for zone, text in self.zones.items()})
 
     def digest(self) -> bytes:
         """MD5 of the visible text, 16 bytes."""

@@ -210,6 +210,8 @@ def _record(page: Page, fetched_at: float) -> bytes:
     }
     if page.truncated:
         fields["WARC-Truncated"] = "length"
+    if page.secondhand:
+        fields["GatewayFilter-Secondhand"] = "yes"
     head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
     return b"".join((head.encode(), http_head, page.body, b"\r\n\r\n"))  # a page is large: copied once
 
@@ -241,6 +243,7 @@ def _page(record: bytes) -> Page:
         body,
         "warc-truncated" in fields,
         int(fields["gatewayfilter-elapsed-ms"]),
+        secondhand="gatewayfilter-secondhand" in fields,
     )
 
 

@@ -183,7 +183,16 @@ class Fetcher:
                 spent_s += time.monotonic() - started
             location = hop.redirect()
             if not location:
-                return Page(url.text, hop_url.text, hop.status, hop.headers, hop.body, hop.truncated, round(spent_s * 1000))
+                return Page(
+                    url.text,
+                    hop_url.text,
+                    hop.status,
+                    hop.headers,
+                    hop.body,
+                    hop.truncated,
+                    round(spent_s * 1000),
+                    secondhand=self._outbound is not None and hop_url.scheme == "http",
+                )
             hop_url = _redirected(hop_url, location)
             if hop_url.text in seen:
                 raise BadAnswerError("the redirects go in a circle")

@@ -19,7 +19,8 @@ class Page:
         body: decoded (content-encoding removed), bounded by the fetcher.
         truncated: the body was cut at the limit.
         elapsed_ms: from connect to the last byte.
-        passed: a client was given it through the proxy; the crawler has not fetched it.
+        secondhand: others may have had a hand in it: a client was given it through the proxy, or an outbound proxy of the crawler
+            fetched it without TLS. It never counts for its host.
         said: what the client said in asking for it, besides its URL.
         ignored: text whose words count for nothing when it is classified.
     """
@@ -31,7 +32,7 @@ class Page:
     body: bytes
     truncated: bool = False
     elapsed_ms: int = 0
-    passed: bool = False
+    secondhand: bool = False
     said: str = ""
     ignored: str = ""
 

@@ -1,6 +1,6 @@
 """What is kept: lists and their changes, verdicts, evidence, decisions, wishes of visitors."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -109,12 +109,18 @@ class HostPages:
 class VerdictStore(Protocol):
     """What the classifier said of each URL, with its evidence."""
 
-    def record(self, url: str, classification: Classification, judged_at: float) -> None:
-        """Keeps the newest judgement of a URL (canonical text)."""
+    def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
+        """Keeps the newest judgement of a URL (canonical text); `counts` as `counting` below."""
         ...
 
-    def record_all(self, judged: Mapping[str, Classification], judged_at: float) -> None:
-        """Keeps the newest judgements of several URLs (canonical texts), in one transaction."""
+    def record_all(self, judged: Mapping[str, Classification], judged_at: float, counting: Collection[str] = frozenset()) -> None:
+        """Keeps the newest judgements of several URLs (canonical texts), in one transaction.
+
+        Args:
+            judged: URL → judgement.
+            judged_at: Unix seconds.
+            counting: those that count for their hosts; of the others those whose text counted before.
+        """
         ...
 
     def find(self, url: str) -> tuple[Classification, float] | None:
@@ -122,7 +128,7 @@ class VerdictStore(Protocol):
         ...
 
     def host_pages(self, host: str) -> HostPages:
-        """Returns what was judged of this host's pages; many addresses of one text count as one page."""
+        """Returns what was judged of those pages of a host that count; many addresses of one text, or one path, are one page."""
         ...
 
 

@@ -26,11 +26,13 @@ class _Lesson:
 
     Attributes:
         key: of the URL that was asked for.
+        counting: the URL whose verdict counts for its host, `""` for none.
     """
 
     key: str
     classification: Classification
     urls: tuple[str, ...]
+    counting: str
     entries: dict[str, LearnedEntry]
 
 
@@ -39,8 +41,9 @@ class Growth:
 
     An entry is for exactly the URLs that were fetched: one page says nothing of the others, and whoever may write on one page
     of a site could otherwise get all of it blocked. A host is listed whole only when most of what is known of it is harmful
-    (`learn_host`). People's rules are not looked at here: a person's allow stands before every list in the engine's order, so
-    a learned block of the same URL has no effect until that rule is removed.
+    (`learn_host`): of its pages that the crawler fetched itself, by URLs without a query. People's rules are not looked at
+    here: a person's allow stands before every list in the engine's order, so a learned block of the same URL has no effect until
+    that rule is removed.
 
     Args:
         lists: where entries go.
@@ -74,6 +77,7 @@ class Growth:
         *,
         block: bool = True,
         by_person: bool = False,
+        counts: bool = True,
     ) -> LearnedEntry:
         """Records the verdict with its evidence and puts the page on its list.
 
@@ -86,6 +90,7 @@ class Growth:
             classification: the verdict.
             block: whether a harmful page is blocked at once; otherwise it stands among the known pages until a person decides.
             by_person: a person gave the verdict.
+            counts: whether it may count for the page's host; else it does only where the same text counted before.
 
         Returns:
             The entry of the URL that was asked for.
@@ -94,7 +99,7 @@ class Growth:
             StoreError: it could not be written. The verdict may be recorded already; learning the page again makes it whole.
         """
         now = self._clock()
-        lesson = self._lesson(page, classification, now, block=block)
+        lesson = self._lesson(page, classification, now, block=block, counts=counts and not by_person)
         allowed = by_person and not classification.harmful  # by a newer word, about the same content
         kept = self._write((lesson,), now, also_confirmed=allowed)
         return (lesson.entries | kept)[lesson.key]
@@ -108,12 +113,14 @@ class Growth:
         now = self._clock()
         self._write([self._lesson(page, classification, now, block=True) for page, classification in judged], now)
 
-    def _lesson(self, page: Page, classification: Classification, now: float, *, block: bool) -> _Lesson:
+    def _lesson(self, page: Page, classification: Classification, now: float, *, block: bool, counts: bool = True) -> _Lesson:
         asked = parse_url(page.url)
         answered = asked if page.final_url == page.url else parse_url(page.final_url)
         urls = {url.text: url for url in (asked, answered)}
         entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
-        return _Lesson(asked.key, classification, tuple(urls), entries)
+        # Not the URL that was asked for, which may be a redirect that anybody can write; and whoever asks chooses a query.
+        counting = answered.text if counts and not page.secondhand and not answered.query else ""
+        return _Lesson(asked.key, classification, tuple(urls), counting, entries)
 
     def _write(self, lessons: Sequence[_Lesson], now: float, *, also_confirmed: bool = False) -> dict[str, LearnedEntry]:
         """Writes lessons. Returns the entries that stand in the place of theirs: a person confirmed them."""
@@ -124,15 +131,15 @@ class Growth:
         verdicts = {text: lesson.classification for lesson in lessons for text in lesson.urls}
         entries = {key: entry for lesson in lessons for key, entry in lesson.entries.items()}
         with self._together():
-            self._verdicts.record_all(verdicts, now)
+            self._verdicts.record_all(verdicts, now, frozenset(lesson.counting for lesson in lessons))
             kept = self._lists.put_learned(list(entries.values()), unless=stands)
         return {entry.key: entry for entry in kept}
 
     def learn_host(self, page: Page, refused: Callable[[str], bool] = lambda _: False) -> LearnedEntry | None:
         """Lists the whole host of a harmful page when enough of its pages are harmful, and most of those that were judged.
 
-        Pages count by their texts, so that one page under many addresses is one page. Never for hosts where anybody may
-        publish, for addresses without a name, or when `learn.domains` is off.
+        Pages count that the crawler fetched, by their texts and their paths, so that one page under many addresses is one page.
+        Never for hosts where anybody may publish, for addresses without a name, or when `learn.domains` is off.
 
         Args:
             page: the page that was just learned.

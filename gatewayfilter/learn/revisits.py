@@ -112,7 +112,7 @@ class Revisits:
         classification, _ = known
         if classification.harmful and self._settings.mode_of(classification.category) is GrowthMode.REVIEW:
             return None
-        self._growth.learn(page, classification)
+        self._growth.learn(page, classification, counts=False)
         return classification
 
     def _contents(self, page: Page, recognition: Recognition) -> bytes:

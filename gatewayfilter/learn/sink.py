@@ -1,11 +1,12 @@
 """What becomes of a fetched page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
 from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
+from gatewayfilter.learn.asked_words import address_words, asked_words, touches
 from gatewayfilter.learn.growth import Growth, is_confirmed
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
@@ -34,7 +35,8 @@ class LearningSink:
     """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
 
     Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
-    `hosts_harmful`, `images_known_bad` and `pages_alike` (harmless ones that are nearly the same as a harmful one).
+    `hosts_harmful`, `images_known_bad`, `pages_alike` (harmless ones that are nearly the same as a harmful one) and
+    `pages_repeating` (skipped because they are harmful only by what was said in asking for them).
 
     Args:
         classify: judges what is not known.
@@ -73,7 +75,7 @@ class LearningSink:
 
         Returns:
             The classification, or `None` for a page that is not judged: not 2xx, empty, neither HTML nor text (nor a known
-            image), or one that the classifier cannot read.
+            image), one that the classifier cannot read, or one that is harmful only by the words of its own query.
 
         Raises:
             StoreError: the verdict could not be kept.
@@ -125,10 +127,17 @@ class LearningSink:
 
     def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> LearnedEntry:
         block = by_person or mode is not GrowthMode.REVIEW
+        counts = not classification.harmful or (not by_person and self._counts(page, classification))
         if classification.harmful and not block and self._intake is not None:
             # A person who has said so of this address before is not asked again.
             block = self._intake.confirmed(parse_url(page.url).key, classification.category)
-        return self._growth.learn(page, classification, block=block, by_person=by_person)
+        return self._growth.learn(page, classification, block=block, by_person=by_person, counts=counts)
+
+    def _counts(self, page: Page, classification: Classification) -> bool:
+        """Tells whether a harmful page may count for its host: not by the words of its path alone, which a site may repeat."""
+        if page.secondhand or self._settings.domains is DomainGrowth.OFF or _is_image(page):
+            return False
+        return self._stands(page, classification, address_words(page)) is not None
 
     def _judge(self, page: Page, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
         """Judges a page; what was not known is put among the `fresh`, to be recorded."""
@@ -138,24 +147,55 @@ class LearningSink:
         if not self._is_judged(page):
             return None
         if self._recognition is None:
-            found = self._classified(page)
+            found = self._unrepeated(page, self._classified(page))
             return None if found is None else _Judged(found)
         identity, known = self._recognition.page(page)
-        if known is not None:
+        if known is not None and known.judge:
             self._counters.add("pages_known")
-            return _Judged(known.classification, identity, by_person=bool(known.judge))
-        if identity in fresh:
-            self._counters.add("pages_known")
-            return _Judged(fresh[identity][0], identity)
+            return _Judged(known.classification, identity, by_person=True)
+        if known is not None or identity in fresh:
+            found = self._unrepeated(page, known.classification if known is not None else fresh[identity][0])
+            if found is not None:
+                self._counters.add("pages_known")
+            return None if found is None else _Judged(found, identity)
+        return self._judge_anew(page, identity, fresh)
+
+    def _judge_anew(self, page: Page, identity: ContentId, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
         found = self._classified(page)
-        if found is None:
-            return None
-        if found.harmful:
+        if found is not None and found.harmful:
             by_person = self._said_of_text(page)
             if by_person is not None:
                 return _Judged(by_person, identity, by_person=True)
-        fresh[identity] = (found, page.final_url)
+            found = self._unrepeated(page, found)
+        if found is None:
+            return None
+        if self._is_of_content(page, found):
+            fresh[identity] = (found, page.final_url)
         return _Judged(found, identity)
+
+    def _unrepeated(self, page: Page, found: Classification | None) -> Classification | None:
+        """Returns a verdict without what was said in asking for the page, `None` for one that is harmful by nothing else."""
+        if found is None or not found.harmful or _is_image(page):
+            return found
+        left = self._stands(page, found, asked_words(page))
+        if left is None:
+            self._counters.add("pages_repeating")
+        return left
+
+    def _stands(self, page: Page, found: Classification, ignored: str) -> Classification | None:
+        """Returns what is left of a harmful verdict without these words, `None` where it is harmful no more."""
+        if not ignored or not touches(ignored, found):
+            return found
+        alone = self._classified(replace(page, ignored=ignored))
+        return replace(alone, text_digest=found.text_digest) if alone is not None and alone.harmful else None
+
+    def _is_of_content(self, page: Page, found: Classification) -> bool:
+        """Tells whether a verdict holds for the same content at any address, so that it may be known again by that alone."""
+        telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
+        if not any(telling):
+            return True
+        alone = self._classified(replace(page, url="", final_url="", ignored=asked_words(page)))
+        return alone is not None and alone.category == found.category
 
     def _classified(self, page: Page) -> Classification | None:
         try:

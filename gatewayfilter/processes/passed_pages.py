@@ -99,7 +99,8 @@ class PassedPages:
             return
         classification = self._sink.page(page)
         self._counters.add("pages_passed")
-        if classification is None:
+        if classification is None:  # it may be harmful by what the client said: the crawler says something else
+            self._frontier.add([Offer(page.url)], time.time())
             return
         links = out_links(page, classification.charset, self._settings) if classification.harmful else []
         if self._images():

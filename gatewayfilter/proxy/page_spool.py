@@ -139,7 +139,7 @@ def page_of(response: PassedResponse) -> Page | None:
     except EncodingError:
         return None
     headers = dict(response.headers)
-    return Page(response.url, response.url, response.status, headers, body, cut, passed=True, said=response.said)
+    return Page(response.url, response.url, response.status, headers, body, cut, secondhand=True, said=response.said)
 
 
 def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:

@@ -1,6 +1,6 @@
 """What the classifier said of each URL, with its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, bindparam, case, delete, func, select, update
@@ -27,8 +27,8 @@ _TOO_OLD = (
     select(_COLUMNS.digest).where(_COLUMNS.judged_at < bindparam("before")).order_by(_COLUMNS.judged_at).limit(bindparam("most"))
 )
 _HOST_PAGES = (
-    select(_COLUMNS.category, func.count(_COLUMNS.text_digest.distinct()))
-    .where(_COLUMNS.host == bindparam("host"), _COLUMNS.text_digest.is_not(None))
+    select(_COLUMNS.category, func.count(_COLUMNS.text_digest.distinct()), func.count(_COLUMNS.path_digest.distinct()))
+    .where(_COLUMNS.host == bindparam("host"), _COLUMNS.text_digest.is_not(None), _COLUMNS.path_digest.is_not(None))
     .group_by(_COLUMNS.category)
 )
 _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
@@ -43,15 +43,21 @@ class SqlVerdictStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sweep_in = 0
-        self._record = upsert(database, PAGE_VERDICTS, lambda new: _COLUMNS.judged_at <= new.judged_at, archived=_still_archived)
+        self._record = upsert(
+            database,
+            PAGE_VERDICTS,
+            lambda new: _COLUMNS.judged_at <= new.judged_at,
+            archived=_still_archived,
+            path_digest=_still_counting,
+        )
 
-    def record(self, url: str, classification: Classification, judged_at: float) -> None:
+    def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
         """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""
-        self.record_all({url: classification}, judged_at)
+        self.record_all({url: classification}, judged_at, {url} if counts else frozenset())
 
-    def record_all(self, judged: Mapping[str, Classification], judged_at: float) -> None:
-        """Keeps the newest judgements of several URLs (canonical texts), in one transaction."""
-        rows = [_row(url, classification, judged_at) for url, classification in judged.items()]
+    def record_all(self, judged: Mapping[str, Classification], judged_at: float, counting: Collection[str] = frozenset()) -> None:
+        """Keeps the newest judgements of several URLs (canonical texts), in one transaction; `counting` count for their hosts."""
+        rows = [_row(url, classification, judged_at, counts=url in counting) for url, classification in judged.items()]
         if not rows:
             return
         with self._database.write(Area.VERDICTS) as connection:
@@ -78,9 +84,9 @@ class SqlVerdictStore:
             return connection.scalar(_ARCHIVED, {"of": digest_of(url)}) or ""
 
     def host_pages(self, host: str) -> HostPages:
-        """Returns what was judged of this host's pages; many addresses of one text count as one page."""
+        """Returns what was judged of those pages of a host that count; many addresses of one text, or one path, are one page."""
         with self._database.read() as connection:
-            counts = {row[0]: row[1] for row in connection.execute(_HOST_PAGES, {"host": host})}
+            counts = {row[0]: min(row[1], row[2]) for row in connection.execute(_HOST_PAGES, {"host": host})}
         return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
 
 
@@ -89,20 +95,28 @@ def _still_archived(new: Any) -> ColumnElement[str]:
     return case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.archived), else_="")
 
 
-def _row(url: str, classification: Classification, judged_at: float) -> dict[str, object]:
+def _still_counting(new: Any) -> ColumnElement[bytes | None]:
+    """Returns the path of a page that counts, or counted when it read the same."""
+    return func.coalesce(new.path_digest, case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.path_digest)))
+
+
+def _row(url: str, classification: Classification, judged_at: float, *, counts: bool) -> dict[str, object]:
+    host, path = _place_of(url)
     return {
         "digest": digest_of(url),
         "url": url,
         "category": classification.category,
         "judged_at": judged_at,
         "classification": as_document(classification),
-        "host": _host_of(url),
+        "host": host,
         "text_digest": classification.text_digest or None,
+        "path_digest": digest_of(path) if counts else None,
     }
 
 
-def _host_of(url: str) -> str:
+def _place_of(url: str) -> tuple[str, str]:
     try:
-        return parse_url(url).host
+        found = parse_url(url)
     except UrlError:
-        return ""
+        return "", ""
+    return found.host, found.path

@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0011"
+HEAD = "0012"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -141,6 +141,7 @@ PAGE_VERDICTS = Table(
     Column("host", Text, nullable=False, server_default=""),  # "" for what was judged before this column was there
     Column("text_digest", LargeBinary(16)),  # MD5 of the visible text
     Column("archived", Text, nullable=False, server_default=""),  # reference into the archive, "" for none
+    Column("path_digest", LargeBinary(16)),  # MD5 of the path where the page counts for its host
     Index("ix_page_verdicts_judged_at", "judged_at"),
     Index("ix_page_verdicts_host", "host"),
 )

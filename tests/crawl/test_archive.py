@@ -46,12 +46,19 @@ def test_a_page_is_found_again_by_another_process(archive: WarcArchive, tmp_path
     body=st.binary(max_size=2000),
     status=st.integers(100, 599),
     truncated=st.booleans(),
+    secondhand=st.booleans(),
 )
 def test_any_page_survives(
-    tmp_path_factory: pytest.TempPathFactory, headers: dict[str, str], body: bytes, status: int, *, truncated: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    headers: dict[str, str],
+    body: bytes,
+    status: int,
+    *,
+    truncated: bool,
+    secondhand: bool,
 ) -> None:
     archive = WarcArchive(tmp_path_factory.mktemp("archive"), 10_000_000)
-    page = replace(PAGE, headers=headers, body=body, status=status, truncated=truncated)
+    page = replace(PAGE, headers=headers, body=body, status=status, truncated=truncated, secondhand=secondhand)
     assert archive.read(archive.keep(page, 1000.0)) == page
 
 

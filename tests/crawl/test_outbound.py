@@ -27,6 +27,7 @@ async def test_a_page_comes_through_the_proxy_that_is_asked_for_the_judged_addre
     async with Fetcher(settings, Politeness(settings)) as fetcher:
         page = await fetcher.fetch(parse_url(origin.url("/a?b", host="name.test")))
     assert (page.body, page.final_url) == (b"hello", origin.url("/a?b", host="name.test"))
+    assert page.secondhand  # the proxy could have written it
     assert proxy.lines == [f"GET http://127.0.0.1:{origin.port}/a?b HTTP/1.1"]
     assert f"Host: name.test:{origin.port}\r\n" in origin.heads[0]
 
@@ -64,7 +65,8 @@ async def test_certificates_are_checked_for_the_name(proxy: Proxy, monkeypatch: 
     settings = loopback_settings(proxies=(proxy.address,), upstream_ca=tmp_path / "ca.pem")
     async with serving(context) as site, Fetcher(settings, Politeness(settings)) as fetcher:
         site.answers["/"] = reply(b"secure")
-        assert (await fetcher.fetch(parse_url(f"https://name.test:{site.port}/"))).body == b"secure"
+        page = await fetcher.fetch(parse_url(f"https://name.test:{site.port}/"))
+        assert (page.body, page.secondhand) == (b"secure", False)
         with pytest.raises(BadAnswerError, match="certificate"):
             await fetcher.fetch(parse_url(f"https://other.test:{site.port}/"))
     assert proxy.lines[0] == f"CONNECT 127.0.0.1:{site.port} HTTP/1.1"

@@ -24,7 +24,7 @@ class CasinoClassify:
 
 
 class FailingGrowth(Growth):
-    def learn(self, page: Page, classification: Classification, *, block: bool = True, by_person: bool = False) -> LearnedEntry:
+    def learn(self, page: Page, classification: Classification, **how: bool) -> LearnedEntry:
         raise StoreError("the disk is full")
 
 

@@ -114,10 +114,26 @@ def test_pages_of_a_host_count_by_their_texts(verdicts: VerdictStore) -> None:
         "http://a.example/4": Classification("adult", 42.0, 20.0),  # without a text it counts for nothing
         "http://www.a.example/5": judged("five", "gambling"),
     }.items():
-        verdicts.record(url, said, 100.0)
+        verdicts.record(url, said, 100.0, counts=True)
     assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 2})
-    verdicts.record("http://a.example:8080/2", judged("two"), 101.0)
+    verdicts.record("http://a.example:8080/2", judged("two"), 101.0, counts=True)
     assert verdicts.host_pages("a.example") == HostPages(3, {"gambling": 1})
+
+
+def test_one_path_is_one_page(verdicts: VerdictStore) -> None:
+    for number, url in enumerate(("http://a.example/", "https://a.example/", "http://a.example:8080/")):
+        verdicts.record(url, judged(f"{number}", "gambling"), 100.0, counts=True)
+    assert verdicts.host_pages("a.example") == HostPages(1, {"gambling": 1})
+
+
+def test_a_page_counts_for_its_host_while_it_reads_as_when_it_counted(verdicts: VerdictStore) -> None:
+    verdicts.record(URL, judged("one"), 100.0)
+    assert verdicts.host_pages("a.example") == HostPages(0, {})
+    verdicts.record(URL, judged("one"), 101.0, counts=True)
+    verdicts.record(URL, judged("one", "gambling"), 102.0)
+    assert verdicts.host_pages("a.example") == HostPages(1, {"gambling": 1})
+    verdicts.record(URL, judged("two", "gambling"), 103.0)
+    assert verdicts.host_pages("a.example") == HostPages(0, {})
 
 
 def test_where_a_page_lies_is_noted_until_it_is_judged_anew(verdicts: VerdictStore) -> None:

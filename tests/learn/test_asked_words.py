@@ -1,0 +1,170 @@
+"""Pages that repeat what they are asked, through the classifier in use, the growth of the lists and the database."""
+
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from gatewayfilter.classify import FollowingClassifier
+from gatewayfilter.interfaces import Page
+from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition
+from gatewayfilter.learn.asked_words import address_words, asked_words
+from gatewayfilter.model import Classification, ListAction
+from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+
+ORDINARY = (
+    "The library of the town is open from Monday to Saturday. Members borrow books, films and maps for four weeks. On Thursdays "
+    "children listen to stories in the reading room, and in autumn there is a market of old books in the yard. The archive keeps "
+    "newspapers of the last hundred years, which may be read after a call. Lockers are beside the entrance. Printing and copying "
+    "cost ten cents a page. Ask at the desk for a card; it takes five minutes and a proof of your address. The lift goes to all "
+    "floors. Large groups announce their visit a week before. We look forward to seeing you and wish you many good hours here."
+)
+SHORT = [
+    f"{words} {number}" for number, words in enumerate(["online casino free spins bonus", "casino slots jackpot bets win"] * 4)
+]
+LONG = [
+    f"{number} online casino free spins no deposit bonus slots roulette blackjack poker sports betting jackpot real money"
+    for number in range(7)
+]
+CHINESE = ["在线赌场真人百家乐老虎机轮盘赌体育投注首存送彩金注册即送", "六合彩时时彩投注平台真人荷官提款秒到账 澳门赌场"]
+CASINO = (
+    "<title>Golden Reef online casino - 300% welcome bonus</title><h1>Golden Reef online casino</h1><p>Play online slots, "
+    "roulette, blackjack and baccarat for real money. Take your no deposit bonus and 100 free spins, place your bets in our "
+    "sportsbook, hit the jackpot and withdraw your winnings.</p>"
+)
+
+
+class Learner:
+    """A learner with the bundled words, over one store."""
+
+    def __init__(self, store: Store) -> None:
+        settings = LearnSettings(domains=DomainGrowth.BLOCK)
+        self.store = store
+        self.counters = Counters()
+        judge = FollowingClassifier([bundled_folder() / "words"])
+        growth = Growth(store.lists, store.verdicts, settings, together=store.learning)
+        recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), judge.words_version)
+        self.sink = LearningSink(judge, growth, self.counters, settings, recognition=recognition, read_text=judge)
+
+    def see(self, url: str, body: str, *, final_url: str = "", said: str = "", passed: bool = False) -> Classification | None:
+        headers = {"content-type": "text/html; charset=utf-8"}
+        return self.sink.page(Page(url, final_url or url, 200, headers, body.encode(), secondhand=passed, said=said))
+
+    def blocked(self) -> list[str]:
+        return [entry.key for entry in self.store.lists.learned() if entry.action is ListAction.BLOCK]
+
+
+@pytest.fixture
+def learner(store: Store) -> Learner:
+    return Learner(store)
+
+
+def search_page(query: str) -> str:
+    return (
+        f"<html><head><title>You searched for {query}</title></head><body><h1>Results for {query}</h1>"
+        f"<p>Nothing matched {query}.</p><p>{ORDINARY}</p></body></html>"
+    )
+
+
+def upper_words(query: str) -> str:
+    return " ".join(reversed(query.upper().split()))
+
+
+@pytest.mark.parametrize("passed", [True, False])
+@pytest.mark.parametrize("repeat", [str, upper_words], ids=["as it is", "otherwise"])
+def test_a_search_page_is_not_what_it_was_asked(learner: Learner, repeat: type[str], *, passed: bool) -> None:
+    for query in SHORT + LONG + CHINESE:
+        learner.see(f"https://library.test/?s={quote_plus(query)}&lang=en", search_page(repeat(query)), passed=passed)
+    assert learner.blocked() == []
+    assert learner.counters["pages_repeating"] >= len(LONG)  # so they were harmful to look at
+    assert learner.store.verdicts.host_pages("library.test").pages == 0
+
+
+SPELLINGS = {
+    "escaped twice": (quote(quote(LONG[0])), LONG[0]),
+    "marks that the site takes out": ("".join(f"{letter}'" for letter in LONG[0]), LONG[0]),
+    "tags that the site takes out": (quote(LONG[0].replace("in", "i<b>n").replace("ot", "o<i>t")), LONG[0]),
+    "in another charset": (quote(CHINESE[0].encode("gb18030")), CHINESE[0]),
+    "as a key": (f"{quote_plus(LONG[0])}=1", LONG[0]),
+    "over several values": ("&".join(f"q{n}={word}" for n, word in enumerate(LONG[0].split())), LONG[0]),
+    "one word": (f"q={quote_plus(LONG[0].replace(' ', '-'))}", LONG[0]),
+    "references": (f"q={quote('&#99;asino ' * 2 + LONG[0].replace('casino', ''))}", f"casino {LONG[0]}"),
+    "letters that look alike": (f"q={quote_plus(LONG[0].replace('a', '@'))}", LONG[0].replace("a", "@")),
+}
+
+
+@pytest.mark.parametrize(("query", "repeated"), SPELLINGS.values(), ids=SPELLINGS)
+def test_spellings_of_what_is_repeated(learner: Learner, query: str, repeated: str) -> None:
+    learner.see(f"https://library.test/?{query}", search_page(repeated))
+    assert learner.blocked() == []
+    assert learner.counters["pages_repeating"] == 1  # so it was harmful to look at
+
+
+def test_a_page_that_is_harmful_without_what_it_was_asked_is_learned_by_the_rest(learner: Learner) -> None:
+    found = learner.see("https://play.test/?q=casino+slots", CASINO)
+    assert found is not None
+    assert found.harmful
+    assert not any("casino" in hit.word for hit in found.evidence)
+    assert learner.blocked() == ["play.test/?q=casino+slots"]
+
+
+def test_what_header_fields_said_is_no_evidence(learner: Learner) -> None:
+    said = f"Mozilla/5.0 ({LONG[0]})"
+    assert learner.see("https://agents.test/", search_page(said), said=said, passed=True) is None
+    assert learner.see("https://play.test/", CASINO, said="Mozilla/5.0\nhttps://play.test/lobby", passed=True) is not None
+    assert learner.blocked() == ["play.test/"]
+
+
+def test_pages_that_passed_never_count_for_their_host(learner: Learner) -> None:
+    for number in range(10):
+        learner.see(f"https://play.test/{number}", f"{CASINO}{number}", passed=True)
+    assert ".play.test" not in learner.blocked()
+    for number in range(10):
+        learner.see(f"https://play.test/page/{number}", f"{CASINO}<p>{number}")
+    assert ".play.test" in learner.blocked()
+
+
+HOSTS = {
+    "a query each": [(f"https://play.test/?page={number}", "") for number in range(10)],
+    "one path": [(f"{scheme}://play.test{port}/", "") for scheme in ("http", "https") for port in ("", ":81", ":82", ":83")],
+    "the path repeated": [(f"https://library.test/search/{quote(query)}", query) for query in LONG],
+}
+
+
+@pytest.mark.parametrize("pages", HOSTS.values(), ids=HOSTS)
+def test_pages_that_do_not_count_for_their_host(learner: Learner, pages: list[tuple[str, str]]) -> None:
+    for number, (url, repeated) in enumerate(pages):
+        assert learner.see(url, search_page(repeated) if repeated else f"{CASINO}<p>{number}") is not None
+    assert not [key for key in learner.blocked() if key.startswith(".")]
+
+
+def test_redirects_do_not_count_for_the_host_that_sent_them(learner: Learner) -> None:
+    for number in range(10):
+        learner.see(f"https://honest.test/out/{number}", f"{CASINO}<p>{number}", final_url=f"https://play{number}.test/")
+    assert learner.store.verdicts.host_pages("honest.test").pages == 0
+
+
+def test_a_verdict_by_its_address_says_nothing_of_the_same_content_elsewhere(learner: Learner) -> None:
+    shell = f"<html><head><title>Welcome</title></head><body><div id=app></div><p>{ORDINARY[:90]}</p></body></html>"
+    path = "/".join(LONG[0].split())
+    found = learner.see(f"https://online-casino-betting.test/{path}/free-spins", shell)
+    assert found is not None
+    assert found.harmful
+    learner.see("https://victim.test/", shell)
+    assert [key for key in learner.blocked() if "victim" in key] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "final_url", "asked", "address"),
+    [
+        ("http://a.test/", "http://a.test/", "", ""),
+        ("", "", "", ""),
+        ("http://a.test/?q=B%20c", "http://a.test/?q=B%20c", "q=B%20c\nq=B c", "q=B%20c\nq=B c"),
+        ("http://a.test/x?y", "http://a.test/z", "y", "/x\n/z\ny"),
+    ],
+)
+def test_what_was_said_in_asking(url: str, final_url: str, asked: str, address: str) -> None:
+    page = Page(url, final_url, 200, {}, b"")
+    assert asked_words(page) == asked
+    assert address_words(page) == address
