@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,29 @@ def test_links_of_a_harmful_page_are_looked_at_next(tmp_path: Path) -> None:
     queue = Queue()
     reader(tmp_path / "spool", Sink(), queue).work_off()
     assert [offer.url for offer in queue.offers] == ["http://127.0.0.1/next"]
+
+
+def test_a_page_that_nothing_is_learned_of_is_left_to_the_crawler(tmp_path: Path) -> None:
+    fill(tmp_path / "spool", response(url="http://127.0.0.1/x"))
+    queue = Queue()
+    sink = Sink()
+    sink.page = lambda _: None  # type: ignore[method-assign]
+    reader(tmp_path / "spool", sink, queue).work_off()
+    assert [offer.url for offer in queue.offers] == ["http://127.0.0.1/x"]
+
+
+def test_a_page_comes_with_what_was_said_in_asking_for_it(tmp_path: Path) -> None:
+    fill(tmp_path / "spool", replace(response(), said="Mozilla/5.0 é"))
+    [path] = waiting_pages(tmp_path / "spool")
+    page = read_page(path)
+    assert page is not None
+    assert (page.said, page.secondhand) == ("Mozilla/5.0 é", True)
+
+
+def test_a_file_of_a_version_that_did_not_ask_whose_page_it_is_says_nothing(tmp_path: Path) -> None:
+    head = json.dumps({"url": "http://127.0.0.1/", "status": 200, "headers": HTML}).encode()
+    (tmp_path / "a.page").write_bytes(len(head).to_bytes(4, "big") + head + b"<html>x")
+    assert read_page(tmp_path / "a.page") is None
 
 
 def test_pictures_are_looked_at_where_some_are_known(tmp_path: Path) -> None:
