@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
@@ -15,6 +16,8 @@ from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
+
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,10 @@ class LearningSink:
 
     def _is_of_content(self, page: Page, found: Classification) -> bool:
         """Tells whether a verdict holds for the same content at any address, so that it may be known again by that alone."""
+        if _is_image(page):
+            return True
+        if found.harmful and page.content_type not in _HTML:  # as plain text also comments and scripts of a page speak
+            return False
         telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
         if not any(telling):
             return True

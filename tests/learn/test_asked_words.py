@@ -155,6 +155,16 @@ def test_a_verdict_by_its_address_says_nothing_of_the_same_content_elsewhere(lea
     assert [key for key in learner.blocked() if "victim" in key] == []
 
 
+def test_a_verdict_of_plain_text_says_nothing_of_the_same_content_as_a_page(learner: Learner) -> None:
+    body = f"<html><head><title>Library</title><!-- {LONG[0]} --></head><body><p>{ORDINARY}</p></body></html>"
+    plain = Page("https://a.test/", "https://a.test/", 200, {"content-type": "text/plain"}, body.encode())
+    found = learner.sink.page(plain)
+    assert found is not None
+    assert found.harmful
+    learner.see("https://victim.test/", body)
+    assert learner.blocked() == ["a.test/"]
+
+
 @pytest.mark.parametrize(
     ("url", "final_url", "asked", "address"),
     [

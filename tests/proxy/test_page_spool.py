@@ -61,6 +61,14 @@ class Queue:
         return len(offers)
 
 
+class Unlearned(Sink):
+    """Learns nothing of a page."""
+
+    def page(self, page: Page) -> Classification | None:
+        super().page(page)
+        return None
+
+
 def reader(folder: Path, sink: Sink, queue: Queue) -> PassedPages:
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
     return PassedPages(folder, sink, queue, settings, Counters())  # type: ignore[arg-type]
@@ -89,9 +97,7 @@ def test_links_of_a_harmful_page_are_looked_at_next(tmp_path: Path) -> None:
 def test_a_page_that_nothing_is_learned_of_is_left_to_the_crawler(tmp_path: Path) -> None:
     fill(tmp_path / "spool", response(url="http://127.0.0.1/x"))
     queue = Queue()
-    sink = Sink()
-    sink.page = lambda _: None  # type: ignore[method-assign]
-    reader(tmp_path / "spool", sink, queue).work_off()
+    reader(tmp_path / "spool", Unlearned(), queue).work_off()
     assert [offer.url for offer in queue.offers] == ["http://127.0.0.1/x"]
 
 
