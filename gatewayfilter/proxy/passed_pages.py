@@ -6,12 +6,14 @@ not be sent to. Nor is what another site put into a frame. Whose page it is has 
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final
 
 from mitmproxy import http
 
+from gatewayfilter.addresses.kinds import Kind, is_near, kind_of, plain
+from gatewayfilter.addresses.link_watch import PerLinks, current_links
+from gatewayfilter.addresses.links import Links
 from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.flow_request import FlowRequest
@@ -59,22 +61,24 @@ class OpenNetworks:
 
     Args:
         allowed: private ranges that are open to it (`crawl.allow_networks`).
+        links: returns the interfaces of this machine.
     """
 
-    def __init__(self, allowed: Sequence[str]) -> None:
+    def __init__(self, allowed: Sequence[str], links: Callable[[], Links] = current_links) -> None:
         self._networks = tuple(ip_network(text) for text in allowed)
-        self._is_open = lru_cache(maxsize=4096)(self._look_up)
+        self._is_open = PerLinks(self._look_up, links)
 
     def __contains__(self, address: str) -> bool:
         return self._is_open(address)
 
-    def _look_up(self, address: str) -> bool:
+    def _look_up(self, address: str, links: Links) -> bool:
         try:
-            found = ip_address(address.partition("%")[0])
+            found = plain(ip_address(address))
         except ValueError:
             return False
-        mapped = getattr(found, "ipv4_mapped", None) or found
-        return mapped.is_global or any(mapped in network for network in self._networks)
+        if any(found in network for network in self._networks):
+            return True
+        return kind_of(found) is Kind.PUBLIC and not is_near(found, links)
 
 
 def passed_response(asked: FlowRequest, response: http.Response, said: str | None) -> PassedResponse:

@@ -1,10 +1,12 @@
 import errno
 import socket
+from ipaddress import ip_address, ip_network
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayfilter.addresses.links import Link, Links
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
@@ -20,6 +22,7 @@ NOT_PUBLIC = [
     "10.1.2.3",
     "100.64.0.1",
     "127.0.0.1",
+    "168.63.129.16",
     "169.254.169.254",
     "172.16.0.1",
     "192.0.2.1",
@@ -78,6 +81,34 @@ def test_no_socket_is_made_for_a_refused_address() -> None:
     assert caught.value.errno == errno.EACCES
     assert str(caught.value) == "10.0.0.1 is not a public address"
     guard.socket_factory((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80))).close()
+
+
+LINKS = Links(
+    own=frozenset(map(ip_address, ("93.184.216.2", "2a00:1450:4001::1"))),
+    on_link=(Link(ip_network("93.184.217.0/24"), 2), Link(ip_network("2a00:1450:4001::/64"), 2)),
+)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["93.184.216.2", "93.184.217.9", "2a00:1450:4001::1", "2a00:1450:4001::5", "::ffff:93.184.217.9", "64:ff9b::5db8:d909"],
+)
+def test_public_addresses_of_this_machine_and_its_links_are_refused(host: str) -> None:
+    guard = AddressGuard(CrawlSettings(), lambda: LINKS)
+    assert guard.refusal(host, 80)
+    with pytest.raises(ForbiddenSocketError):
+        guard.socket_factory((socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 80)))
+    assert guard.refusal("93.184.218.1", 80) == guard.refusal("2a00:1450:4001:1::5", 80) == ""
+    opened = CrawlSettings(allow_networks=("93.184.216.0/23", "2a00:1450:4001::/64", "64:ff9b::/96"))
+    assert AddressGuard(opened, lambda: LINKS).refusal(host, 80) == ""
+
+
+def test_the_guard_hears_of_new_addresses() -> None:
+    links = [Links()]
+    guard = AddressGuard(CrawlSettings(), lambda: links[0])
+    assert not guard.refusal("93.184.216.2", 80)
+    links[0] = LINKS
+    assert "of this machine or of its own network" in guard.refusal("93.184.216.2", 80)
 
 
 @given(st.ip_addresses(v=4))

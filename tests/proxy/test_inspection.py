@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import aiohttp
 import pytest
 
+from gatewayfilter.addresses.links import Link, Links
 from gatewayfilter.model import ResponseChange
 from gatewayfilter.proxy.passed_pages import OpenNetworks
 from tests.proxy.edit_origin import ENCODERS, Answer, EditOrigin, edit_origin
@@ -194,8 +196,15 @@ async def test_what_does_not_fit_is_fetched(start_gateway: Any, site: EditOrigin
         ("8.8.8.8", True),
         ("::ffff:10.0.0.1", False),
         ("fe80::1%eth0", False),
+        ("9.9.9.9", False),
+        ("::ffff:9.9.9.9", False),
+        ("2606:4700::1111", False),
+        ("2606:4700:1::1111", True),
+        ("64:ff9b::a00:1", False),
+        ("168.63.129.16", False),
         ("x", False),
     ],
 )
 def test_nothing_is_learned_of_inner_addresses(address: str, is_open: bool) -> None:  # noqa: FBT001
-    assert (address in OpenNetworks(("127.0.0.0/8",))) is is_open
+    links = Links(own=frozenset({ip_address("9.9.9.9")}), on_link=(Link(ip_network("2606:4700::/64"), 2),))
+    assert (address in OpenNetworks(("127.0.0.0/8",), lambda: links)) is is_open
