@@ -206,7 +206,7 @@ _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
     "filter.off_categories", "gateway.bypass", "gateway.free_devices",
-    "gateway.free_sites", "gateway.hosts", "gateway.lan", "gateway.ports",
+    "gateway.free_sites", "gateway.hosts", "gateway.lan", "gateway.ports", "proxy.allow_networks",
 })  # fmt: skip
 
 

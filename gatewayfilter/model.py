@@ -30,6 +30,7 @@ class Reason(StrEnum):
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
     FAILURE = "failure"
+    INTERNAL_ADDRESS = "internal-address"
 
 
 class ResourceType(StrEnum):

@@ -15,6 +15,7 @@ METRICS: Mapping[str, str] = {
     "blocked": "requests answered by the filter instead of the origin",
     "unknown": "requests for URLs that no list knows",
     "origin_errors": "allowed requests whose origin could not be reached, proved no identity or did not speak HTTP",
+    "internal_refused": "connections refused because their target is an internal address",
     "hook_errors": "proxy hooks that failed and were answered by proxy.on_error",
     "connections": "connections that clients made",
     "connections_refused": "connections closed at once because there were too many",

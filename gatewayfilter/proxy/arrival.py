@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from mitmproxy import platform
 
-from gatewayfilter.model import HostAction, HostVerdict
+from gatewayfilter.model import HostAction, HostVerdict, Verdict
 from gatewayfilter.proxy.client_hello import ClientHello, NotTls, read_client_hello
 from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.dialer import Dial, Done, Way
 from gatewayfilter.proxy.faults import read_fault
 from gatewayfilter.proxy.poller import GONE, READ
+from gatewayfilter.proxy.reach_guard import INTERNAL, InternalAddressError
 from gatewayfilter.proxy.responses import error_response
 
 if TYPE_CHECKING:
@@ -171,8 +172,7 @@ class Arrival:
         if found.action is HostAction.SPLICE and self._door.can_splice:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
             # naming a host that passes through.
-            self._door.decision.record(self.address, host, port, found.verdict, started)
-            self._begin_dial(host, port, self._way_made, prefer=address)
+            self._begin_dial(host, port, partial(self._way_made, host, port, found.verdict, started), prefer=address)
         elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, host):
             self._refuse(_UNRECOGNIZED_NAME, host, port, found, started)
         else:
@@ -180,12 +180,17 @@ class Arrival:
 
     def _begin_dial(self, host: str, port: int, done: Done, *, prefer: str = "") -> None:
         # The client stays watched: to watch it again costs two system calls, and nearly nobody speaks before the answer.
-        self._dial = dial = self._door.dialer.dial(host, port, done, prefer)
+        self._dial = dial = self._door.dialer.dial(host, port, done, prefer, client=self.address)
         dial.begin()
 
-    def _way_made(self, found: Way | OSError) -> None:
+    def _way_made(self, host: str, port: int, verdict: Verdict, started: int, found: Way | OSError) -> None:
         """Passes a redirected connection through."""
         self._dial = None
+        if isinstance(found, InternalAddressError):
+            self._door.decision.record(self.address, host, port, INTERNAL, started)
+            self._say_and_close(_UNRECOGNIZED_NAME)
+            return
+        self._door.decision.record(self.address, host, port, verdict, started)
         if isinstance(found, Way):
             self._relay(found, self.data)
         else:
@@ -198,8 +203,12 @@ class Arrival:
         """Says that the origin is connected: then the ClientHello comes, which has to agree with the CONNECT."""
         self._dial = None
         if isinstance(found, OSError):
-            self._door.decision.record(self.address, request.host, request.port, verdict.verdict, started)
-            self._door.counters.add("origin_errors")
+            refused = isinstance(found, InternalAddressError)
+            self._door.decision.record(
+                self.address, request.host, request.port, INTERNAL if refused else verdict.verdict, started
+            )
+            if not refused:
+                self._door.counters.add("origin_errors")
             self._say_and_close(_error_answer(found, request))
             return
         try:

@@ -10,6 +10,7 @@ from typing import Final
 from gatewayfilter.proxy.deadlines import Deadlines
 from gatewayfilter.proxy.poller import READ, poller_of
 from gatewayfilter.proxy.race import Race, race_of
+from gatewayfilter.proxy.reach_guard import InternalAddressError, ReachGuard
 from gatewayfilter.proxy.resolver import AddressInfo, addresses_of, known_addresses
 
 CONNECT_S: Final = 30.0
@@ -46,6 +47,7 @@ class Dialer:
         parent: host and port of the parent proxy, `None` without one.
         authorization: the Proxy-Authorization for it, `b""` for none.
         leads_back: whether an established connection leads to this proxy itself.
+        guard: says to which addresses a client may be connected; `None` to any.
         connect_s: how long an attempt may take.
 
     Attributes:
@@ -59,6 +61,7 @@ class Dialer:
         *,
         authorization: bytes = b"",
         leads_back: Callable[[socket.socket], bool] = lambda _: False,
+        guard: ReachGuard | None = None,
         connect_s: float = CONNECT_S,
     ) -> None:
         self.loop = loop
@@ -66,29 +69,32 @@ class Dialer:
         self.parent = parent
         self.parent_fields = b"Proxy-Authorization: %b\r\n" % authorization if authorization else b""
         self.leads_back = leads_back
+        self.guard = guard if parent is None else None  # where a parent connects to is the operator's word
         self.own_port = 0
         self.deadlines: Deadlines[Dial] = Deadlines(loop, connect_s, Dial.give_up)
 
-    def dial(self, host: str, port: int, done: Done, prefer: str = "") -> "Dial":
+    def dial(self, host: str, port: int, done: Done, prefer: str = "", *, client: str = "") -> "Dial":
         """Begins to connect to a host, given by name or address.
 
         Args:
             host: an IPv6 literal may stand in brackets.
             port: TCP port.
             done: called with the way; with a `TimeoutError` when it took longer than `CONNECT_S`, with another `OSError` when
-                no address of it can be connected to, when the parent refuses, or when it is this proxy. Called later, unless
-                that was clear at once.
+                no address of it can be connected to, when the parent refuses, or when it is this proxy; with an
+                `InternalAddressError` when this client must not reach it. Called later, unless that was clear at once.
             prefer: the address that the client itself had chosen: it goes first when the name really has it.
+            client: the address of the client; without it only public addresses are connected to.
         """
-        return Dial(self, host, port, done, prefer)
+        return Dial(self, host, port, done, prefer, client)
 
 
 class Dial:
     """One attempt, from the name to the connection."""
 
-    __slots__ = ("_dialer", "_done", "_host", "_port", "_prefer", "_race", "_request", "_task")
+    __slots__ = ("_client", "_dialer", "_done", "_host", "_port", "_prefer", "_race", "_request", "_task")
 
-    def __init__(self, dialer: Dialer, host: str, port: int, done: Done, prefer: str) -> None:
+    def __init__(self, dialer: Dialer, host: str, port: int, done: Done, prefer: str, client: str) -> None:
+        self._client = client
         self._dialer = dialer
         self._host = host
         self._port = port
@@ -143,6 +149,13 @@ class Dial:
         self._connect(found)
 
     def _connect(self, found: Sequence[AddressInfo]) -> None:
+        guard = self._dialer.guard
+        if guard is not None:
+            try:
+                found = guard.admitted(self._client, self._host, found, destination=self._prefer)
+            except InternalAddressError as error:
+                self._end(error)
+                return
         self._race = race_of(self._dialer.loop, _ordered(found, self._prefer), self._connected)
         self._race.try_next()
 
@@ -156,6 +169,11 @@ class Dial:
         if port == dialer.own_port and dialer.leads_back(made):
             made.close()
             self._end(OSError(errno.ELOOP, "the connection leads back to the filter"))
+        elif dialer.guard is not None and dialer.guard.leads_home(
+            self._client, self._host, made.getsockname()[0], made.getpeername()[0]
+        ):
+            made.close()
+            self._end(InternalAddressError())
         elif dialer.parent is None:
             self._end(Way(made))
         else:

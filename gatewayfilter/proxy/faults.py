@@ -16,6 +16,7 @@ class Fault(StrEnum):
     CERTIFICATE = "certificate"
     TLS = "tls"
     BAD_ANSWER = "bad-answer"
+    INTERNAL_ADDRESS = "internal-address"
 
     @property
     def status(self) -> int:
@@ -23,9 +24,19 @@ class Fault(StrEnum):
         return _STATUS.get(self, 502)
 
 
-_STATUS = {Fault.BAD_REQUEST: 400, Fault.HEADERS_TOO_LARGE: 431, Fault.VERSION: 505, Fault.TIMEOUT: 504}
+_STATUS = {
+    Fault.BAD_REQUEST: 400,
+    Fault.INTERNAL_ADDRESS: 403,
+    Fault.HEADERS_TOO_LARGE: 431,
+    Fault.VERSION: 505,
+    Fault.TIMEOUT: 504,
+}
+
+INTERNAL_MESSAGE = "internal address refused (proxy.allow_networks)"
+"""Of our own guard; without the address: what internal names resolve to is for the network's own resolver to tell."""
 
 _SIGNS = (
+    (Fault.INTERNAL_ADDRESS, (INTERNAL_MESSAGE,)),
     (Fault.CERTIFICATE, ("certificate verify failed", "hostname mismatch")),
     (Fault.NAME, ("[errno -2]", "[errno -3]", "[errno -5]", "no address associated", "name or service not known", "not a name")),
     (Fault.REFUSED, ("[errno 111]",)),
@@ -36,7 +47,8 @@ _SIGNS = (
 """What the messages of the operating system and of mitmproxy contain, in lower case; the first that fits decides."""
 
 
-_OF_THE_CLIENT = (
+_NOT_THE_ORIGINS = (
+    INTERNAL_MESSAGE,
     "Client disconnected",
     "stream reset by client",
     "Connection killed",
@@ -64,4 +76,4 @@ def read_fault(status: int, message: str) -> Fault:
 
 def is_origin_fault(message: str) -> bool:
     """Returns whether an error is the origin's or the way's to it: not one of the client's, nor a refusal of ours."""
-    return not message.startswith(_OF_THE_CLIENT)
+    return not message.startswith(_NOT_THE_ORIGINS)

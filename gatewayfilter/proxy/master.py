@@ -32,6 +32,7 @@ from gatewayfilter.proxy.front_door import FrontDoor, Limits
 from gatewayfilter.proxy.login import ProxyLogin
 from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, leads_back, limit_connecting
 from gatewayfilter.proxy.parent_login import ParentLogin, parent_login
+from gatewayfilter.proxy.reach_guard import ReachGuard
 from gatewayfilter.proxy.relay import RelayPool
 from gatewayfilter.proxy.resolver import Resolver
 from gatewayfilter.proxy.tls_watch import TlsWatch
@@ -71,6 +72,7 @@ class LeanMaster(master.Master):
         self._relays = RelayPool(asyncio.get_running_loop(), wire.counters, idle_s=settings.proxy.idle_s)
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
+        self._guard = ReachGuard(settings.proxy, wire.counters, self._proxyserver.connections, wire.recorder)
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -78,6 +80,7 @@ class LeanMaster(master.Master):
             self._proxyserver,
             next_layer.NextLayer(),
             tls,
+            self._guard,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
             DirectOrigins(self._proxyserver.connections),
             *([self._login] if self._login is not None else []),
@@ -122,7 +125,7 @@ class LeanMaster(master.Master):
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
         Resolver(loop).install()
-        limit_connecting(loop)
+        limit_connecting(loop, self._guard.admitted_here)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
         try:
@@ -184,7 +187,7 @@ class LeanMaster(master.Master):
             instance.handle_stream,
             self._wire.decision,
             self._relays,
-            Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self),
+            Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
         )

@@ -7,7 +7,7 @@ until the client goes, forgets none that is closed, and answers every later requ
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from gatewayfilter.proxy.dialer import CONNECT_S
 from gatewayfilter.proxy.race import connect_to_any
-from gatewayfilter.proxy.resolver import addresses_of
+from gatewayfilter.proxy.resolver import AddressInfo, addresses_of
 
 _MOST_AT_ONCE: Final = 16
 """Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
@@ -62,16 +62,26 @@ def install() -> None:
         HttpLayer.get_connection = _get_connection  # type: ignore[method-assign]
 
 
-def limit_connecting(loop: asyncio.AbstractEventLoop) -> None:
-    """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`."""
+def limit_connecting(
+    loop: asyncio.AbstractEventLoop, admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]]
+) -> None:
+    """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`.
+
+    Args:
+        loop: on which mitmproxy connects to origins.
+        admitted: returns the addresses of a host that may be connected to; raises an `OSError` when none may.
+    """
     connect: Any = loop.create_connection
 
     async def create_connection(factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         try:
             async with asyncio.timeout(CONNECT_S):
-                if host is None or any(options.values()):  # mitmproxy asks for nothing but host and port
+                if host is None:
                     return await connect(factory, host, port, **options)
-                return await connect(factory, sock=await connect_to_any(loop, await addresses_of(loop, host, port)))
+                if any(options.values()):  # mitmproxy asks for nothing but host and port
+                    raise OSError(f"connections to origins are made without {', '.join(options)}")
+                found = admitted(host, await addresses_of(loop, host, port))
+                return await connect(factory, sock=await connect_to_any(loop, found))
         except TimeoutError as error:
             raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error
         except UnicodeError as error:  # mitmproxy expects no other errors than the system's: the request would hang

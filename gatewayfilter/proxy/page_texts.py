@@ -36,6 +36,15 @@ class PageTexts:
         return self.titles.get(reason, self.titles[""])
 
 
+_INTERNAL_EN = (
+    "It leads to the machine of the filter or into an internal network, where this device may not go through the filter. If it "
+    "should, the person who runs the filter can open that network: proxy.allow_networks."
+)
+_INTERNAL_ZH = (
+    "它指向过滤器所在的机器或内部网络，此设备不能经由过滤器访问。"
+    "如确有需要，请过滤器的管理员在 proxy.allow_networks 中开放该网段。"
+)
+
 ENGLISH = PageTexts(
     language="en",
     titles={
@@ -43,6 +52,7 @@ ENGLISH = PageTexts(
         Reason.UNKNOWN: "This page is not known yet",
         Reason.BAD_REQUEST: "This request cannot be understood",
         Reason.FAILURE: "The filter could not check this page",
+        Reason.INTERNAL_ADDRESS: "This address is internal",
     },
     why={
         Reason.PERSON_BLOCK: "Somebody who runs this filter put it on the block list.",
@@ -51,6 +61,7 @@ ENGLISH = PageTexts(
         Reason.ADBLOCK: "A rule against advertising and tracking matches it.",
         Reason.UNKNOWN: "No list knows it. It is being looked at; try again in a few seconds.",
         Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
+        Reason.INTERNAL_ADDRESS: _INTERNAL_EN,
         Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
     },
     faults={
@@ -70,6 +81,7 @@ ENGLISH = PageTexts(
             "This site's answer cannot be understood",
             "Its server closed the connection or sent something else than HTTP.",
         ),
+        Fault.INTERNAL_ADDRESS: ("This address is internal", _INTERNAL_EN),
     },
     labels={
         "url": "Address",
@@ -97,6 +109,7 @@ CHINESE = PageTexts(
         Reason.UNKNOWN: "此页面尚未识别",
         Reason.BAD_REQUEST: "无法理解此请求",
         Reason.FAILURE: "过滤器无法检查此页面",
+        Reason.INTERNAL_ADDRESS: "这是一个内部地址",
     },
     why={
         Reason.PERSON_BLOCK: "过滤器的管理员已将其列入拦截名单。",
@@ -105,6 +118,7 @@ CHINESE = PageTexts(
         Reason.ADBLOCK: "它符合一条广告或跟踪拦截规则。",
         Reason.UNKNOWN: "没有任何名单收录它。系统正在检查，请几秒后重试。",
         Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
+        Reason.INTERNAL_ADDRESS: _INTERNAL_ZH,
         Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
     },
     faults={
@@ -121,6 +135,7 @@ CHINESE = PageTexts(
         ),
         Fault.TLS: ("无法与此网站建立安全连接", "过滤器与其服务器未能就加密连接达成一致。"),
         Fault.BAD_ANSWER: ("无法理解此网站的响应", "其服务器关闭了连接，或发送了非 HTTP 的内容。"),
+        Fault.INTERNAL_ADDRESS: ("这是一个内部地址", _INTERNAL_ZH),
     },
     labels={
         "url": "地址",

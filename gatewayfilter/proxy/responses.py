@@ -120,7 +120,8 @@ def error_response(
         if text
     ]
     content = _render(texts, (title, why), code=fault.value, facts=shown)
-    return _answer(fault.status, f"error; reason={fault}", content, _HTML, method)
+    what = Action.BLOCK if fault is Fault.INTERNAL_ADDRESS else "error"
+    return _answer(fault.status, f"{what}; reason={fault}", content, _HTML, method)
 
 
 def _facts(url: Url, verdict: Verdict, texts: PageTexts, title_of: CategoryTitle) -> list[tuple[str, str, bool]]:

@@ -53,6 +53,8 @@ class ProxySettings(Section):
     """How long `inspect` may look at a page, its turn awaited included, in milliseconds; then `on_error` decides."""
     on_error: OnError = OnError.ALLOW
     """A request on which the filter itself fails: `allow` or `block`."""
+    allow_networks: tuple[str, ...] = ()
+    """Internal networks that clients may reach through the proxy by any name, e.g. `["10.0.0.0/8"]`; public ones are open."""
     upstream_ca: Path | None = None
     """A PEM file of further authorities to trust for origin servers, beside the usual ones."""
     brand_name: str = Field(default="", max_length=80)
@@ -79,6 +81,13 @@ class ProxySettings(Section):
     @classmethod
     def _is_address(cls, value: str) -> str:
         split_address(value)
+        return value
+
+    @field_validator("allow_networks")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for item in value:
+            ip_network(item)
         return value
 
     @field_validator("stall_s")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.faults import Fault, is_origin_fault, read_fault
+from gatewayfilter.proxy.faults import INTERNAL_MESSAGE, Fault, is_origin_fault, read_fault
 from gatewayfilter.proxy.page_texts import CHINESE, ENGLISH
 from gatewayfilter.proxy.responses import error_response
 
@@ -26,6 +26,7 @@ NASTY = '</code><script>alert(1)</script>"\r\nset-cookie: a=b'
         (502, "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1, 0, 0), [Errno 111] …", Fault.REFUSED),
         (502, "[Errno 110] Connect call failed ('192.0.2.1', 80)", Fault.TIMEOUT),
         (502, "timed out after 30 seconds", Fault.TIMEOUT),
+        (502, INTERNAL_MESSAGE, Fault.INTERNAL_ADDRESS),
         (502, "[Errno 101] Network is unreachable", Fault.UNREACHABLE),
         (502, "[Errno 113] No route to host", Fault.UNREACHABLE),
         (502, "Upstream proxy 192.0.2.1:3128 refused HTTP CONNECT request: 407 Proxy Authentication Required", Fault.UNREACHABLE),
@@ -40,7 +41,12 @@ def test_what_mitmproxy_says_is_understood(status: int, message: str, fault: Fau
 
 @pytest.mark.parametrize(
     ("message", "is_the_origins"),
-    [("[Errno 111] Connect call failed", True), ("Client disconnected.", False), ("stream reset by client (CANCEL)", False)],
+    [
+        ("[Errno 111] Connect call failed", True),
+        ("Client disconnected.", False),
+        ("stream reset by client (CANCEL)", False),
+        (INTERNAL_MESSAGE, False),
+    ],
 )
 def test_whose_fault_it_is(message: str, *, is_the_origins: bool) -> None:
     assert is_origin_fault(message) == is_the_origins
@@ -52,10 +58,15 @@ def test_each_fault_has_a_page(fault: Fault, language: str) -> None:
     response = error_response(fault, "said", url="http://x.example/", accept_language=language)
     title, why = {"en": ENGLISH, "zh": CHINESE}[language].faults[fault]
     text = response.text or ""
-    assert response.status_code == {"bad-request": 400, "headers-too-large": 431, "http-version": 505, "timeout": 504}.get(
-        fault, 502
-    )
-    assert response.headers["x-gatewayfilter"] == f"error; reason={fault}"
+    assert response.status_code == {
+        "bad-request": 400,
+        "internal-address": 403,
+        "headers-too-large": 431,
+        "http-version": 505,
+        "timeout": 504,
+    }.get(fault, 502)
+    what = "block" if fault is Fault.INTERNAL_ADDRESS else "error"
+    assert response.headers["x-gatewayfilter"] == f"{what}; reason={fault}"
     assert response.headers["cache-control"] == "no-store"
     for part in (title, why, "http://x.example/", "said", fault.value):
         assert part.replace("'", "&#39;") in text

@@ -180,7 +180,7 @@ async def test_every_failure_to_connect_is_one_that_mitmproxy_expects(raised: Ex
 
     loop = asyncio.new_event_loop()
     loop.getaddrinfo = look_up  # type: ignore[method-assign, assignment]
-    limit_connecting(loop)
+    limit_connecting(loop, lambda _, found: found)
     with pytest.raises(OSError, match=message):
         await loop.create_connection(asyncio.Protocol, "x", 1)
     loop.close()
