@@ -74,6 +74,20 @@ def reached(address: str, port: int, host: str, target: str) -> dict[str, object
     return {"status": answer.status}
 
 
+def tunnel(address: str, port: int, target: str, first: str) -> dict[str, object]:
+    """Asks a proxy for a tunnel and says something in it; tells the answer to CONNECT and what came out of the tunnel."""
+    with socket.create_connection((address, port), TIMEOUT_S) as line:
+        line.settimeout(TIMEOUT_S)
+        line.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
+        got = line.recv(65_536)
+        if got.startswith(b"HTTP/1.1 200"):
+            line.sendall(first.encode())
+        text = b""
+        while chunk := line.recv(65_536):
+            text += chunk
+        return {"answer": got.decode("latin-1"), "text": text.decode("latin-1")}
+
+
 def issuer(address: str, host: str, *cas: str) -> dict[str, object]:
     """Tells by which of some authorities a site's certificate was signed."""
     for ca in cas:
@@ -176,6 +190,7 @@ KINDS: dict[str, Callable[..., dict[str, object]]] = {
     "keep": keep,
     "ask_kept": ask_kept,
     "reached": reached,
+    "tunnel": tunnel,
     "issuer": issuer,
     "distrust": distrust,
     "http2": http2,

@@ -20,6 +20,8 @@ HERE = Path(__file__).parent
 COMMAND = str(Path(sys.executable).with_name("gatewayfilter"))
 SITE = {4: "203.0.113.10", 6: "2001:db8:9::10"}
 """Documentation addresses: private ones pass unfiltered."""
+INTERNET = "203.0.113.0/24,2001:db8:9::/64"
+"""They stand for the internet, whereas to the filter documentation addresses are internal ones."""
 BOX = {4: "192.168.77.1", 6: "fd00:77::1"}
 CLIENT = {4: "192.168.77.2", 6: "fd00:77::2"}
 SETUP = {4: "192.0.2.80", 6: "2001:db8::80"}
@@ -85,6 +87,7 @@ class Network:
             "GATEWAYFILTER_PROXY__MODE": "transparent",
             "GATEWAYFILTER_PROXY__LISTEN": f"[::]:{PORT}",
             "GATEWAYFILTER_PROXY__WORKERS": "2",
+            "GATEWAYFILTER_PROXY__ALLOW_NETWORKS": INTERNET,
             "GATEWAYFILTER_PROXY__UPSTREAM_CA": str(self.origin_ca),
             "GATEWAYFILTER_LEARN__ENABLED": "false",
             "GATEWAYFILTER_GATEWAY__LAN": "lan0",
@@ -147,6 +150,15 @@ class Network:
         process = self.start(where, *command, stdout=subprocess.PIPE)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+
+    def name(self, address: str, *names: str) -> None:
+        """Gives an address further names, as the gateway's resolver sees them."""
+        with (Path("/etc/netns") / self._names["gateway"] / "hosts").open("a") as hosts:
+            hosts.write(f"{address} {' '.join(names)}\n")
+
+    def add_address(self, where: str, address: str, interface: str) -> None:
+        """Gives an interface of a namespace one more address."""
+        run("ip", "-n", self._names[where], "address", "add", address, "dev", interface, *(["nodad"] if ":" in address else []))
 
     def in_gateway(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a program in the gateway's namespace."""
