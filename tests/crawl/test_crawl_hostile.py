@@ -161,6 +161,34 @@ async def test_redirects_to_internal_addresses_are_refused(origin: Origin, fetch
     assert "not a public address" in str(await refusal(fetcher, origin.url()))
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("http://user:password@10.0.0.1/", "not a public address"),
+        ("http://example.com@10.0.0.1/", "not a public address"),
+        ("http://224.0.0.1/", "not a public address"),
+        ("http://239.255.255.250:1900/", "not a public address"),
+        ("http://[ff02::1]/", "not a public address"),
+        ("http://255.255.255.255/", "not a public address"),
+        ("http://168.63.129.16/", "not a public address"),
+        ("http://8.8.8.8:25/", "port 25 may not be crawled"),
+        ("http://8.8.8.8:0/", "port 0 may not be crawled"),
+        ("https://8.8.8.8:65535/", "port 65535 may not be crawled"),
+    ],
+)
+async def test_redirects_to_odd_places_are_refused(origin: Origin, fetcher: Fetcher, target: str, reason: str) -> None:
+    origin.answers["/"] = reply(b"", f"Location: {target}", status="302 Found")
+    assert reason in str(await refusal(fetcher, origin.url()))
+
+
+async def test_credentials_in_a_url_are_not_sent(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/"] = reply(b"", f"Location: http://user:password@127.0.0.1:{origin.port}/next", status="302 Found")
+    origin.answers["/next"] = reply(b"hello", "Connection: close")
+    assert (await fetcher.fetch(parse_url(f"http://user:password@127.0.0.1:{origin.port}/"))).body == b"hello"
+    assert len(origin.heads) >= 2
+    assert not any("authorization:" in head.lower() for head in origin.heads)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "2130706433", "0x7f.1"])
 async def test_loopback_is_refused_unless_allowed(origin: Origin, host: str) -> None:
     settings = loopback_settings(allow_networks=(), allow_ports=(80, origin.port))

@@ -35,7 +35,7 @@ def serve(server):
         line.recv(65536)
         line.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\nConnection: close\\r\\n\\r\\nsecret")
         line.close()
-for port in ({INNER}, 443):
+for port in ({INNER}, 80, 443):
     server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
     threading.Thread(target=serve, args=(server,)).start()
 print("ready", flush=True)
@@ -123,6 +123,17 @@ def test_the_operator_opens_networks(network: Network) -> None:
         assert reached(network) == before
     finally:
         network.environment["GATEWAYFILTER_PROXY__ALLOW_NETWORKS"] = INTERNET
+
+
+def test_the_crawler_stays_out_of_public_addresses_of_its_own_links(network: Network) -> None:
+    network.add_address("gateway", "93.184.216.2/32", "lo")
+    network.add_address("gateway", "2a00:1450:4001::1/64", "lan0")
+    network.name("93.184.216.2", "own.attacker.com")
+    before = reached(network)
+    for host in ("93.184.216.2", "[2a00:1450:4001::1]", "[2a00:1450:4001::5]", "own.attacker.com"):
+        done = network.cli("crawl", f"http://{host}/page")
+        assert "is an address of this machine or of its own network" in done.stdout + done.stderr, host
+    assert reached(network) == before
 
 
 def test_a_redirected_connection_goes_where_it_was_going_and_nowhere_else(network: Network) -> None:
