@@ -184,8 +184,12 @@ class DecisionLog(Protocol):
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
         ...
 
-    def purge(self, before: float, keep: int | None = None) -> int:
-        """Removes records older than `before` (Unix seconds), and all but the newest `keep`. Returns how many."""
+    def purge(self, before: float) -> int:
+        """Removes records older than `before` (Unix seconds). Returns how many."""
+        ...
+
+    def shrink(self, most_bytes: float) -> int:
+        """Removes the oldest records until the rest take `most_bytes` on disk, estimated. Returns how many."""
         ...
 
 

@@ -33,13 +33,13 @@ _log = logging.getLogger(__name__)
 TICK_S = 1.0
 RECHECK_EVERY_S = 60.0
 PURGE_EVERY_S = 3600.0
+SHRINK_EVERY_S = 2.0
+"""How long the log may be above its size: in that time a flood of requests writes some 10 MB."""
 FLUSH_EVERY_S = 60.0
 """What is lost of the hits of known content, at most, when this process is killed."""
 REJUDGE_MOST = 10_000
 """Blocked pages that a change of the words has judged anew at once."""
 SOURCES_EVERY_S = 300.0
-BYTES_A_DECISION = 250
-"""What a logged decision with a long URL takes, its index included (docs/benchmarks.md, Log)."""
 
 
 def run_learner(settings: Settings) -> None:
@@ -72,6 +72,7 @@ class _Learner:
             self._every(RECHECK_EVERY_S, self._rejudge),
             self._every(FLUSH_EVERY_S, self._flush),
             self._every(PURGE_EVERY_S, self._purge_log),
+            self._every(SHRINK_EVERY_S, self._shrink_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
         ]
@@ -163,10 +164,15 @@ class _Learner:
         await asyncio.to_thread(self._store.flush)
 
     async def _purge_log(self) -> None:
-        log = self._settings.log
-        before = time.time() - log.retention_days * 86_400
-        keep = int(log.retention_mb * 1_000_000 / BYTES_A_DECISION)
-        await asyncio.to_thread(self._store.log.purge, before, keep)
+        before = time.time() - self._settings.log.retention_days * 86_400
+        await asyncio.to_thread(self._store.log.purge, before)
+
+    async def _shrink_log(self) -> None:
+        def work() -> None:
+            self._store.log.shrink(self._settings.log.retention_mb * 1_000_000)
+            self._store.tidy()
+
+        await asyncio.to_thread(work)
 
     async def _sweep_fingerprints(self) -> None:
         await asyncio.to_thread(self._store.fingerprints.sweep, time.time())

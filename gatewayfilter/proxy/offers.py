@@ -26,6 +26,8 @@ _RETRY_AFTER_S: Final = (0.05, 0.2, 0.5)
 """Waits between the tries of a batch that the database refuses; after the last one it is dropped and counted."""
 _STOP_S: Final = 3.0
 _MOST_ASKS: Final = 200
+_MOST_LOG_CHARACTERS: Final = 16_000_000
+"""Characters of URLs that wait for a database which is away; with short ones the number of records is the bound."""
 
 
 class QueueOfferSink:
@@ -61,19 +63,35 @@ class AskQueue:
 
 
 class LogQueue:
-    """Takes log records into a bounded queue."""
+    """A queue of log records with a bound on their number and on the characters of their URLs.
 
-    def __init__(self, queue: deque[LogRecord], capacity: int, counters: Counters) -> None:
-        self._queue = queue
+    The event loop puts, one thread takes: each has a counter of its own, so that neither needs a lock.
+    """
+
+    def __init__(self, capacity: int, counters: Counters, most_characters: int = _MOST_LOG_CHARACTERS) -> None:
+        self._queue: deque[LogRecord] = deque()
         self._capacity = capacity
         self._counters = counters
+        self._most = most_characters
+        self._came = 0
+        self._went = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
 
     def write(self, record: LogRecord) -> None:
         """Takes a record, or counts `log_dropped` when the queue is full."""
-        if len(self._queue) >= self._capacity:
+        if len(self._queue) >= self._capacity or self._came - self._went >= self._most:
             self._counters.add("log_dropped")
         else:
             self._queue.append(record)
+            self._came += len(record.url)
+
+    def take(self, most: int) -> list[LogRecord]:
+        """Returns up to `most` records, the oldest first, and forgets them."""
+        records = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        self._went += sum(len(record.url) for record in records)
+        return records
 
 
 class StoreWriter:
@@ -106,9 +124,8 @@ class StoreWriter:
         self._write_log = write_log
         self._counters = counters
         self._offer_queue: SimpleQueue[Offer | None] = SimpleQueue()
-        self._log_queue: deque[LogRecord] = deque()
         self.offers = QueueOfferSink(self._offer_queue, offer_capacity, counters)
-        self.log = LogQueue(self._log_queue, log_capacity, counters)
+        self.log = LogQueue(log_capacity, counters)
         self.asks = AskQueue(_MOST_ASKS)
         self._ask = ask
         self._log_at = 0.0
@@ -134,10 +151,10 @@ class StoreWriter:
             if (now := time.monotonic()) >= self._log_at:
                 self._write_records()
                 self._write_asks()
-                self._log_at = now if len(self._log_queue) >= _BATCH else now + _LOG_EVERY_S
+                self._log_at = now if len(self.log) >= _BATCH else now + _LOG_EVERY_S
         self._write_asks()
         self._write_offers(self._drain_offers([]))
-        while self._log_queue:
+        while self.log:
             self._write_records()
 
     def _next_offers(self) -> list[Offer]:
@@ -163,8 +180,7 @@ class StoreWriter:
             self._counters.add("offers_written" if done else "offers_dropped", len(offers))
 
     def _write_records(self) -> None:
-        records = [self._log_queue.popleft() for _ in range(min(_BATCH, len(self._log_queue)))]
-        if records:
+        if records := self.log.take(_BATCH):
             done = self._try(lambda: self._write_log(records), len(records), "log records")
             self._counters.add("log_written" if done else "log_dropped", len(records))
 

@@ -1,13 +1,19 @@
-"""What of a decision leaves the proxy for the log."""
+"""What of a decision leaves the proxy for the log. Clients, pages and lists choose its texts: each has a bound."""
 
 import time
 from collections.abc import Callable
 from hashlib import blake2b
+from typing import Final
 
 from gatewayfilter.config import LogPrivacy
 from gatewayfilter.model import LogRecord, Reason, Request, Verdict
 
 _HASH_BYTES = 8
+LONGEST_URL: Final = 1_800
+"""Characters of a URL that are kept, with its length behind them. Two such records fit into one page of SQLite."""
+_LONGEST_RULE: Final = 500
+_LONGEST_NAME: Final = 100
+_LONGEST_METHOD: Final = 20
 
 
 class DecisionRecorder:
@@ -44,18 +50,19 @@ class DecisionRecorder:
             shown = url.text.removesuffix(url.query)
         else:
             shown = url.host
+        method = request.method
         self._write(
             LogRecord(  # by place, which takes half as long as by name
                 self._clock(),
                 self.client(request.client),
-                request.method,
-                shown,
+                method if len(method) <= _LONGEST_METHOD else method[:_LONGEST_METHOD],
+                shown if len(shown) <= LONGEST_URL else _cut(shown, LONGEST_URL),
                 request.resource_type.value,
                 verdict.action.value,
                 verdict.reason.value,
-                verdict.source_list,
+                verdict.source_list[:_LONGEST_NAME],
                 self._rule(verdict),
-                verdict.category,
+                verdict.category[:_LONGEST_NAME],
                 elapsed_us,
             )
         )
@@ -67,7 +74,7 @@ class DecisionRecorder:
                 LogRecord(
                     at=self._clock(),
                     client=self.client(client),
-                    method=method[:20],
+                    method=method[:_LONGEST_METHOD],
                     url="",
                     resource_type="other",
                     action=verdict.action.value,
@@ -76,13 +83,18 @@ class DecisionRecorder:
             )
 
     def _rule(self, verdict: Verdict) -> str:
+        rule = verdict.rule
         # An entry for one URL would say what the URL column leaves out; an Adblock rule is the text of a public list.
-        if self._privacy is LogPrivacy.FULL or verdict.reason in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
-            return verdict.rule
-        return verdict.rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
+        if self._privacy is not LogPrivacy.FULL and verdict.reason not in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
+            rule = rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
+        return rule if len(rule) <= _LONGEST_RULE else _cut(rule, _LONGEST_RULE)
 
     def client(self, address: str) -> str:
         """Returns how a client's address is written down."""
         if self._client_key is None:
             return address
         return blake2b(address.encode(), digest_size=_HASH_BYTES, key=self._client_key).hexdigest()
+
+
+def _cut(text: str, most: int) -> str:
+    return f"{text[:most]}… ({len(text)} characters)"

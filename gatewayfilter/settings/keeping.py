@@ -110,4 +110,4 @@ class LogSettings(Section):
     retention_days: float = Field(default=30.0, gt=0)
     """Decisions older than this many days are removed."""
     retention_mb: float = Field(default=500.0, gt=0)
-    """The decision log is cut from its oldest end above this size, in MB (estimated at 250 bytes a decision)."""
+    """The decision log is cut from its oldest end above this size, in MB on disk, indexes included."""

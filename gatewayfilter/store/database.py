@@ -20,12 +20,12 @@ from gatewayfilter.store.faults import DATABASE_FAULTS, sentence_of
 BUSY_TIMEOUT_S = 5.0
 _DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
 _FORMS = "sqlite:///FILE or postgresql+psycopg://…"
-_WAL_LIMIT_BYTES = 64_000_000
+WAL_LIMIT_BYTES = 64_000_000
 _WAL_RETRY_S = 0.01
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
     "PRAGMA foreign_keys = ON",
-    f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}",
+    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
 )
 
 
@@ -204,6 +204,7 @@ def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file without tables; nothing for any other
         _turn_to_wal(connection, busy_timeout_s)
         for pragma in _PRAGMAS:
             connection.execute(pragma)

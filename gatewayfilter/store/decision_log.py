@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, select
+from sqlalchemy import ColumnElement, bindparam, delete, select
 
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.log_size import measure_log
 from gatewayfilter.store.schema import DECISIONS
 
-_PURGE_CHUNK = 5000
-"""Rows deleted in one transaction: some 30 ms in which no other process can write."""
+_PURGE_CHUNK = 2000
+"""Rows deleted in one transaction: some 15 ms in which no other process can write, 30 ms where each row fills a page."""
 _PURGE_PAUSE_S = 0.01
 
 _FIELDS = LogRecord._fields
@@ -30,6 +31,10 @@ _FROM_JSON = (
     + "".join(f"r->>{place}, " for place in range(1, len(_FIELDS) - 1))
     + f"(r->>{len(_FIELDS) - 1})::integer FROM json_array_elements(%s::json) AS r"
 )
+_SHRUNK = 0.95
+"""What of its bound a log that was too large is cut to, so that it is not measured again after each record."""
+_LONGEST_ROW = 4096
+"""What a record takes at most: its texts are cut where it is made (`proxy/privacy.py`)."""
 _TEXTS = slice(1, -1)
 """The fields of a row that are text: all but the first and the last."""
 _TAIL = (
@@ -38,9 +43,9 @@ _TAIL = (
     .order_by(_COLUMNS.id.desc())
     .limit(bindparam("most"))
 )
-_COUNT = select(func.count()).select_from(DECISIONS)
+_NEWEST = select(_COLUMNS.id).order_by(_COLUMNS.id.desc()).limit(1)
 _OLD = select(_COLUMNS.id).where(_COLUMNS.at < bindparam("before")).limit(bindparam("most"))
-_FIRST = select(_COLUMNS.id).order_by(_COLUMNS.id).limit(bindparam("most"))
+_FIRST = select(_COLUMNS.id).where(_COLUMNS.id <= bindparam("up_to")).order_by(_COLUMNS.id).limit(bindparam("most"))
 
 
 class SqlDecisionLog:
@@ -48,6 +53,7 @@ class SqlDecisionLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._room_until: dict[float, int] = {}  # the id that is written before the log can take so many bytes
         self._batches = _batches_of_values if database.path else _batch_of_json
 
     def write(self, records: Sequence[LogRecord]) -> None:
@@ -67,30 +73,36 @@ class SqlDecisionLog:
             rows = connection.execute(_TAIL, {"after": after, "most": limit}).all()
         return [(row[0], LogRecord(*row[1:])) for row in reversed(rows)]
 
-    def purge(self, before: float, keep: int | None = None) -> int:
-        """Removes records older than `before` (Unix seconds), and all but the newest `keep`. Returns how many.
+    def purge(self, before: float) -> int:
+        """Removes records older than `before` (Unix seconds). Returns how many.
 
         Works in short transactions with pauses between them, so that others can write meanwhile.
         """
-        removed = self._remove(_COLUMNS.id.in_(_OLD), {"before": before}, None)
-        if keep is not None:
-            with self._database.read() as connection:
-                surplus = (connection.scalar(_COUNT) or 0) - keep
-            removed += self._remove(_COLUMNS.id.in_(_FIRST), {}, max(surplus, 0))
-        return removed
+        return self._remove(_COLUMNS.id.in_(_OLD), {"before": before})
 
-    def _remove(self, which: ColumnElement[bool], values: dict[str, float], at_most: int | None) -> int:
-        """Deletes in chunks until a chunk is not full, or `at_most` are gone."""
+    def shrink(self, most_bytes: float) -> int:
+        """Removes the oldest records once all take more than `most_bytes` on disk. Returns how many; works as `purge`.
+
+        Costs a look at the newest id, and a `measure_log` each time that so much was written that there may be too much.
+        """
+        with self._database.read() as connection:
+            newest = connection.scalar(_NEWEST) or 0
+            if newest < self._room_until.get(most_bytes, 0):
+                return 0
+            measured = measure_log(connection, most_bytes, most_bytes * _SHRUNK)
+        kept_bytes = min(measured.size_bytes, most_bytes * _SHRUNK) if measured.surplus_up_to else measured.size_bytes
+        self._room_until = {most_bytes: newest + int((most_bytes - kept_bytes) / _LONGEST_ROW)}
+        return self._remove(_COLUMNS.id.in_(_FIRST), {"up_to": measured.surplus_up_to}) if measured.surplus_up_to else 0
+
+    def _remove(self, which: ColumnElement[bool], values: dict[str, float]) -> int:
+        """Deletes in chunks until a chunk is not full."""
         statement = delete(DECISIONS).where(which)
         removed = 0
         while True:
-            most = _PURGE_CHUNK if at_most is None else min(_PURGE_CHUNK, at_most - removed)
-            if most <= 0:
-                return removed
             with self._database.write(Area.LOG) as connection:
-                count = connection.execute(statement, {**values, "most": most}).rowcount
+                count = connection.execute(statement, {**values, "most": _PURGE_CHUNK}).rowcount
             removed += count
-            if count < most:
+            if count < _PURGE_CHUNK:
                 return removed
             time.sleep(_PURGE_PAUSE_S)
 

@@ -10,6 +10,7 @@ from gatewayfilter.store.change_feed import SqlChangeFeed
 from gatewayfilter.store.crawlers import SqlCrawlers
 from gatewayfilter.store.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.decision_log import SqlDecisionLog
+from gatewayfilter.store.file_space import tidy_file
 from gatewayfilter.store.fingerprints import SqlFingerprintStore
 from gatewayfilter.store.frontier import SqlFrontier
 from gatewayfilter.store.list_store import SqlListStore
@@ -85,6 +86,14 @@ class Store:
     def settling(self) -> AbstractContextManager[None]:
         """Makes one transaction of what becomes of several URLs of the frontier: all that the thread writes meanwhile."""
         return self._database.together(Area.FRONTIER)
+
+    def tidy(self) -> None:
+        """Keeps the database's files small: `file_space`. For whoever deletes much.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        tidy_file(self._database)
 
     def before_close(self, write: Callable[[], None]) -> None:
         """Has `write` called by `flush`, and before the database is closed: it writes what was only counted in memory."""

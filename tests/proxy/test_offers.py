@@ -8,7 +8,7 @@ from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Offer
 from gatewayfilter.model import LogRecord
 from gatewayfilter.proxy import offers
-from gatewayfilter.proxy.offers import StoreWriter
+from gatewayfilter.proxy.offers import LogQueue, StoreWriter
 from gatewayfilter.telemetry import Counters
 
 
@@ -105,6 +105,17 @@ def test_full_queues_drop_and_count() -> None:
     for number in range(5):
         writer.log.write(record(number))
     assert counters.as_dict() == {"log_dropped": 2, "offers_dropped": 2}
+
+
+def test_long_urls_fill_the_queue_sooner() -> None:
+    counters = Counters()
+    queue = LogQueue(1_000, counters, most_characters=100)
+    for _ in range(5):
+        queue.write(record(1)._replace(url="u" * 40))
+    assert (len(queue), counters.as_dict()) == (3, {"log_dropped": 2})
+    assert len(queue.take(2)) == 2
+    queue.write(record(2))
+    assert len(queue.take(10)) == 2
 
 
 def test_stop_writes_everything_out() -> None:

@@ -67,3 +67,25 @@ def test_unreadable_requests_have_no_url() -> None:
     found: list[LogRecord] = []
     DecisionRecorder(found.append).record_unreadable("192.0.2.7", "G" * 50, Verdict(Action.BLOCK, Reason.BAD_REQUEST))
     assert (found[0].url, found[0].method, found[0].reason) == ("", "G" * 20, "bad-request")
+
+
+@pytest.mark.parametrize("privacy", [LogPrivacy.FULL, LogPrivacy.NO_QUERY, LogPrivacy.HOST])
+def test_no_text_of_a_record_has_more_than_its_bound(privacy: LogPrivacy) -> None:
+    url = parse_url(f"http://{'a' * 60}.example/{'p' * 30_000}?{'q' * 30_000}")
+    asked = Request(url, None, ResourceType.SCRIPT, "M" * 60_000, "192.0.2.7")
+    verdict = Verdict(Action.BLOCK, Reason.ADBLOCK, source_list="l" * 9_000, rule=f"/{'r' * 60_000}", category="c" * 9_000)
+    found: list[LogRecord] = []
+    recorder = DecisionRecorder(found.append, privacy, clock=lambda: 7.0)
+    recorder.record(asked, verdict, 12)
+    recorder.record_unreadable("192.0.2.7", "M" * 60_000, verdict)
+    for record in found:
+        assert sum(len(text.encode()) for text in record[1:-1]) < 2_900
+
+
+def test_a_long_url_is_kept_from_its_beginning_with_its_length() -> None:
+    asked = Request(parse_url(f"http://a.example/?{'q' * 5_000}"), None, ResourceType.SCRIPT, "GET", "192.0.2.7")
+    found: list[LogRecord] = []
+    DecisionRecorder(found.append, clock=lambda: 7.0).record(asked, BLOCK, 12)
+    assert found[0].url.startswith("http://a.example/?qqqq")
+    assert found[0].url.endswith("q… (5018 characters)")
+    assert len(found[0].url) < 1_850

@@ -1,0 +1,76 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.model import LogRecord
+from gatewayfilter.store import Store, file_space
+from gatewayfilter.store.database import Database
+from gatewayfilter.store.file_space import tidy_file
+
+RECORD = LogRecord(7.0, "192.0.2.1", "GET", "u" * 1_700, "document", "block", "blacklist")
+
+
+def _filled(url: str) -> tuple[Store, Path]:
+    store = Store.open(url)
+    for _ in range(20):
+        store.log.write([RECORD] * 100)
+    path = store._database.path
+    assert path is not None
+    return store, path
+
+
+def _free_pages(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+
+def test_what_a_purge_left_free_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_space, "FREE_PAGES", 50)
+    monkeypatch.setattr(file_space, "_STEP_PAGES", 100)
+    store, path = _filled(f"sqlite:///{tmp_path}/new.sqlite3")
+    assert store.log.purge(100.0) == 2_000
+    before = _free_pages(path)
+    assert before > 900
+    store.tidy()
+    assert _free_pages(path) <= 60
+    store.close()
+    assert path.stat().st_size < before * 4_096 / 2
+
+
+def test_free_pages_stay_for_the_rows_to_come(tmp_path: Path) -> None:
+    store, path = _filled(f"sqlite:///{tmp_path}/new.sqlite3")
+    store.log.purge(100.0)
+    before = _free_pages(path)
+    store.tidy()
+    store.close()
+    assert _free_pages(path) == before
+
+
+def test_a_file_of_an_earlier_release_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_space, "FREE_PAGES", 0)
+    path = tmp_path / "old.sqlite3"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        connection.execute("DROP TABLE alembic_version")
+    store, path = _filled(f"sqlite:///{path}")
+    store.log.purge(100.0)
+    before = _free_pages(path)
+    store.tidy()
+    store.close()
+    assert _free_pages(path) == before
+
+
+def test_a_long_write_ahead_log_is_folded_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_space, "WAL_LIMIT_BYTES", 100_000)
+    store, path = _filled(f"sqlite:///{tmp_path}/new.sqlite3")
+    log = path.with_name(f"{path.name}-wal")
+    assert log.stat().st_size > 100_000
+    store.tidy()
+    assert log.stat().st_size == 0
+    store.close()
+
+
+def test_another_database_sees_to_its_own_files() -> None:
+    assert tidy_file(Database.from_url("postgresql+psycopg://nobody@127.0.0.1:1/none")) == 0
