@@ -88,6 +88,10 @@ class ListStore(Protocol):
         """Returns entries past their expiry, the longest expired first."""
         ...
 
+    def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries beyond the `most` that may stay, at most `limit`: those that expire first."""
+        ...
+
     def compact_feed(self, up_to: int) -> int:
         """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many."""
         ...

@@ -5,7 +5,7 @@ from gatewayfilter.learn.growth import Growth
 from gatewayfilter.learn.image_hook import load_image_classifier
 from gatewayfilter.learn.intake import ReviewIntake
 from gatewayfilter.learn.page_kind import is_readable
-from gatewayfilter.learn.recheck import recheck_offers, rejudge_offers
+from gatewayfilter.learn.recheck import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.recognition import Recognition
 from gatewayfilter.learn.review import ReviewDesk
 from gatewayfilter.learn.revisits import Revisits
@@ -21,6 +21,7 @@ __all__ = [
     "ReviewIntake",
     "Revisits",
     "UserContentHosts",
+    "forget_surplus",
     "is_readable",
     "load_image_classifier",
     "load_key",

@@ -1,9 +1,13 @@
 """Which learned entries are looked at again: those whose time is over, and all that block when the words have changed."""
 
 from itertools import islice
+from typing import Final
 
 from gatewayfilter.interfaces import ListStore, Offer, Priority
 from gatewayfilter.model import ListAction
+
+MOST_LEARNED: Final = 500_000
+"""Entries that the learned lists hold: whoever has a public site can have as many pages of it judged as somebody asks for."""
 
 
 def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offer]:
@@ -23,6 +27,26 @@ def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offe
     expired = lists.expired_learned(now, limit)
     lists.remove_learned([entry.key for entry in expired])
     return [Offer(entry.url, Priority.RECHECK) for entry in expired if entry.action is ListAction.BLOCK]
+
+
+def forget_surplus(lists: ListStore, most: int = MOST_LEARNED, limit: int = 1000) -> int:
+    """Takes entries off the lists, through the change feed, when they hold too many: first those that expire first.
+
+    Harmless pages go before harmful ones, as they are listed for a shorter time, and what a person said stays longest. The next
+    visit to such a page makes it unknown, and has it judged anew.
+
+    Args:
+        lists: where the entries are.
+        most: may stay.
+        limit: most entries taken; call again for more.
+
+    Returns:
+        How many were taken.
+
+    Raises:
+        StoreError: the lists could not be read or written.
+    """
+    return lists.remove_learned([entry.key for entry in lists.surplus_learned(most, limit)])
 
 
 def rejudge_offers(lists: ListStore, limit: int) -> list[Offer]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
-from gatewayfilter.learn import recheck_offers, rejudge_offers
+from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.processes.lifetime import begin_child, ending_with_a_sentence
 from gatewayfilter.processes.passed_pages import PassedPages
 from gatewayfilter.sources import UpdateStatus
@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 RECHECK_EVERY_S = 60.0
+RECHECK_BATCHES = 20
+"""Of a thousand entries each, at a time: more than can be learned meanwhile."""
 PURGE_EVERY_S = 3600.0
 SHRINK_EVERY_S = 2.0
 """How long the log may be above its size: in that time a flood of requests writes some 10 MB."""
@@ -137,8 +139,13 @@ class _Learner:
 
     async def _recheck(self) -> None:
         def work() -> int:
-            now = time.time()
-            return self._store.frontier.add(recheck_offers(self._store.lists, now), now)
+            now, lists = time.time(), self._store.lists
+            count = 0
+            for _ in range(RECHECK_BATCHES):
+                count += self._store.frontier.add(recheck_offers(lists, now), now)
+                if not (forget_surplus(lists) or lists.expired_learned(now, 1)):
+                    break
+            return count
 
         if count := await asyncio.to_thread(work):
             _log.info("%d learned blocks expired and are checked again", count)

@@ -4,15 +4,20 @@ Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
 from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.row_bound import trim
 from gatewayfilter.store.schema import FINGERPRINTS
 from gatewayfilter.store.upsert import upsert
+
+MOST_KEPT: Final = 500_000
+"""Fingerprints kept, those that expire last: a person's word outlives what pages bring in."""
+_SWEEP_AFTER: Final = 1000
 
 _COLUMNS = FINGERPRINTS.c
 _ROW = (
@@ -57,6 +62,7 @@ class SqlFingerprintStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._trim_in = 0
         self._put = upsert(database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
@@ -83,6 +89,10 @@ class SqlFingerprintStore:
         """Adds or replaces several, in one transaction."""
         if fingerprints:
             with self._database.write(Area.FINGERPRINTS) as connection:
+                if self._trim_in <= 0:
+                    trim(connection, FINGERPRINTS, _COLUMNS.expires_at, MOST_KEPT)
+                    self._trim_in = _SWEEP_AFTER
+                self._trim_in -= len(fingerprints)
                 connection.execute(self._put, [_as_row(fingerprint) for fingerprint in fingerprints])
 
     def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:

@@ -28,6 +28,9 @@ DEAD_KEEP_S: Final = 7 * _DAY_S
 TASK_REST_S: Final = 60.0
 """A task waits for so long at most with a page that was looked at for somebody else."""
 
+_USUAL_LENGTH: Final = 256
+"""Characters of a URL. One that is n times as long is admitted only while the queue holds an n-th of what it may, so that long
+ones take about three times the room at most that usual ones could."""
 _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
 _SWEEP_MOST = 2000
@@ -42,7 +45,8 @@ class SqlFrontier:
     overtakes any number of queued links at no cost.
 
     Attributes:
-        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is. Of resting
+        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is, and long URLs
+            sooner. Of resting
             URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
         refused: how many this object refused so far.
     """
@@ -236,7 +240,7 @@ class SqlFrontier:
         admitted: list[tuple[bytes, Offer]] = []
         for digest, offer in new:
             limit = self.max_waiting if offer.priority >= Priority.LINK else 2 * self.max_waiting
-            if self._waiting + len(admitted) < limit:
+            if self._waiting + len(admitted) < limit * min(1.0, _USUAL_LENGTH / len(offer.url)):
                 admitted.append((digest, offer))
         self.refused += len(new) - len(admitted)
         self._waiting += len(admitted)

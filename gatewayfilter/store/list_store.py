@@ -63,6 +63,9 @@ _PAGE_OF_LEARNED = (
 )
 _EXPIRED = _SELECT_LEARNED.where(_LEARNED.expires_at <= bindparam("now")).order_by(_LEARNED.expires_at).limit(bindparam("most"))
 
+_COUNT_LEARNED = select(func.count()).select_from(LEARNED_ENTRIES)
+_FIRST_TO_EXPIRE = _SELECT_LEARNED.order_by(_LEARNED.expires_at).limit(bindparam("most"))
+
 _CHANGES = LIST_CHANGES.c
 _COMPACT = delete(LIST_CHANGES).where(
     _CHANGES.seq <= bindparam("up_to"), _CHANGES.seq < select(func.max(_CHANGES.seq)).scalar_subquery()
@@ -185,6 +188,14 @@ class SqlListStore:
         """Returns entries past their expiry, the longest expired first."""
         with self._database.read() as connection:
             return [_learned_entry(row) for row in connection.execute(_EXPIRED, {"now": now, "most": limit})]
+
+    def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries beyond the `most` that may stay, at most `limit`: those that expire first."""
+        with self._database.read() as connection:
+            surplus = (connection.scalar(_COUNT_LEARNED) or 0) - most
+            if surplus <= 0:
+                return []
+            return [_learned_entry(row) for row in connection.execute(_FIRST_TO_EXPIRE, {"most": min(surplus, limit)})]
 
     def compact_feed(self, up_to: int) -> int:
         """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many.

@@ -10,12 +10,15 @@ from gatewayfilter.interfaces import HostPages
 from gatewayfilter.model import Classification
 from gatewayfilter.store.classification_document import as_document, from_document
 from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.row_bound import trim
 from gatewayfilter.store.schema import PAGE_VERDICTS
 from gatewayfilter.store.upsert import upsert
 from gatewayfilter.urls import digest_of, parse_url
 
 KEEP_S: Final = 180 * 86_400.0
 """Longer than any learned entry lives by default: a judgement that nobody renewed speaks for no list any more."""
+MOST_KEPT: Final = 500_000
+"""Judgements kept, the newest ones: whoever has a public site can have a page of it judged as often as somebody asks for one."""
 _SWEEP_AFTER = 1000
 _SWEEP_MOST = 2 * _SWEEP_AFTER
 
@@ -37,7 +40,7 @@ _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 class SqlVerdictStore:
     """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
 
-    Judgements older than `KEEP_S` are forgotten, now and then.
+    Judgements older than `KEEP_S`, and the oldest beyond `MOST_KEPT`, are forgotten, now and then.
     """
 
     def __init__(self, database: Database) -> None:
@@ -63,6 +66,7 @@ class SqlVerdictStore:
         with self._database.write(Area.VERDICTS) as connection:
             if self._sweep_in <= 0:
                 connection.execute(_SWEEP, {"before": judged_at - KEEP_S, "most": _SWEEP_MOST})
+                trim(connection, PAGE_VERDICTS, _COLUMNS.judged_at, MOST_KEPT)
                 self._sweep_in = _SWEEP_AFTER
             self._sweep_in -= len(rows)
             connection.execute(self._record, rows)

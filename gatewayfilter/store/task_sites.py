@@ -2,14 +2,19 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.row_bound import trim
 from gatewayfilter.store.schema import TASK_SITES
 from gatewayfilter.urls import digest_of
 
 KEEP_S: Final = 400 * 86_400.0
 """Longer than a period is as a rule; a site that nothing was taken of for so long starts anew."""
+
+MOST_KEPT: Final = 200_000
+"""Sites kept, those whose periods began last: the links of one page can name any number of them."""
+_SWEEP_AFTER: Final = 1000
 
 _COLUMNS = TASK_SITES.c
 _OURS = _COLUMNS.digest == bindparam("of")
@@ -25,6 +30,7 @@ class SqlTaskSites:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._trim_in = 0
 
     def take(self, task: str, site: str, wanted: int, limit: int, now: float, period_s: float) -> int:
         """Takes up to `wanted` pages of what a site has left of `limit` in this period. Returns how many it got."""
@@ -35,12 +41,19 @@ class SqlTaskSites:
             used, since = (0, now) if row is None or over else (row.pages, row.since)
             got = max(min(wanted, limit - used), 0)
             if row is None:
-                connection.execute(_FORGET, {"before": now - KEEP_S})
+                self._make_room(connection, now)
                 values = {"digest": digest, "task": task, "site": site, "pages": got, "since": since}
                 connection.execute(insert(TASK_SITES), values)
             elif got or over:
                 connection.execute(_COUNT, {"of": digest, "now_pages": used + got, "now_since": since})
         return got
+
+    def _make_room(self, connection: Connection, now: float) -> None:
+        connection.execute(_FORGET, {"before": now - KEEP_S})
+        if self._trim_in <= 0:
+            trim(connection, TASK_SITES, _COLUMNS.since, MOST_KEPT)
+            self._trim_in = _SWEEP_AFTER
+        self._trim_in -= 1
 
     def totals(self) -> dict[str, int]:
         """Returns how many pages each task has queued, of all sites, in their periods."""

@@ -14,11 +14,21 @@ from gatewayfilter.urls import digest_of
 MOST_OPEN: Final = 1000
 """Anybody who meets a block page may ask: the oldest requests make room."""
 
+MOST_OF_CLIENT: Final = 100
+"""Open requests of one client: its own oldest make room for its new ones, not those of others."""
+
 _COLUMNS = UNBLOCK_REQUESTS.c
+_COUNT_OF_CLIENT = select(func.count()).where(_COLUMNS.client == bindparam("by"))
 _AGAIN = (
     update(UNBLOCK_REQUESTS)
     .where(_COLUMNS.digest == bindparam("of"))
     .values(at=bindparam("now"), comment=bindparam("says"), times=_COLUMNS.times + 1)
+)
+_OLDEST_OF_CLIENT = (
+    select(_COLUMNS.id)
+    .where(_COLUMNS.client == bindparam("by"))
+    .order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc())
+    .offset(bindparam("most"))
 )
 _SURPLUS = select(_COLUMNS.id).order_by(_COLUMNS.at.desc()).offset(MOST_OPEN)
 
@@ -53,6 +63,9 @@ class SqlUnblockRequests:
                         "times": request.times,
                     },
                 )
+                if (connection.scalar(_COUNT_OF_CLIENT, {"by": request.client}) or 0) > MOST_OF_CLIENT:
+                    surplus = list(connection.scalars(_OLDEST_OF_CLIENT, {"by": request.client, "most": MOST_OF_CLIENT}))
+                    connection.execute(delete(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(surplus)))
             if new and (connection.scalar(select(func.count()).select_from(UNBLOCK_REQUESTS)) or 0) > MOST_OPEN:
                 surplus = list(connection.scalars(_SURPLUS))
                 connection.execute(delete(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(surplus)))

@@ -8,11 +8,13 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from gatewayfilter.interfaces import Validators
 from gatewayfilter.store.database import Area, Database
+from gatewayfilter.store.row_bound import trim
 from gatewayfilter.store.schema import PAGE_VALIDATORS
 from gatewayfilter.urls import digest_of
 
 KEEP_S: Final = 200 * 86_400.0
 """For which validators are kept: longer than anybody asks with them."""
+MOST_KEPT: Final = 200_000
 _SWEEP_AFTER: Final = 1000
 _CHUNK: Final = 500
 
@@ -27,7 +29,10 @@ _SWEEP = delete(PAGE_VALIDATORS).where(_COLUMNS.fetched_at < bindparam("before")
 
 
 class SqlValidators:
-    """Implements `interfaces.ValidatorStore`. What was fetched longer than `KEEP_S` ago is forgotten, now and then."""
+    """Implements `interfaces.ValidatorStore`.
+
+    What was fetched longer than `KEEP_S` ago, and the oldest beyond `MOST_KEPT`, is forgotten, now and then.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -52,6 +57,7 @@ class SqlValidators:
             connection.execute(insert(PAGE_VALIDATORS), row)
             if self._sweep_in <= 0:
                 connection.execute(_SWEEP, {"before": fetched_at - KEEP_S})
+                trim(connection, PAGE_VALIDATORS, _COLUMNS.fetched_at, MOST_KEPT)
                 self._sweep_in = _SWEEP_AFTER
             self._sweep_in -= 1
 

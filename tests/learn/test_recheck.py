@@ -1,5 +1,5 @@
 from gatewayfilter.interfaces import Offer, Priority
-from gatewayfilter.learn import recheck_offers, rejudge_offers
+from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.model import ChangeKind, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 
@@ -42,3 +42,13 @@ def test_other_words_judge_blocked_pages_anew(store: Store) -> None:
     assert {offer.url for offer in rejudge_offers(store.lists, 10)} == {BLOCK_1.url, BLOCK_5.url}
     assert len(rejudge_offers(store.lists, 1)) == 1
     assert store.feed.last_seq() == seq
+
+
+def test_entries_beyond_the_bound_leave_through_the_feed(store: Store) -> None:
+    store.lists.put_learned([BLOCK_1, ALLOW_2, BLOCK_5, ALLOW_6])
+    seq = store.feed.last_seq()
+    assert forget_surplus(store.lists, 1, limit=2) == 2
+    assert forget_surplus(store.lists, 1, limit=2) == 1
+    assert forget_surplus(store.lists, 1, limit=2) == 0
+    assert {found.key for found in store.lists.learned()} == {ALLOW_6.key}
+    assert [change.kind for change in store.feed.read(seq)] == [ChangeKind.LEARNED_REMOVED] * 3

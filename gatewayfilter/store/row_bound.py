@@ -1,0 +1,21 @@
+"""A bound on the rows of a table that others make grow: what pages and their visitors can have kept is not theirs to size."""
+
+from typing import Any, Final
+
+from sqlalchemy import Column, Connection, Table, delete, func, select, tuple_
+
+_MOST_AT_ONCE: Final = 5_000
+"""Rows deleted in the transaction of whoever writes: some 40 ms."""
+
+
+def trim(connection: Connection, table: Table, age: Column[Any], most: int) -> int:
+    """Deletes the rows with the least `age` (a column with an index) beyond the `most` that may stay. Returns how many.
+
+    Counts the table, which takes milliseconds: call it now and then, for fewer new rows than it deletes at once.
+    """
+    surplus = (connection.scalar(select(func.count()).select_from(table)) or 0) - most
+    if surplus <= 0:
+        return 0
+    keys = list(table.primary_key)
+    oldest = select(*keys).order_by(age).limit(min(surplus, _MOST_AT_ONCE))
+    return connection.execute(delete(table).where(tuple_(*keys).in_(oldest))).rowcount
