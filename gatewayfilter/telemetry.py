@@ -25,6 +25,7 @@ METRICS: Mapping[str, str] = {
     "tls_failed": "TLS handshakes that a client broke off",
     "pass_through_learned": "apps found that accept no certificate of the filter's",
     "unreadable": "requests that were no HTTP, answered with 400 or 431",
+    "logins_put_off": "log-ins answered with 429, as too many of the same client were waiting to be looked at",
     "logins_refused": "requests with a wrong user name or password for the proxy",
     "requests_changed": "allowed requests that an Adblock modifier rewrote, redirected or took headers from",
     "responses_changed": "responses that an Adblock modifier changed",

@@ -1,24 +1,38 @@
 """The addon that asks clients for a user name and a password (RFC 9110 §11.7): of each request, of a tunnel once."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mitmproxy import http
 from mitmproxy.connection import Client
 from mitmproxy.proxy.server import ConnectionHandler
 
 from gatewayfilter.proxy.early_answer import answer_early
+from gatewayfilter.proxy.login_turns import LoginTurns, Outcome
 from gatewayfilter.proxy.users import Users
 from gatewayfilter.telemetry import Counters
 
 _HEADER: Final = "proxy-authorization"
-_AT_ONCE: Final = 2
-"""Passwords that are looked at at the same time: each takes 50 ms of a core and 16 MB."""
-_PAUSE_S: Final = 0.5
-"""How long a wrong password waits for its answer."""
+
+
+class _Answer(NamedTuple):
+    status: int
+    text: bytes
+    header: str
+    value: str
+
+
+_ASKED: Final = _Answer(
+    407,
+    b"This proxy asks for a user name and a password.\n",
+    "Proxy-Authenticate",
+    'Basic realm="GatewayFilter", charset="UTF-8"',
+)
+_PUT_OFF: Final = _Answer(
+    429, b"Too many log-ins of this client are waiting to be looked at. Try again in a moment.\n", "Retry-After", "10"
+)
 
 
 class ProxyLogin:
@@ -26,7 +40,7 @@ class ProxyLogin:
 
     Args:
         users: who may use the proxy.
-        counters: `logins_refused`.
+        counters: `logins_refused`, `logins_put_off`.
         connections: the proxy's clients, by id.
         loopback: whether clients on this machine have to log in as well.
         free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
@@ -50,7 +64,7 @@ class ProxyLogin:
         self._loopback = loopback
         self._free = free
         self._inside: set[str] = set()
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._turns = LoginTurns()
 
     def admits(self, authorization: str, address: str) -> bool:
         """Returns whether a client may pass, as far as that can be said at once."""
@@ -81,30 +95,30 @@ class ProxyLogin:
                 self._inside.add(flow.client_conn.id)
             return None
         if header:
-            return self._verify(flow, header, tunnel=tunnel)
-        self._refuse(flow)
+            return self._verify(flow, header, address, tunnel=tunnel)
+        self._answer(flow, _ASKED)
         return None
 
-    async def _verify(self, flow: http.HTTPFlow, header: str, *, tunnel: bool) -> None:
-        async with self._turns:
-            user = await asyncio.to_thread(self._users.verify, header)
-        if user:
+    async def _verify(self, flow: http.HTTPFlow, header: str, address: str, *, tunnel: bool) -> None:
+        users = self._users
+
+        def verify() -> bool:
+            return bool(users.recall(header) or users.verify(header))  # its first one may have been right meanwhile
+
+        outcome = await self._turns.attempt(address, users.digest(header), verify)
+        if outcome is Outcome.RIGHT:
             if tunnel:
                 self._inside.add(flow.client_conn.id)
             return
-        self._counters.add("logins_refused")
-        await asyncio.sleep(_PAUSE_S)
-        self._refuse(flow)
+        put_off = outcome is Outcome.TOO_MANY
+        self._counters.add("logins_put_off" if put_off else "logins_refused")
+        self._answer(flow, _PUT_OFF if put_off else _ASKED)
 
-    def _refuse(self, flow: http.HTTPFlow) -> None:
+    def _answer(self, flow: http.HTTPFlow, answer: _Answer) -> None:
         flow.response = http.Response.make(
-            407,
-            b"This proxy asks for a user name and a password.\n",
-            {
-                "Proxy-Authenticate": 'Basic realm="GatewayFilter", charset="UTF-8"',
-                "Content-Type": "text/plain; charset=utf-8",
-                "Cache-Control": "no-store",
-            },
+            answer.status,
+            answer.text,
+            {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", answer.header: answer.value},
         )
         if flow.request.method != "CONNECT":
             answer_early(flow, self._connections.get(flow.client_conn.id))

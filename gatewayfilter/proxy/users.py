@@ -8,7 +8,7 @@ import hmac
 import os
 import secrets
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b, scrypt
 from pathlib import Path
 from typing import Final
@@ -129,7 +129,7 @@ class Users:
         self._users = read_users(path)
         self._version = self._stat()
         self._known: dict[bytes, str] = {}
-        self._nobody = PasswordHash.of(secrets.token_hex(8))
+        self._nobody = _nobody_like(self._users)
 
     def refresh(self) -> None:
         """Reads the file again when it has changed; one that cannot be read leaves the users as they are. Does I/O."""
@@ -140,29 +140,33 @@ class Users:
             users = read_users(self._path)
         except StartupError:
             return
-        self._users, self._version = users, version
+        self._users, self._version, self._nobody = users, version, _nobody_like(users)
         self._known = {}
+        self._key = secrets.token_bytes(32)
 
     def recall(self, header: str) -> str:
         """Returns the user of a header that was right before, `""` for none. Takes microseconds."""
-        return self._known.get(self._digest(header), "") if header else ""
+        return self._known.get(self.digest(header), "") if header else ""
 
     def verify(self, header: str) -> str:
         """Returns the user that a `Proxy-Authorization` header is right for, `""` for none. 50 ms: call it from a thread."""
         name, password = _read_basic(header)
         known = self._users
+        digest = self.digest(header)
         kept = known.get(name)
         right = (kept or self._nobody).fits(password)  # as long for a name that does not exist
         if kept is None or not right:
             return ""
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known = {}
         if known is self._users:
-            self._known[self._digest(header)] = name
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known = {}
+            self._known[digest] = name
         return name
 
-    def _digest(self, header: str) -> bytes:
-        return blake2b(header.encode("utf-8", "surrogateescape"), key=self._key, digest_size=32).digest()
+    def digest(self, header: str) -> bytes:
+        """Returns what stands for the name and password of a header, however they are written, until the file changes."""
+        text = "\0".join(_read_basic(header)).encode("utf-8", "surrogateescape")
+        return blake2b(text, key=self._key, digest_size=32).digest()
 
     def _stat(self) -> tuple[int, int]:
         try:
@@ -170,6 +174,15 @@ class Users:
         except OSError:
             return 0, 0
         return found.st_mtime_ns, found.st_ino
+
+
+def _nobody_like(users: dict[str, PasswordHash]) -> PasswordHash:
+    """Returns the hash that names which do not exist are held against: it takes as long as the most expensive one of a user."""
+    made = PasswordHash.of(secrets.token_hex(8))
+    if not users:
+        return made
+    model = max(users.values(), key=lambda kept: kept.cost * kept.block * kept.parallel)
+    return replace(made, cost=model.cost, block=model.block, parallel=model.parallel)
 
 
 def _read_basic(header: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy import login
+from gatewayfilter.proxy import login_turns
 from gatewayfilter.proxy.users import PasswordHash, Users, read_users, write_users
 from gatewayfilter.proxy.wire import assemble_wire
 from gatewayfilter.settings import ProxySettings, Settings
@@ -99,7 +99,7 @@ def test_transparent_mode_cannot_ask(tmp_path: Path, file: Path) -> None:
 async def test_requests_and_tunnels_have_to_log_in(
     state: Path, origin: Origin, client_tls: ssl.SSLContext, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(login_turns, "FIRST_PAUSE_S", 0.0)
     right = aiohttp.BasicAuth("kim", "secret: with a colon")
     async with wire_gateway(state, {}, users=file) as gateway, aiohttp.ClientSession() as client:
         for wrong in (None, aiohttp.BasicAuth("kim", "guess")):
@@ -152,3 +152,41 @@ async def test_this_machine_may_be_let_in(state: Path, origin: Origin, file: Pat
         client.get(f"{origin.http}/a", proxy=gateway.url) as response,
     ):
         assert response.status == 200
+
+
+def test_a_password_that_is_written_in_many_ways_is_remembered_once(file: Path) -> None:
+    users = Users(file)
+    right = basic("kim:secret: with a colon")
+    users.verify(right)
+    for gap in range(1, 50):
+        assert users.recall(f"BASIC{' ' * gap}{right[6:]}") == "kim"
+    assert len(users._known) == 1
+
+
+def test_a_name_that_does_not_exist_costs_what_the_others_cost(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    dear = PasswordHash(32_768, 8, 1, bytes(16), bytes(32))
+    write_users(path, {"kim": PasswordHash.of("x"), "old": dear})
+    users = Users(path)
+    assert (users._nobody.cost, users._nobody.block, users._nobody.parallel) == (32_768, 8, 1)
+
+
+async def test_another_client_logs_in_while_one_tries_passwords_out(state: Path, file: Path) -> None:
+    async with wire_gateway(state, {}, users=file) as gateway:
+
+        async def ask(source: str, password: str) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port, local_addr=(source, 0))
+            field = f"Proxy-Authorization: {basic(f'kim:{password}')}"
+            writer.write(f"GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\n{field}\r\n\r\n".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+            return head[:12]
+
+        flood = [asyncio.create_task(ask("127.0.0.2", f"guess {number}")) for number in range(60)]
+        await until(lambda: gateway.counters["logins_put_off"] > 0)
+        async with asyncio.timeout(20):
+            assert await ask("127.0.0.3", "secret: with a colon") == b"HTTP/1.1 502"
+        assert gateway.counters["logins_refused"] < 20
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
