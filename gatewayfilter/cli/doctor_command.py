@@ -28,7 +28,7 @@ _MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 def doctor(invocation: Invocation) -> int:
     """Look for what is wrong, and say how to mend each.
 
-    Looks at the state folder, settings, disk, clock, certificate authority, database, lists, processes, file limits,
+    Looks at the state folder, settings, disk, clock, certificate authority, database, lists, processes, rendering, file limits,
     compiled code, port, firewall, forwarding, IPv6, QUIC and DNS. Exit code 1 when something does not work; warnings and
     notes leave it 0. The firewall can be looked at as root alone.
     """

@@ -1,8 +1,9 @@
 """Pages that a script builds, rendered in the system's own Chromium by Playwright (the extra `render`).
 
 The browser gets the page's markup from us, not from the origin: it is fetched once, politely, by the fetcher. Scripts and their
-data come through `render_proxy`, thus through the guard. Pictures, media, fonts, styles, frames, sockets, downloads and any
-other document are refused; so is whatever is not a GET. Cookies and storage begin empty with each page and end with it.
+data come through `render_proxy`, thus through the guard, and redirects through the URL policy. Pictures, media, fonts, styles,
+frames, sockets, downloads and any other document are refused; so is whatever is not a GET. Cookies and storage begin empty with
+each page and end with it.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gatewayfilter.classify.charset import decode
 from gatewayfilter.config import CrawlSettings, RenderRule
@@ -28,6 +29,7 @@ from gatewayfilter.urls import parse_url
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, Route
+    from playwright.async_api import Page as RenderedPage
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ WAIT_S = 10.0
 """How long a page waits for a place before it is judged as it came."""
 REST_S = 60.0
 """How long nothing is rendered after the browser could not be started."""
+SANDBOX = True
+"""Never off but in tests, which may run as root: Chromium then does not start."""
 MAX_REQUESTS = 80
 MAX_CONNECTIONS = 60
 MAX_BYTES = 15_000_000
@@ -84,17 +88,23 @@ def can_render() -> str:
     return "" if find_browser() else "there is no Chromium on this machine"
 
 
+def _refusal(settings: CrawlSettings) -> str:
+    if os.geteuid() == 0:
+        return "the filter runs as root, to whom Chromium refuses its sandbox: run it as a user of its own"
+    return "they would go past the outbound proxies (crawl.proxies)" if settings.proxies or settings.proxies_from else ""
+
+
 @contextlib.asynccontextmanager
 async def renderer(settings: CrawlSettings, counters: Counters) -> "AsyncIterator[Renderer | None]":
     """Opens what renders pages, `None` where `crawl.render` is off or something is in the way, which is logged.
 
     Outbound proxies are in the way: scripts and their data would go past them, and tell origins whom the crawler works for.
+    So is root: scripts of strangers never run without Chromium's sandbox.
     """
     if settings.render is RenderRule.OFF:
         yield None
         return
-    past_proxies = "they would go past the outbound proxies (crawl.proxies)" if settings.proxies or settings.proxies_from else ""
-    if missing := past_proxies or can_render():
+    if missing := _refusal(settings) or can_render():
         _log.warning("pages are not rendered: %s", missing)
         yield None
         return
@@ -196,6 +206,7 @@ class Renderer:
         try:
             await self._restrict(context, url, html)
             page = await context.new_page()
+            await self._judge_redirects(context, page)
             page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
             await page.goto(url, wait_until="domcontentloaded")
             with contextlib.suppress(Exception):  # a page that never rests is read as it is
@@ -224,6 +235,22 @@ class Renderer:
 
         await context.route("**/*", decide)
         await context.route_web_socket("**/*", lambda socket: asyncio.ensure_future(socket.close()))
+
+    async def _judge_redirects(self, context: "BrowserContext", page: "RenderedPage") -> None:
+        """Holds the targets of redirects to the same rules, which `route` is not asked for."""
+        session = await context.new_cdp_session(page)
+
+        async def decide(event: dict[str, Any]) -> None:
+            number, address = event["requestId"], event["request"]["url"]
+            refused = "redirectedRequestId" in event and not self._may_load(address, str(event["resourceType"]).lower())
+            with contextlib.suppress(Exception):  # the page has gone
+                if refused:
+                    await session.send("Fetch.failRequest", {"requestId": number, "errorReason": "BlockedByClient"})
+                else:
+                    await session.send("Fetch.continueRequest", {"requestId": number})
+
+        session.on("Fetch.requestPaused", lambda event: asyncio.ensure_future(decide(event)))
+        await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
 
     def _may_load(self, address: str, resource_type: str) -> bool:
         """Tells whether a page may load something; scripts are named by digests, which look like secrets: the guard is enough."""
@@ -258,13 +285,10 @@ class Renderer:
 
         if self._playwright is None:
             self._playwright = await async_playwright().start()
-        is_root = os.geteuid() == 0
-        if is_root:
-            _log.warning("pages are rendered as root, where Chromium has no sandbox: run the filter as a user of its own")
         return await self._playwright.chromium.launch(
             executable_path=find_browser(),
             args=list(_ARGUMENTS),
-            chromium_sandbox=not is_root,
+            chromium_sandbox=SANDBOX,
             proxy={"server": f"http://{self._proxy.address}", "bypass": "<-loopback>"},
             env={name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "TMPDIR"}},
             handle_sigint=False,

@@ -1,6 +1,7 @@
 """Rendering in the real Chromium, against an origin on loopback."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,6 +16,14 @@ from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 real = pytest.mark.real
 needs_browser = pytest.mark.skipif(bool(can_render()), reason=can_render() or "can render")
+
+
+@pytest.fixture(autouse=True)
+def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
+    monkeypatch.setattr(rendering, "SANDBOX", os.geteuid() != 0)
+    monkeypatch.setattr("gatewayfilter.crawl.rendering.os.geteuid", lambda: 1000)
+
 
 APP = (
     """fetch('/data.json').then(r => r.text()).then(text => { document.getElementById('root').textContent = 'built ' + text })"""
@@ -82,6 +91,17 @@ async def test_scripts_reach_nothing_internal_and_change_nothing(origin: Origin)
 
 @real
 @needs_browser
+async def test_redirects_of_scripts_meet_the_url_policy(origin: Origin, browser: Renderer) -> None:
+    fetches = " ".join(f"await fetch('/{name}').then(r => r.text()).catch(() => '');" for name in ("first", "second"))
+    answers(origin, f"(async () => {{ {fetches} document.getElementById('root').textContent = 'done' }})()")
+    origin.answers["/first"] = reply(b"", "Location: /logout", status="302 Found")
+    origin.answers["/second"] = reply(b"", "Location: /data.json", status="302 Found")
+    assert "done" in await browser.render(origin.url("/shop"), SHELL.format(""))
+    assert sorted(origin.requests) == ["/app.js", "/data.json", "/first", "/second"]
+
+
+@real
+@needs_browser
 async def test_a_page_that_hangs_is_given_up_and_the_next_is_rendered(
     origin: Origin, browser: Renderer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +162,25 @@ async def test_off_and_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     async with renderer(loopback_settings(render="auto"), Counters()) as nothing:
         assert nothing is None
     assert "not rendered" in caplog.text
+
+
+async def test_nothing_is_rendered_as_root(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A page's scripts would run without Chromium's sandbox."""
+    monkeypatch.setattr("gatewayfilter.crawl.rendering.os.geteuid", lambda: 0)
+    monkeypatch.setattr(rendering, "can_render", lambda: "")
+    async with renderer(loopback_settings(render="auto"), Counters()) as nothing:
+        assert nothing is None
+    assert "runs as root" in caplog.text
+
+
+@real
+@needs_browser
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+async def test_chromium_itself_does_not_start_for_root(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "SANDBOX", True)
+    async with Renderer(loopback_settings(render="auto"), Counters()) as browser:
+        with pytest.raises(RenderError):
+            await browser.render(origin.url("/shop"), SHELL.format(""))
 
 
 @pytest.mark.parametrize("setting", [{"proxies": ("127.0.0.1:9",)}, {"proxies_from": ("/nowhere",)}])

@@ -1,5 +1,6 @@
 """Rendering over TLS: scripts come through the guarded proxy, and only from origins whose certificates Chromium accepts."""
 
+import os
 import shutil
 import ssl
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from gatewayfilter.crawl import rendering
 from gatewayfilter.crawl.rendering import Renderer, can_render
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
@@ -22,6 +24,12 @@ pytestmark = [
 
 SCRIPT = b"fetch('/data.json').then(r => r.text()).then(t => { document.getElementById('root').textContent = 'built ' + t })"
 SHELL = b"<html><body><div id=root></div><script src=/app.js></script></body></html>"
+
+
+@pytest.fixture(autouse=True)
+def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
+    monkeypatch.setattr(rendering, "SANDBOX", os.geteuid() != 0)
 
 
 @pytest.fixture

@@ -250,6 +250,23 @@ class TestProcesses:
         assert running_checks.file_limit(patient(state)).level is level
 
 
+@pytest.mark.parametrize(
+    ("render", "process", "owner", "level"),
+    [
+        ("off", "learner", 0, OK),
+        ("auto", "none", 0, Level.NOTE),
+        ("auto", "learner", 0, Level.WARNING),
+        ("auto", "learner", 1000, OK),
+    ],
+)
+def test_scripts_of_strangers_are_not_run_by_root(
+    state: Path, monkeypatch: pytest.MonkeyPatch, render: str, process: str, owner: int, level: Level
+) -> None:
+    says(state, process)
+    monkeypatch.setattr(running_checks, "_owner", lambda *_: owner)
+    assert running_checks.rendering(patient(state, crawl={"render": render})).level is level
+
+
 @contextmanager
 def listener(answer: bytes) -> Iterator[int]:
     """A server that says one thing to one caller."""

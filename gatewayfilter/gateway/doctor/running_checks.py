@@ -4,6 +4,7 @@ import resource
 from typing import Final
 
 from gatewayfilter import compiled
+from gatewayfilter.config import RenderRule
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 
 _SILENT_S: Final = 30.0
@@ -66,6 +67,27 @@ def compiled_code(patient: Patient) -> Finding:
         f"Python does some of the work, more slowly: {words}.",
         "install a C compiler and Python's headers (apt-get install gcc libc6-dev python3-dev), then install again, or make env",
     )
+
+
+def rendering(patient: Patient) -> Finding:
+    """Who would run the scripts of strangers: not root, to whom Chromium refuses its sandbox."""
+    check = "rendering"
+    if patient.settings.crawl.render is RenderRule.OFF:
+        return fine(check, "Pages are judged without their scripts (crawl.render).")
+    learner = patient.status("learner")
+    if not learner:
+        return note(check, "The learner does not run.")
+    if _owner(patient, int(learner["pid"])) == 0:
+        words = "No page is rendered: the filter runs as root, to whom Chromium refuses its sandbox."
+        return warning(check, words, "run the filter as a user of its own (docs/deployment.md), or set crawl.render to off")
+    return fine(check, "Scripts of pages run in Chromium's sandbox.")
+
+
+def _owner(patient: Patient, pid: int) -> int | None:
+    try:
+        return (patient.proc / str(pid)).stat().st_uid
+    except OSError:
+        return None
 
 
 def file_limit(patient: Patient) -> Finding:

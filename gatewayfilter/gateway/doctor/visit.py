@@ -16,6 +16,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk_checks.snapshot,
     running_checks.workers,
     running_checks.learner,
+    running_checks.rendering,
     running_checks.file_limit,
     running_checks.compiled_code,
     network_checks.port,
