@@ -270,7 +270,7 @@ def _suffix_length(labels: Sequence[str]) -> int:
     return 1
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)  # some 8 MB with the longest hosts
 def registrable_domain(host: str) -> str:
     """Returns the registrable domain (eTLD+1, private suffixes included) of a canonical host.
 

@@ -23,7 +23,11 @@ TTL_S = 86_400.0
 """A copy must not be used for longer (RFC 9309 §2.4)."""
 RETRY_MAX_S = 600.0
 """Longest time between two tries where robots.txt fails; the first comes after 2 s, before the page's own next try."""
+MAX_CHARACTERS = 5_000_000
+"""Of all that are kept. Their rules take some fifteen bytes a character, and whoever has a wildcard in the DNS has any number of
+origins, each with a robots.txt as long as may be."""
 MAX_SITEMAPS = 20
+_LONGEST_SITEMAP = 4096
 MAX_DELAY_S = 300.0
 """A longer `Crawl-delay` is no wish but a refusal of other words; `per_host_delay_max_s` bounds it further."""
 UNREACHABLE_S = 30 * 86_400.0
@@ -42,6 +46,7 @@ class _Origin:
         failing_since: when it first could not be had, and not since; `None` while it can. `failure` says why,
             `failures` how often in a row.
         known: whether it could be had at any time; what it said then goes on counting.
+        characters: of what is kept of it.
     """
 
     rules: Protego | None = None
@@ -52,17 +57,19 @@ class _Origin:
     failures: int = 0
     failure: str = ""
     known: bool = False
+    characters: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Robots:
-    """The robots.txt of at most `MAX_ORIGINS` origins."""
+    """The robots.txt of at most `MAX_ORIGINS` origins and `MAX_CHARACTERS` in all; the least recently asked go first."""
 
     def __init__(self, settings: CrawlSettings, clock: Callable[[], float] = time.time) -> None:
         self._rule = settings.robots
         self._agent = settings.user_agent.partition("/")[0].strip() or "*"
         self._clock = clock
         self._origins: OrderedDict[str, _Origin] = OrderedDict()
+        self._characters = 0
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -111,12 +118,27 @@ class Robots:
             origin.good_until = now + min(2.0**origin.failures, RETRY_MAX_S)
         else:
             origin.rules = rules = await self._read(page)
-            origin.sitemaps = () if rules is None else tuple(islice(rules.sitemaps, MAX_SITEMAPS))
+            named = () if rules is None else islice(rules.sitemaps, MAX_SITEMAPS)
+            origin.sitemaps = tuple(sitemap for sitemap in named if len(sitemap) <= _LONGEST_SITEMAP)
             origin.delay_s = 0.0 if rules is None else min(max(rules.crawl_delay(self._agent) or 0.0, 0.0), MAX_DELAY_S)
             origin.known = True
             origin.failures = 0
             origin.failing_since = None
             origin.good_until = now + TTL_S
+            if self._origins.get(f"{url.scheme}://{url.netloc}") is origin:  # not forgotten meanwhile
+                self._weigh(origin, 0 if rules is None else len(page.body))
+
+    def _weigh(self, origin: _Origin, characters: int) -> None:
+        """Takes note of how much is kept of an origin, and forgets others where it is too much."""
+        self._characters += characters - origin.characters
+        origin.characters = characters
+        while self._characters > MAX_CHARACTERS and len(self._origins) > 1:
+            self._forget_first()
+
+    def _forget_first(self) -> None:
+        _, gone = self._origins.popitem(last=False)
+        self._characters -= gone.characters
+        gone.characters = 0
 
     @staticmethod
     async def _ask(url: Url, fetcher: Fetcher, *, urgent: bool, patience_s: float) -> tuple[Page | None, str]:
@@ -141,7 +163,7 @@ class Robots:
         if origin is None:
             origin = self._origins[name] = _Origin()
             if len(self._origins) > MAX_ORIGINS:
-                self._origins.popitem(last=False)
+                self._forget_first()
         self._origins.move_to_end(name)
         return origin
 

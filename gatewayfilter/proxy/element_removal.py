@@ -17,6 +17,8 @@ from gatewayfilter.errors import RuleError
 _HAS_TEXT = re.compile(r"(?P<css>.*?):(?:has-text|contains|-abp-contains)\((?P<text>.*)\)\Z", re.DOTALL)
 _LONGEST_TEXT: Final = 200_000
 """Characters of an element in which a text is looked for."""
+_LONGEST_KEY: Final = 500
+"""A longer selector is read anew each time: lists choose them, and thousands are remembered."""
 _MOST_LOOKED_INTO: Final = 300
 """Elements whose text one selector may look into: pages have some dozens of scripts, and the event loop waits meanwhile."""
 
@@ -35,7 +37,7 @@ def remove_elements(html: str, selectors: Sequence[str]) -> str:
 
 
 def _matching(document: Any, selector: str) -> Iterable[Any]:
-    css, accepts = _understood(selector)
+    css, accepts = (_understood if len(selector) <= _LONGEST_KEY else _understood.__wrapped__)(selector)
     if not css:
         return ()
     try:

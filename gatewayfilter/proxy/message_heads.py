@@ -91,7 +91,7 @@ def read_request(data: bytes) -> http.Request | None:
     else:
         begin, mark, rest = target.partition(b"://")
         named, _, path = rest.partition(b"/")
-        where = _target(begin + mark + named) if len(named) <= _LONGEST_ORIGIN else None
+        where = _target(begin + mark + named) if len(begin) + len(named) <= _LONGEST_ORIGIN else None  # it is remembered
         if where is None:
             return None
         (host, port, scheme, authority), path = where, b"/" + path

@@ -19,7 +19,7 @@ from gatewayfilter.proxy.bodies import EditedBody, Stage, WholeText
 from gatewayfilter.proxy.content_policy import allow_style
 from gatewayfilter.proxy.style_injection import StyleInjector, style_hash, style_text
 from gatewayfilter.telemetry import Counters
-from gatewayfilter.urls import Url, parse_url
+from gatewayfilter.urls import Url, digest_of, parse_url
 
 _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _BODILESS: Final = frozenset({101, 103, 204, 205, 206, 304})
@@ -81,7 +81,7 @@ class TrafficChanges:
         self._settings = settings
         self._counters = counters
         self._clock = clock
-        self._redirected: dict[tuple[str, str], float] = {}
+        self._redirected: dict[tuple[str, bytes], float] = {}  # by the digest: URLs are long
 
     def before(self, flow: http.HTTPFlow, request: Request) -> tuple[http.Response | None, Url | None]:
         """Changes a request that is allowed, before it goes out.
@@ -115,19 +115,20 @@ class TrafficChanges:
             return None, url
         if request.method not in {"GET", "HEAD"} or not url.text.startswith("http") or self._came_from_us(request):
             return None, None
-        self._remember(request.client, url.text)
+        self._remember(request.client, url)
         return _redirect(url), None
 
     def _came_from_us(self, request: Request) -> bool:
         """Tells whether we sent the client here a moment ago: it stays there, or it would go in circles."""
-        at = self._redirected.get((request.client, request.url.text))
+        at = self._redirected.get((request.client, _mark(request.url)))
         return at is not None and self._clock() - at < _REDIRECTED_FOR_S
 
-    def _remember(self, client: str, text: str) -> None:
-        self._redirected.pop((client, text), None)
+    def _remember(self, client: str, url: Url) -> None:
+        mark = _mark(url)
+        self._redirected.pop((client, mark), None)
         if len(self._redirected) >= _MOST_REDIRECTED:
             del self._redirected[next(iter(self._redirected))]
-        self._redirected[client, text] = self._clock()
+        self._redirected[client, mark] = self._clock()
 
     def after(self, flow: http.HTTPFlow, request: Request) -> Verdict | None:
         """Changes the head of a response, and sets up what is to become of its body (`flow.response.stream`).
@@ -279,3 +280,7 @@ def _unbind_from_bytes(flow: http.HTTPFlow) -> None:
         headers.pop("transfer-encoding", None)
     else:
         headers["transfer-encoding"] = "chunked"
+
+
+def _mark(url: Url) -> bytes:
+    return digest_of(url.text)

@@ -11,8 +11,8 @@ from gatewayfilter.crawl import robots as robots_module
 from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
 from gatewayfilter.crawl.fetcher import Fetcher
 from gatewayfilter.crawl.robots import Robots, narrowed
-from gatewayfilter.interfaces import Priority
-from gatewayfilter.urls import parse_url
+from gatewayfilter.interfaces import Page, Priority
+from gatewayfilter.urls import Url, parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 NOBODY = b"User-agent: *\nDisallow: /\n"
@@ -126,6 +126,21 @@ async def test_memory_is_bounded(fetcher: Fetcher, origin: Origin, monkeypatch: 
         with contextlib.suppress(UnreachableError):  # nothing listens on the others
             await allows(robots, fetcher, origin.url(host=f"127.0.0.{number}"))
     assert len(robots) == 3
+
+
+async def test_long_files_of_many_origins_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots_module, "MAX_CHARACTERS", 1_000_000)
+    body = b"User-agent: *\n" + b"Disallow: /x\n" * 23_000
+
+    class AnyFetcher:
+        async def fetch(self, url: Url, **_: object) -> Page:
+            return Page(url.text, url.text, 200, {}, body)
+
+    robots = Robots(loopback_settings())
+    for number in range(8):
+        assert not await allows(robots, AnyFetcher(), f"http://{number}.example/x")  # type: ignore[arg-type]
+    assert len(robots) == 1_000_000 // len(body)
+    assert robots._characters == len(robots) * len(body)
 
 
 def test_many_agents_and_rules_are_read_in_linear_time() -> None:
