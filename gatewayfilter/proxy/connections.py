@@ -33,11 +33,12 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
-from mitmproxy.proxy.layers.http._http2 import Http2Server
 
 from gatewayfilter.proxy import second_try
 from gatewayfilter.proxy.faults import Fault, read_fault
 from gatewayfilter.proxy.field_values import without_breaks
+from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
+from gatewayfilter.proxy.http2_bounds import BoundedHttp2Server
 from gatewayfilter.proxy.responses import error_response
 
 MAX_HEADER_BYTES: Final = 262_144
@@ -63,7 +64,7 @@ def install() -> None:
     """Makes this process's mitmproxy use these connections. Doing it twice is doing it once."""
     http_layers.Http1Server = GatewayHttp1Server  # type: ignore[attr-defined]
     http_layers.Http1Client = GatewayHttp1Client  # type: ignore[attr-defined]
-    http_layers.Http2Server = GatewayHttp2Server  # type: ignore[attr-defined]
+    http_layers.Http2Server = GatewayHttp2Server  # type: ignore[attr-defined, assignment]
     _http1.make_error_response = _unreadable_request
     second_try.install()
 
@@ -95,6 +96,16 @@ class _BoundedConnection(Http1Connection, ABC):
 
     ReceiveTrailers: type[RequestTrailers | ResponseTrailers]
     _trailers: http.Headers | None = None
+    _held: HeldBytes | None = None
+
+    def keeps_too_much(self) -> bool:
+        """Tells whether what is kept unread is too much, by itself or with what other connections keep."""
+        size = len(self.buf)
+        if self._held is None:
+            if size <= FREE_BYTES:
+                return False
+            self._held = held_by(self.context.client)
+        return not self._held.hold(size) or size > MAX_HEADER_BYTES
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Reads a body. Trailers go on as an event of their own, before its end."""
@@ -110,7 +121,7 @@ class _BoundedConnection(Http1Connection, ABC):
                 yield ReceiveHttp(self.ReceiveTrailers(self.stream_id, reader.trailers))
                 reader.trailers = None
             yield command
-        if self.state == self.read_body and len(self.buf) > MAX_HEADER_BYTES:
+        if self.keeps_too_much() and self.state == self.read_body:
             yield from self.give_up("a chunk's head or the trailers are too large")
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
@@ -156,7 +167,7 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
                     self.state = self.done
                     break
             yield command
-        if len(self.buf) > MAX_HEADER_BYTES and self.state == self.read_headers:
+        if self.keeps_too_much() and self.state == self.read_headers:
             yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
             yield commands.CloseConnection(self.conn)
             self.state = self.done
@@ -176,7 +187,7 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
     def wait(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Keeps what the client sends ahead of the answer, within bounds."""
         yield from super().wait(event)
-        if len(self.buf) > MAX_HEADER_BYTES:
+        if self.keeps_too_much():
             yield from self.give_up("too much was sent ahead of the answer")
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
@@ -222,7 +233,7 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
             yield commands.CloseTcpConnection(self.conn, half_close=True)
 
 
-class GatewayHttp2Server(Http2Server):
+class GatewayHttp2Server(BoundedHttp2Server):
     """The client's side of an HTTP/2 connection, with error pages of ours."""
 
     def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
@@ -291,7 +302,7 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
                 yield from self._pass_hints(lines[1:])
             if not self.buf:
                 return
-        if self.state == self.read_headers and len(self.buf) > MAX_HEADER_BYTES and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
+        if self.state == self.read_headers and self.keeps_too_much() and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
             yield from self.give_up("the head of its answer is too large")
             return
         for command in super().read_headers(event):
