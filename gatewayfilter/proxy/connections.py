@@ -39,6 +39,7 @@ from gatewayfilter.proxy.faults import Fault, read_fault
 from gatewayfilter.proxy.field_values import without_breaks
 from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.http2_bounds import BoundedHttp2Server
+from gatewayfilter.proxy.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.responses import error_response
 
 MAX_HEADER_BYTES: Final = 262_144
@@ -65,6 +66,7 @@ def install() -> None:
     http_layers.Http1Server = GatewayHttp1Server  # type: ignore[attr-defined]
     http_layers.Http1Client = GatewayHttp1Client  # type: ignore[attr-defined]
     http_layers.Http2Server = GatewayHttp2Server  # type: ignore[attr-defined, assignment]
+    http_layers.Http2Client = PatientHttp2Client  # type: ignore[attr-defined, assignment]
     _http1.make_error_response = _unreadable_request
     second_try.install()
 

@@ -16,6 +16,8 @@ from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from gatewayfilter.proxy.http2_flow import PAUSED
+
 _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
 
@@ -102,6 +104,9 @@ class _DirectProtocol(asyncio.Protocol):
             return
         with suppress(StopIteration):
             happened.send(None)  # with the lock free it runs to its end
+        if PAUSED and self._connection in PAUSED:
+            self._wait_for(None)
+            return
         for io in handler.transports.values():
             writer = io.writer
             if writer is not None and (writer.transport.get_write_buffer_size() or writer.transport.is_closing()):  # type: ignore[union-attr]
@@ -144,6 +149,7 @@ class _DirectProtocol(asyncio.Protocol):
     async def _finish(self, event: Coroutine[Any, Any, None] | None) -> None:
         if event is not None:
             await event
+        await PAUSED.wait(self._connection)
         if self._handler is not None:
             await self._handler.drain_writers()  # type: ignore[no-untyped-call]
             self._transport.resume_reading()

@@ -12,9 +12,9 @@ import h2.errors
 import h2.events
 from h2.connection import H2Connection
 from mitmproxy.proxy import events, layer
-from mitmproxy.proxy.layers.http._http2 import Http2Server
 
 from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
+from gatewayfilter.proxy.http2_flow import PatientHttp2Server
 
 _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
@@ -25,7 +25,7 @@ _CALLS_A_SECOND: Final = 50.0
 _CALLS: Final = (h2.events.StreamReset, h2.events.PingReceived, h2.events.RemoteSettingsChanged)
 
 
-class BoundedHttp2Server(Http2Server):
+class BoundedHttp2Server(PatientHttp2Server):
     """The client's side of an HTTP/2 connection, with these bounds."""
 
     _held: HeldBytes | None = None

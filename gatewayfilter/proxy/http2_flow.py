@@ -1,0 +1,139 @@
+"""Back pressure over HTTP/2: what a client does not take yet is left with the origin.
+
+A slow client of HTTP/1 fills its socket, and mitmproxy stops reading. Over HTTP/2 a client says for each stream how much it
+takes, and mitmproxy keeps the rest, whole downloads of it. Here an origin's connection of HTTP/1 is not read while the client's
+stream has `MOST_UNSENT` waiting; over HTTP/2 the origin's stream gets no further window, so that its other streams go on.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mitmproxy.connection import Connection, Server
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers.http._base import HttpEvent
+from mitmproxy.proxy.layers.http._events import ResponseData
+from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Server
+
+MOST_UNSENT: Final = 262_144
+"""Bytes of one stream that wait for the client."""
+WINDOW_BYTES: Final = 2_097_152
+"""What an origin may send of one stream before we take it: 20 MB/s at 100 ms. mitmproxy grants 2 GB."""
+
+
+@dataclass
+class TakeMore(HttpEvent):
+    """The client took what waited of a stream: the origin may send on."""
+
+
+class _Paused:
+    """Connections to origins that are not read for now. Of this process: connections are made by mitmproxy."""
+
+    def __init__(self) -> None:
+        self._until: dict[Connection, asyncio.Event] = {}
+
+    def __contains__(self, connection: Connection) -> bool:
+        return connection in self._until
+
+    def __bool__(self) -> bool:
+        return bool(self._until)
+
+    def add(self, connection: Connection) -> None:
+        self._until.setdefault(connection, asyncio.Event())
+
+    def discard(self, connection: Connection) -> None:
+        if (event := self._until.pop(connection, None)) is not None:
+            event.set()
+
+    async def wait(self, connection: Connection) -> None:
+        """Returns when a connection may be read."""
+        while (event := self._until.get(connection)) is not None:
+            await event.wait()
+
+
+PAUSED: Final = _Paused()
+
+
+class PatientHttp2Server(Http2Server):
+    """The client's side: notes which streams have too much waiting."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._full: dict[int, Server] = {}
+
+    def is_full(self, stream_id: int) -> bool:
+        """Tells whether enough of a stream waits for the client."""
+        return stream_id in self._full
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        yield from super()._handle_event(event)
+        if isinstance(event, ResponseData):
+            if self.h2_conn.stream_buffers:
+                self._note(event.stream_id)
+        elif self._full and isinstance(event, events.DataReceived | events.ConnectionClosed):
+            over = isinstance(event, events.ConnectionClosed) or "_handle_event" in vars(self)  # mitmproxy puts `done` there
+            yield from self._go_on(over=over)
+
+    def _note(self, stream_id: int) -> None:
+        layers = self.context.layers
+        parent = layers[-2] if len(layers) > 1 else None
+        if stream_id in self._full or self._unsent(stream_id) <= MOST_UNSENT or not isinstance(parent, http_layers.HttpLayer):
+            return
+        stream = parent.streams.get(stream_id)
+        if stream is None:
+            return
+        self._full[stream_id] = server = stream.context.server
+        if server.alpn != b"h2":
+            PAUSED.add(server)
+
+    def _go_on(self, *, over: bool) -> layer.CommandGenerator[None]:
+        parent = self.context.layers[-2]
+        for stream_id, server in list(self._full.items()):
+            if not over and self._unsent(stream_id) > MOST_UNSENT // 2 and not self.is_closed(stream_id):
+                continue
+            del self._full[stream_id]
+            if server.alpn != b"h2":
+                PAUSED.discard(server)
+            elif isinstance(parent, http_layers.HttpLayer) and server in parent.connections:
+                yield http_layers.SendHttp(TakeMore(stream_id), server)
+
+    def _unsent(self, stream_id: int) -> int:
+        waiting = self.h2_conn.stream_buffers.get(stream_id)
+        return sum(len(part.data) for part in waiting) if waiting else 0
+
+
+class PatientHttp2Client(Http2Client):
+    """The origin's side: a stream whose client has enough gets no further window."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        connection = self.h2_conn
+        connection.local_settings.initial_window_size = WINDOW_BYTES
+        connection.local_settings.acknowledge()
+        self._acknowledge = connection.acknowledge_received_data
+        self._owed: dict[int, int] = {}
+        connection.acknowledge_received_data = self._acknowledge_unless_full  # type: ignore[method-assign, assignment]
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if isinstance(event, TakeMore):
+            ours = self.our_stream_id.get(event.stream_id)
+            if ours is not None and (owed := self._owed.pop(ours, 0)) and not self.is_closed(ours):
+                self._acknowledge(owed, ours)
+                yield commands.SendData(self.conn, self.h2_conn.data_to_send())
+            return
+        yield from super()._handle_event(event)
+
+    def _acknowledge_unless_full(self, count: int, stream_id: int) -> None:
+        client = self._client()
+        if client is not None and client.is_full(self.their_stream_id.get(stream_id, -1)):
+            self._owed[stream_id] = self._owed.get(stream_id, 0) + count
+        else:
+            self._acknowledge(count + self._owed.pop(stream_id, 0), stream_id)
+
+    def _client(self) -> PatientHttp2Server | None:
+        for one in reversed(self.context.layers):
+            if isinstance(one, http_layers.HttpLayer):
+                found = one.connections.get(one.context.client)
+                return found if isinstance(found, PatientHttp2Server) else None
+        return None
