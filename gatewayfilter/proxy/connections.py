@@ -41,6 +41,7 @@ from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.http2_bounds import BoundedHttp2Server
 from gatewayfilter.proxy.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.responses import error_response
+from gatewayfilter.proxy.upload_flow import note_upload
 
 MAX_HEADER_BYTES: Final = 262_144
 """Most bytes of a head, of trailers, of a chunk's head, or of requests sent ahead; mitmproxy would keep any number of them."""
@@ -180,6 +181,7 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
         """Reads a request body, or throws it away when an error page went out before its end."""
         if self._throw_away is None:
             yield from super().read_body(event)
+            note_upload(self.context, self.stream_id)
             return
         self._throw_away -= len(self.buf.maybe_extract_at_most(len(self.buf)) or b"")
         if self._throw_away < 0 or isinstance(event, events.ConnectionClosed):

@@ -17,6 +17,7 @@ from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from gatewayfilter.proxy.http2_flow import PAUSED
+from gatewayfilter.proxy.upload_flow import AHEAD, caught_up
 
 _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
@@ -104,7 +105,7 @@ class _DirectProtocol(asyncio.Protocol):
             return
         with suppress(StopIteration):
             happened.send(None)  # with the lock free it runs to its end
-        if PAUSED and self._connection in PAUSED:
+        if (PAUSED and self._connection in PAUSED) or (AHEAD and self._connection in AHEAD):
             self._wait_for(None)
             return
         for io in handler.transports.values():
@@ -136,6 +137,7 @@ class _DirectProtocol(asyncio.Protocol):
         """Handles no more bytes."""
         if self._task is not None:
             self._task.cancel()
+        AHEAD.pop(self._connection, None)
         self._handler = None
 
     def _end(self) -> None:
@@ -150,6 +152,7 @@ class _DirectProtocol(asyncio.Protocol):
         if event is not None:
             await event
         await PAUSED.wait(self._connection)
+        await caught_up(self._connection)
         if self._handler is not None:
             await self._handler.drain_writers()  # type: ignore[no-untyped-call]
             self._transport.resume_reading()

@@ -15,6 +15,7 @@ from mitmproxy.proxy import events, layer
 
 from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.http2_flow import PatientHttp2Server
+from gatewayfilter.proxy.upload_flow import note_upload
 
 _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
@@ -51,7 +52,10 @@ class BoundedHttp2Server(PatientHttp2Server):
         if isinstance(event, _CALLS) and not self._may_call():
             yield from self._calm_down("too many resets, pings or settings")
             return True
-        return (yield from super().handle_h2_event(event))
+        ended = yield from super().handle_h2_event(event)
+        if isinstance(event, h2.events.DataReceived):
+            note_upload(self.context, event.stream_id)
+        return ended
 
     def _calm_down(self, message: str) -> layer.CommandGenerator[None]:
         yield from self.protocol_error(message, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
