@@ -181,7 +181,8 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
         """Reads a request body, or throws it away when an error page went out before its end."""
         if self._throw_away is None:
             yield from super().read_body(event)
-            note_upload(self.context, self.stream_id)
+            if self.state == self.read_body:  # there is more to come
+                note_upload(self.context, self.stream_id)
             return
         self._throw_away -= len(self.buf.maybe_extract_at_most(len(self.buf)) or b"")
         if self._throw_away < 0 or isinstance(event, events.ConnectionClosed):
