@@ -290,6 +290,43 @@ def is_public_suffix(host: str) -> bool:
     return _suffix_length(labels) == len(labels)
 
 
+@lru_cache(maxsize=1)
+def registry_suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Returns the suffixes under which registries give out names, by the first section of the public suffix list, in IDNA.
+
+    Returns:
+        The suffixes (``com``, ``co.uk``); the names of which every child is one (``ck``), which stand among the first as well;
+        and the children that are none (``www.ck``).
+    """
+    names: set[str] = set()
+    wildcards: set[str] = set()
+    exceptions: set[str] = set()
+    with open(PSLFILE, encoding="utf-8") as lines:  # noqa: PTH123  # as in _suffix_rules
+        for line in lines:
+            if "===END ICANN DOMAINS===" in line:
+                break
+            rule = line.partition(" ")[0].strip().lower()
+            if not rule or rule.startswith("//"):
+                continue
+            rule = rule if rule.isascii() else _ascii_rule(rule)
+            if rule.startswith("!"):
+                exceptions.add(rule[1:])
+            elif rule.startswith("*."):
+                wildcards.add(rule[2:])
+            else:
+                names.add(rule)
+    return frozenset(names | wildcards), frozenset(wildcards), frozenset(exceptions)
+
+
+def is_registry_suffix(host: str) -> bool:
+    """Tells whether a canonical host is a suffix of a registry (``com``, ``co.uk``). About 0.1 µs.
+
+    A company's suffix (``github.io``) is none here, nor is a single label that the public suffix list does not have.
+    """
+    names, wildcards, exceptions = registry_suffixes()
+    return host in names or (host.partition(".")[2] in wildcards and host not in exceptions)
+
+
 def redacted(text: str) -> str:
     """Returns a URL without its query, for logs at INFO and below."""
     head, mark, _ = text.partition("?")

@@ -24,7 +24,8 @@ def entries_sentence(report: ParseReport | None) -> str:
         named = ", ".join(sorted(report.unsupported, key=lambda name: -report.unsupported[name])[:5])
         parts.append(f"{sum(report.unsupported.values()):,} not supported ({named})")
     if report.rejected:
-        parts.append(counted(report.rejected, "bad line"))
+        refused = f", {report.refused:,} of them refused as too broad or too costly" if report.refused else ""
+        parts.append(counted(report.rejected, "bad line") + refused)
     return ", ".join(parts)
 
 

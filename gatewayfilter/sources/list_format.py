@@ -31,12 +31,13 @@ class ParseReport:
     Attributes:
         list_format: as which format it was read.
         accepted: entries or rules in force, repeated ones left out.
-        duplicates: entries that stood in the list already (Adblock lists are not searched for them).
+        duplicates: entries that stood in the list already (of an Adblock list: lines with network rules).
         comments: comments, blank lines, and names that hosts files hold for the machine itself.
         cosmetic: Adblock rules that make no request and stop none.
         unsupported: Adblock rules that were understood but cannot be honoured, by modifier.
         rejected: lines, or names on a line, that are no valid entry.
-        samples: (line number, text, why) of the first of them, at most `SAMPLE_LIMIT`.
+        refused: those of them that are valid Adblock rules, but speak of the web as a whole or cost too much.
+        samples: (line number, text, why) of the first of them, those refused before all others, at most `SAMPLE_LIMIT`.
         taken: the first entries as list keys, at most `SAMPLE_LIMIT`; none of an Adblock list.
     """
 
@@ -47,6 +48,7 @@ class ParseReport:
     cosmetic: int = 0
     unsupported: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
+    refused: int = 0
     samples: tuple[tuple[int, str, str], ...] = ()
     taken: tuple[str, ...] = ()
 

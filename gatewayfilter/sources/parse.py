@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import batched, chain
 from typing import BinaryIO, Protocol
 
@@ -17,6 +17,7 @@ from gatewayfilter.sources.host_names import all_ordinary
 from gatewayfilter.sources.line_formats import LineFormat, line_format, read_line
 from gatewayfilter.sources.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT, ListFormat, ParseReport
 from gatewayfilter.sources.text_blocks import text_blocks, text_lines
+from gatewayfilter.urls import digest_of, domain_key, registry_suffixes
 
 _BATCH = 10_000
 _EXPORTED: Mapping[ListFormat, Callable[[BinaryIO], Iterator[Item]]] = {ListFormat.JSON: json_items, ListFormat.CSV: csv_items}
@@ -186,14 +187,26 @@ def _read_exported(items: Iterator[Item], action: ListAction, tally: _Tally) -> 
         yield keys
 
 
+@lru_cache(maxsize=1)
+def _suffix_digests() -> Mapping[bytes, str]:
+    """Returns the digests of the keys that stand for everything below a public suffix."""
+    names, _, _ = registry_suffixes()
+    return {digest_of(domain_key(name)): domain_key(name) for name in names}
+
+
 def _read_digests(file: BinaryIO, tally: _Tally) -> Iterator[NDArray[np.uint8]]:
+    suffixes = _suffix_digests()
     for block in text_blocks(file):
         digests: list[bytes] = []
         for line in block.removesuffix("\n").split("\n"):
             tally.line += 1
             text = line.strip()
             if _DIGEST_LINE.fullmatch(text):
-                digests.append(bytes.fromhex(text))
+                digest = bytes.fromhex(text)
+                if digest in suffixes:
+                    tally.reject(text, f"the digest of {suffixes[digest]!r}, a whole public suffix")
+                else:
+                    digests.append(digest)
             elif not text or text.startswith("#"):
                 tally.comments += 1
             else:
@@ -206,9 +219,11 @@ def _from_adblock(report: AdblockReport) -> ParseReport:
     return ParseReport(
         ListFormat.ADBLOCK,
         accepted=report.accepted,
+        duplicates=report.duplicates,
         comments=report.comments,
         cosmetic=report.cosmetic,
         unsupported=dict(report.unsupported),
         rejected=report.rejected,
+        refused=report.refused,
         samples=report.samples[:SAMPLE_LIMIT],
     )

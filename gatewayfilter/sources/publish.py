@@ -36,6 +36,9 @@ from gatewayfilter.sources.unpack import unpack
 
 _log = logging.getLogger(__name__)
 
+_READERS = 2
+"""Raised when the readers of lists take or refuse what they did not before: lists that are stored are then read anew."""
+
 _LARGEST_LIST = 4_000_000_000
 """Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
 
@@ -296,7 +299,7 @@ def mark_of_inputs(files: Sequence[SourceFile]) -> str:
 
     A list counts as the same when its file has the same length, time of change and inode: copies are replaced whole.
     """
-    parts: list[object] = [__version__, VERSION, _stamp(Path(PSLFILE))]
+    parts: list[object] = [__version__, VERSION, _READERS, _stamp(Path(PSLFILE))]
     parts += [
         (item.source.name, item.source.action, item.source.category, item.list_format, str(item.path), _stamp(item.path))
         for item in files

@@ -19,7 +19,7 @@ from gatewayfilter.urls import parse_url
 
 
 def compiled(*lists: list[str]) -> bytes:
-    builder = AdblockBuilder()
+    builder = AdblockBuilder(judge=False)
     for source, lines in enumerate(lists):
         builder.add_list(source, lines)
     return builder.build()
@@ -112,7 +112,7 @@ def test_a_mapped_file_will_do() -> None:
 
 
 def test_no_rules_at_all() -> None:
-    for blob in (AdblockBuilder().build(), compiled(["! nothing"], ["||a.com^$badfilter"])):
+    for blob in (AdblockBuilder(judge=False).build(), compiled(["! nothing"], ["||a.com^$badfilter"])):
         matcher = AdblockMatcher(blob)
         assert matcher.rule_count == 0
         assert matcher.match(ADS) is None

@@ -13,7 +13,7 @@ OTHER = "https://other.org/page"
 
 def decide(rules: list[str], url: str, source: str | None, kind: str, method: str = "GET") -> str:
     """Returns `block`, `exception` or `none`."""
-    builder = AdblockBuilder()
+    builder = AdblockBuilder(judge=False)
     builder.add_list(0, rules)
     page = parse_url(source) if source else None
     match = AdblockMatcher(builder.build()).match(Request(parse_url(url), page, ResourceType(kind), method))

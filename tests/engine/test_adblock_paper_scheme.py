@@ -22,7 +22,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def blob() -> bytes:
-    builder = AdblockBuilder()
+    builder = AdblockBuilder(judge=False)
     builder.add_list(0, [*LINES, "a", "/x^", "*tiny*", "||ads.example.com^*a$match-case"])
     return builder.build()
 
@@ -77,7 +77,7 @@ def test_hostile_urls_are_judged_alike(blob: bytes, matcher: AdblockMatcher, url
     ],
 )
 def test_spelling_tricks(url: str, blocked: bool) -> None:  # noqa: FBT001  # a table
-    builder = AdblockBuilder()
+    builder = AdblockBuilder(judge=False)
     builder.add_list(0, ["||ads.example^", "/adserver/"])
     asked = Request(parse_url(url), parse_url("https://page.org/"), ResourceType.SCRIPT)
     for scheme in (AdblockMatcher(builder.build()), PaperScheme(builder.build())):

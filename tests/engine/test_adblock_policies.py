@@ -11,7 +11,7 @@ from gatewayfilter.urls import parse_url
 
 def verdict(lines: list[str], url: str, source: str, kind: str) -> str:
     """Returns `none`, `block` or `exception`, on which both ways of finding rules agree."""
-    builder = AdblockBuilder()
+    builder = AdblockBuilder(judge=False)
     builder.add_list(0, lines)
     blob = builder.build()
     asked = Request(parse_url(url), parse_url(source) if source else None, ResourceType(kind))

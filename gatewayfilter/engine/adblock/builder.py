@@ -6,12 +6,14 @@ from math import log2
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
+from gatewayfilter.engine.adblock.breadth import BreadthGuard, cosmetic_refusal
 from gatewayfilter.engine.adblock.cosmetic_index import CosmeticRecord, pack_cosmetics
 from gatewayfilter.engine.adblock.directives import Preprocessor
 from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, addresses_of, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
 from gatewayfilter.engine.adblock.parser import BLANKS, LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
+from gatewayfilter.engine.adblock.regex_budget import RegexBudget
 from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
 from gatewayfilter.engine.adblock.rule_index import IndexPlan, pack_index
 from gatewayfilter.engine.adblock.rule_table import RuleRecord, pack_rules
@@ -65,6 +67,9 @@ _COMPANIONS = REDIRECTS | PAGE_SWITCHES
 
 _NO_RULE = ParsedLine(LineKind.COMMENT)
 
+type _Taken = tuple[NetworkRule, PatternShape, str, int, int, int]
+"""A rule, its shape, the line's text, source, number of the line, number of the rule on it."""
+
 
 class _Tally:
     """Counts the lines of one list for its report."""
@@ -74,10 +79,24 @@ class _Tally:
         self._kinds: Counter[LineKind] = Counter()
         self._unsupported: Counter[str] = Counter()
         self._samples: list[tuple[int, str, str]] = []
+        self._refused: list[tuple[int, str, str]] = []
+        self._refusals = 0
+        self.duplicates = 0
+
+    def refuse(self, number: int, line: str, why: str) -> None:
+        """Takes note of a rule that is valid but must not be taken; such lines are shown before all others."""
+        self._refusals += 1
+        if len(self._refused) < SAMPLE_LIMIT:
+            self._refused.append((number, line.strip()[:_SAMPLE_LENGTH], why))
+
+    def take_back(self, rules: tuple[NetworkRule, ...]) -> None:
+        """Takes note that the rules of a line that was counted are refused after all."""
+        self._accepted -= _counted(rules)
+        self._kinds[LineKind.NETWORK] -= 1
 
     def count(self, number: int, line: str, parsed: ParsedLine) -> None:
         """Takes note of what became of a line."""
-        self._accepted += sum(rule.modifier not in _COMPANIONS for rule in parsed.rules) or bool(parsed.rules)
+        self._accepted += _counted(parsed.rules)
         self._kinds[parsed.kind] += 1
         if parsed.kind is LineKind.REJECTED:
             self._show(number, line, parsed.note)
@@ -94,12 +113,19 @@ class _Tally:
         """Returns the counts."""
         return AdblockReport(
             accepted=self._accepted,
+            duplicates=self.duplicates,
             cosmetic=self._kinds[LineKind.COSMETIC],
             comments=self._kinds[LineKind.COMMENT],
             unsupported=dict(self._unsupported),
-            rejected=self._kinds[LineKind.REJECTED],
-            samples=tuple(self._samples),
+            rejected=self._kinds[LineKind.REJECTED] + self._refusals,
+            refused=self._refusals,
+            samples=(*self._refused, *self._samples)[:SAMPLE_LIMIT],
         )
+
+
+def _counted(rules: tuple[NetworkRule, ...]) -> int:
+    """Returns for how many entries the rules of one line count."""
+    return sum(rule.modifier not in _COMPANIONS for rule in rules) or bool(rules)
 
 
 def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
@@ -111,10 +137,17 @@ def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
 
 
 class AdblockBuilder:
-    """Takes lists, line by line, and compiles all their rules together."""
+    """Takes lists, line by line, and compiles all their rules together.
 
-    def __init__(self) -> None:
-        self._records: list[tuple[NetworkRule, str, int, int, int]] = []
+    Args:
+        judge: refuse rules that speak of the web as a whole (breadth/), and regular expressions that cost too much together
+            (regex_budget.py). Without it everything valid is taken.
+    """
+
+    def __init__(self, *, judge: bool = True) -> None:
+        self._judge = judge
+        self._budget = RegexBudget()
+        self._records: list[_Taken] = []
         self._cosmetics: list[CosmeticRecord] = []
         self._badfilters: dict[tuple[object, ...], set[int]] = {}
 
@@ -132,19 +165,32 @@ class AdblockBuilder:
             raise ValueError(f"a source is a number from 0 to {MAX_SOURCES}")
         tally = _Tally()
         preprocessor = Preprocessor()
+        taken = len(self._records)
+        seen: set[str] = set()
+        self._budget.begin_list()
         for number, given in enumerate(lines, 1):
             # A rule is kept as UTF-8 and read again from that: it must mean the same then.
             line = given if given.isascii() else given.encode(errors="replace").decode()
             if line.startswith("!#"):
                 parsed = _follow_directive(preprocessor, line)
-            elif preprocessor.active:
-                parsed = parse_line(line)
-                self._add_rules(source, number, line, parsed.rules)
-                if parsed.cosmetic is not None:
-                    self._cosmetics.append(CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
-            else:
+            elif not preprocessor.active:
                 parsed = _NO_RULE
+            elif line in seen:
+                tally.duplicates += 1
+                continue
+            else:
+                parsed = parse_line(line)
+                if parsed.rules:
+                    seen.add(line)
+                    self._add_rules(source, number, line, parsed.rules)
+                elif parsed.cosmetic is not None:
+                    if self._judge and (why := cosmetic_refusal(parsed.cosmetic)):
+                        tally.refuse(number, line, why)
+                        continue
+                    self._cosmetics.append(CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
             tally.count(number, line, parsed)
+        if self._judge:
+            self._judge_rules(taken, tally)
         return tally.report()
 
     def _add_rules(self, source: int, number: int, line: str, rules: tuple[NetworkRule, ...]) -> None:
@@ -153,26 +199,45 @@ class AdblockBuilder:
             if rule.badfilter:
                 self._badfilters.setdefault(rule.identity, set()).add(source)
             else:
-                self._records.append((rule, text, source, number, ordinal))
+                self._records.append((rule, shape_of(rule), text, source, number, ordinal))
+
+    def _judge_rules(self, taken: int, tally: _Tally) -> None:
+        """Drops the lines that hold a rule that is refused, among the rules from `taken` on."""
+        mine = self._records[taken:]
+        refusals = BreadthGuard().refusals((record[0], record[1]) for record in mine)
+        costly = {}
+        for rule, _, _, _, number, _ in mine:
+            if (rule.is_regex or rule.conditions is not NO_CONDITIONS or rule.value) and (why := self._budget.refusal(rule)):
+                costly[number] = why
+        if not refusals and not costly:
+            return
+        lines = {mine[position][4]: why for position, why in refusals.items()} | costly
+        self._records[taken:] = [record for record in mine if record[4] not in lines]
+        dropped: dict[int, tuple[str, list[NetworkRule]]] = {}
+        for rule, _, text, _, number, _ in mine:
+            if number in lines:
+                dropped.setdefault(number, (text, []))[1].append(rule)
+        for number, (text, rules) in dropped.items():
+            tally.take_back(tuple(rules))
+            tally.refuse(number, text, lines[number])
 
     def build(self) -> bytes:
         """Returns the compiled form of everything added so far."""
         network: list[RuleRecord] = []
         modifiers: list[RuleRecord] = []
-        shapes: dict[int, PatternShape] = {}
+        shapes: tuple[list[PatternShape], list[PatternShape]] = ([], [])
         badfilters = self._badfilters
-        for rule, text, source, line, ordinal in self._records:
+        for rule, shape, text, source, line, ordinal in self._records:
             cancelled_by = frozenset(badfilters.get(rule.identity, ())) if badfilters else _NOBODY
             if source in cancelled_by:
                 continue
-            shape = shape_of(rule)
             is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
             needs_test = not is_found or rule.conditions is not NO_CONDITIONS
             record = RuleRecord(rule, text, source, line, ordinal, needs_test, cancelled_by)
             (modifiers if rule.modifier else network).append(record)
-            shapes[id(record)] = shape
-        sections = _pack_network(network, [shapes[id(record)] for record in network])
-        effects = _pack_effects(modifiers, [shapes[id(record)] for record in modifiers])
+            shapes[bool(rule.modifier)].append(shape)
+        sections = _pack_network(network, shapes[False])
+        effects = _pack_effects(modifiers, shapes[True])
         return pack_sections([*sections, pack_sections([*effects, *pack_cosmetics(self._cosmetics)])])
 
 

@@ -21,6 +21,9 @@ type TailTest = Callable[[str, int], bool]
 SEPARATORS = frozenset(chr(code) for code in range(128) if not (chr(code).isalnum() or chr(code) in "_-.%"))
 """What `^` matches: all but letters, digits and `_-.%`."""
 
+LONG = 2_048
+"""Of a URL longer than this the answer of an expression is kept: one request may ask for it several times (matcher.py)."""
+
 _HOST_PATTERN = re.compile(r"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*)([/^:?].*)?", re.ASCII | re.DOTALL)
 _HOST_BEGINNING = re.compile(r"\|\|([a-z0-9_.-]+)", re.ASCII)
 _PIECES = re.compile(r"[*^]")
@@ -116,9 +119,18 @@ def _regex_test(text: str, *, match_case: bool) -> PatternTest:
     guarded = guard_regex(text, match_case=match_case)
     search = guarded.compile().search
     max_length = guarded.max_length
+    last = (0, False)  # one value, so that other threads see both halves of it
 
     def test(text: str, host_start: int, host_end: int) -> bool:  # noqa: ARG001  # the signature of all tests
-        return len(text) <= max_length and search(text) is not None
+        nonlocal last
+        if len(text) <= LONG:
+            return len(text) <= max_length and search(text) is not None
+        key = hash(text)
+        known, found = last
+        if known != key:
+            found = len(text) <= max_length and search(text) is not None
+            last = (key, found)
+        return found
 
     return test
 

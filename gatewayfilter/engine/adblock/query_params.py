@@ -53,7 +53,10 @@ def text_test(expression: str, flags: str) -> Callable[[str], bool]:
     longest = guarded.max_length
 
     def test(text: str) -> bool:
-        return len(text) <= longest and search(text.lower() if flags else text) is not None
+        try:
+            return len(text) <= longest and search(text.lower() if flags else text) is not None
+        except UnicodeError:  # RE2 reads UTF-8 alone, and headers may hold any bytes
+            return False
 
     return test
 

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Protocol, cast
 
 from gatewayfilter.engine.adblock.linear_regex import compile_linear
+from gatewayfilter.engine.adblock.regex_literals import literals_of
 from gatewayfilter.engine.adblock.regex_syntax import (
     EVERY,
     UPPER_CASE,
@@ -29,7 +30,13 @@ from gatewayfilter.errors import RuleError
 from gatewayfilter.urls import MAX_URL_LENGTH
 
 STEP_BUDGET = 4_000_000
-"""Steps of the backtracking matcher that one expression may take on one URL: tens of milliseconds, 0.2 s at the very worst."""
+"""Steps of the backtracking matcher that one expression may take on one URL: some 40 ms, as a step takes about 10 ns."""
+
+_LINEAR_STEPS = 4
+"""Steps of the backtracking matcher that take as long as RE2 takes for one character, at worst."""
+
+_INSTRUCTIONS = 16
+"""Instructions of RE2's that take as long as one step."""
 
 MIN_URL_LENGTH = 250
 """An expression that is only affordable on URLs shorter than this is refused."""
@@ -59,6 +66,7 @@ class GuardedRegex:
             found; in lower case unless `match_case` holds.
         literals: lower-case runs that every match contains.
         linear: it is left to RE2, as its list writes it: backtracking would cost too much.
+        degree, factor: a search takes at most `factor` times the length to the power of `degree` steps.
     """
 
     text: str
@@ -66,6 +74,13 @@ class GuardedRegex:
     match_case: bool
     literals: tuple[str, ...]
     linear: bool = False
+    degree: int = 1
+    factor: int = 1
+
+    def steps(self, length: int = MAX_URL_LENGTH) -> int:
+        """Returns how many steps of the backtracking matcher a search takes at most in a text up to a length."""
+        longest: int = min(length, self.max_length) ** self.degree
+        return self.factor * longest
 
     def compile(self) -> Searches:
         """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
@@ -82,19 +97,25 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
     """
     tree = _without_free_ends(parse_regex(text, match_case=match_case))
     try:
-        return _guard_tree(tree, match_case=match_case)
+        guarded = _guard_tree(tree, match_case=match_case)
     except CostlyError as costly:
-        try:
-            compile_linear(text, "" if match_case else "i")
-        except RuleError:
+        linear = _left_to_re2(text, tree, match_case=match_case)
+        if linear is None:
             raise costly from None
-        return GuardedRegex(text, MAX_URL_LENGTH, match_case, _literals_of(tree), linear=True)
+        return linear
+    if guarded.max_length == MAX_URL_LENGTH:
+        return guarded
+    # A URL must not get past a rule by being long. What looks around can only be tried on short ones.
+    return _left_to_re2(text, tree, match_case=match_case) or guarded
 
 
-def _literals_of(tree: Node) -> tuple[str, ...]:
-    runs: list[str] = []
-    _collect_literals(tree, runs)
-    return tuple(run for run in runs if run)
+def _left_to_re2(text: str, tree: Node, *, match_case: bool) -> GuardedRegex | None:
+    try:
+        size: int = compile_linear(text, "" if match_case else "i").programsize
+    except RuleError:
+        return None
+    factor = _LINEAR_STEPS + size // _INSTRUCTIONS
+    return GuardedRegex(text, MAX_URL_LENGTH, match_case, literals_of(tree), linear=True, factor=factor)
 
 
 def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
@@ -106,7 +127,8 @@ def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
     max_length = min(MAX_URL_LENGTH, int((STEP_BUDGET / cost.factor) ** (1 / degree)))
     if max_length < MIN_URL_LENGTH:
         raise CostlyError("the regular expression is too costly")
-    guarded = GuardedRegex(_emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE), max_length, match_case, _literals_of(tree))
+    text = _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE)
+    guarded = GuardedRegex(text, max_length, match_case, literals_of(tree), degree=degree, factor=cost.factor)
     try:
         guarded.compile()
     except (re.error, RecursionError, OverflowError) as error:
@@ -308,39 +330,6 @@ def _is_anchored(node: Node) -> bool:
             return all(_is_anchored(branch) for branch in branches)
         case _:
             return False
-
-
-def _collect_literals(node: Node, runs: list[str]) -> None:
-    """Appends the lower-case runs that every match contains; the last item of `runs` is the run that may still grow."""
-    match node:
-        case Chars(members):
-            letter = _letter(members)
-            if letter and runs:
-                runs[-1] += letter
-            else:
-                runs.append(letter)
-        case Sequence(parts):
-            for part in parts:
-                _collect_literals(part, runs)
-        case Repeat(body, low) if low:
-            runs.append("")
-            _collect_literals(body, runs)
-            runs.append("")
-        case Choice() | Repeat():
-            runs.append("")
-        case Assertion():
-            pass
-
-
-def _letter(members: int) -> str:
-    """Returns the one lower-case character that the set stands for, "" when there are several."""
-    if members.bit_count() == 1:
-        return chr(members.bit_length() - 1).lower()
-    if members.bit_count() == 2:
-        letter = chr(members.bit_length() - 1)
-        if letter.isalpha() and members >> ord(letter.upper()) & 1:
-            return letter
-    return ""
 
 
 def _emit(node: Node, alphabet: int) -> str:

@@ -59,19 +59,23 @@ class AdblockReport:
 
     Attributes:
         accepted: network rules in force (a hosts line counts once for each host), `$badfilter` rules included.
+        duplicates: lines with network rules that stood in the list already.
         cosmetic: element hiding, scriptlet and HTML filter rules.
         comments: comments, blank lines, headers, directives, and lines switched off by `!#if`.
         unsupported: name of the modifier or directive → rules that were understood but cannot be honoured, and dropped.
-        rejected: lines that are no valid rule.
-        samples: (line, text, why) of lines that were rejected, and of the first for each name in `unsupported`, at most
-            `SAMPLE_LIMIT`.
+        rejected: lines that are no valid rule, and those that were refused.
+        refused: valid rules that are not taken: they speak of the web as a whole, or cost too much (breadth/).
+        samples: (line, text, why) of lines that were rejected, those refused first, and of the first for each name in
+            `unsupported`, at most `SAMPLE_LIMIT`.
     """
 
     accepted: int = 0
+    duplicates: int = 0
     cosmetic: int = 0
     comments: int = 0
     unsupported: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
+    refused: int = 0
     samples: tuple[tuple[int, str, str], ...] = ()
 
 

@@ -1,0 +1,87 @@
+"""What a rule that speaks of every site would do to them: some changes are harmless everywhere, others end the use of the web."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES
+from gatewayfilter.engine.adblock.query_params import ParamFilter, read_param
+from gatewayfilter.engine.adblock.rule import NetworkRule
+from gatewayfilter.errors import RuleError
+
+_PARAMS = MappingProxyType(
+    {
+        "q": "weather",
+        "query": "weather",
+        "search": "weather",
+        "s": "weather",
+        "keyword": "weather",
+        "wd": "weather",
+        "id": "12345",
+        "p": "42",
+        "page": "2",
+        "v": "dQw4w9WgXcQ",
+        "url": "https%3A%2F%2Fexample.com%2F",
+        "lang": "en",
+        "code": "4b1f9c",
+        "state": "a81",
+        "token": "e9c1",
+        "redirect_uri": "https%3A%2F%2Fexample.com%2Fback",
+        "client_id": "web",
+    }
+)
+"""Parameters by which sites find pages, search, and log people in."""
+
+_HEADERS = frozenset({"set-cookie", "location", "cookie", "authorization", "content-disposition", "user-agent"})
+"""What logs people in, leads on, or makes a file of a response; others may be missing."""
+
+_FEATURES = frozenset(
+    {
+        "camera",
+        "encrypted-media",
+        "fullscreen",
+        "microphone",
+        "payment",
+        "publickey-credentials-get",
+        "storage-access",
+        "sync-xhr",
+    }
+)
+"""Features of browsers that people use knowingly."""
+
+
+def _breaks_queries(value: str) -> bool:
+    try:
+        found: ParamFilter = read_param(value)
+    except RuleError:
+        return False
+    return any(found.removes(name, f"{name}={text}") for name, text in _PARAMS.items())
+
+
+def _takes_header(value: str) -> bool:
+    return value.lower().rpartition(":")[2].strip() in _HEADERS
+
+
+def _forbids_feature(value: str) -> bool:
+    return any(part.partition("=")[0].strip() in _FEATURES for part in value.lower().replace("|", ",").split(","))
+
+
+def _never(_value: str) -> bool:
+    return False
+
+
+_HARMS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "removeparam": _breaks_queries,
+        "removeheader": _takes_header,
+        "permissions": _forbids_feature,
+        "redirect-rule": _never,  # it stands in for what other rules block
+    }
+)
+
+
+def does_harm(rule: NetworkRule) -> bool:
+    """Tells whether a rule does harm if it speaks of every site."""
+    if rule.exception and rule.modifier and rule.modifier not in PAGE_SWITCHES:
+        return not rule.value  # with a value it lifts one rule, without one all of this modifier
+    harm = _HARMS.get(rule.modifier)
+    return harm is None or harm(rule.value)
