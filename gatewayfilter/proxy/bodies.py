@@ -5,6 +5,7 @@ A stage that needs the whole text (`$replace`, `##^`) holds at most `MOST_HELD` 
 
 import codecs
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -14,6 +15,9 @@ from gatewayfilter.proxy.element_removal import remove_elements
 from gatewayfilter.proxy.style_injection import meta_charset
 
 MOST_HELD: Final = 2_000_000
+_EDIT_TIME_S: Final = 0.5
+"""After this time no further replacement is begun in a body: the event loop waits meanwhile."""
+
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s;\"']{1,40})", re.IGNORECASE)
 _AS_BROWSERS: Final = {
     "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "shift-jis": "cp932",
@@ -141,8 +145,11 @@ class WholeText:
         before = text
         if self._selectors:
             text = remove_elements(text, self._selectors)
+        deadline = time.perf_counter() + _EDIT_TIME_S
         for edit in self._edits:
             text = edit.apply(text)
+            if time.perf_counter() > deadline:
+                break
         if text == before:
             return body
         return text.encode(codec, "xmlcharrefreplace" if self._is_html else "replace")
