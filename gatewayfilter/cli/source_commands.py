@@ -229,6 +229,8 @@ def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force
     if not invocation.json:
         for result in results:
             say(f"{result.name}: {result.error or f'{result.status}, {entries_sentence(result.report)}'}", err=bool(result.error))
+            if result.status is UpdateStatus.UPDATED and result.report is not None and result.report.refused:
+                complain_of_samples(result.name, result.report, most=0)
         if not results:
             say("No source is due for an update." if not every else "There are no sources to update.")
     changed = any(result.status is UpdateStatus.UPDATED for result in results)

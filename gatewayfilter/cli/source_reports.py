@@ -30,10 +30,10 @@ def entries_sentence(report: ParseReport | None) -> str:
 
 
 def complain_of_samples(name: str, report: ParseReport | None, *, most: int) -> None:
-    """Names the first bad lines on standard error; rules that are only not supported are none."""
+    """Names the first bad lines on standard error; rules that are only not supported are none, those refused come all first."""
     if report is None or not report.rejected:
         return
-    for line, text, why in report.samples[:most]:
+    for line, text, why in report.samples[: max(most, report.refused)]:
         say(f"  {name}:{line}: {text[:100]!r}: {why}", err=True)
 
 

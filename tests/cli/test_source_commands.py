@@ -84,6 +84,30 @@ def test_a_preview_keeps_nothing(cli: Cli, state: Path, hosts: Path) -> None:
     cli("source", "status", "gambling-hosts").complains()
 
 
+WORLD = "[Adblock Plus 2.0]\n||ads.example^\n||com^\n://\n||pop.example^\n||more.example^\n"
+
+
+@pytest.mark.parametrize("options", [("--preview",), ()])
+def test_rules_that_would_block_the_web_are_named(cli: Cli, tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "world.txt").write_text(WORLD)
+    answer = cli("source", "add", tmp_path / "world.txt", *options)
+    assert "world: 3 entries (adblock), 2 bad lines, 2 of them refused as too broad or too costly" in answer.out
+    assert "world:3: '||com^': it would block most of the web" in answer.err
+    assert "world:4: '://': it would block most of the web" in answer.err
+    assert cli("check", "http://www.bbc.com/news").code == 0
+
+
+def test_an_update_names_rules_that_would_block_the_web(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "world.txt"
+    file.write_text("[Adblock Plus 2.0]\n||ads.example^\n||pop.example^\n")
+    cli("source", "add", file)
+    file.write_text(WORLD)
+    answer = cli("source", "update", "world")
+    assert "world:3: '||com^': it would block most of the web" in answer.err
+    assert cli("check", "http://www.bbc.com/news").code == 0
+    assert cli("check", "http://pop.example/").code == 1
+
+
 def test_one_of_several_may_fail(cli: Cli, hosts: Path, tmp_path: Path) -> None:
     answer = cli("source", "add", tmp_path / "not-there.txt", hosts, "--json")
     assert (answer.code, len(answer.json["results"])) == (1, 1)

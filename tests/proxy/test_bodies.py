@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayfilter.proxy import element_removal
 from gatewayfilter.proxy.bodies import EditedBody, WholeText, decode_text
 from gatewayfilter.proxy.element_removal import remove_elements
 
@@ -72,6 +73,46 @@ def test_elements_are_taken_out(selectors: list[str], gone: list[str]) -> None:
     for piece in gone:
         expected = expected.replace(piece, "", 1)
     assert remove_elements(PAGE, selectors) == expected
+
+
+def test_what_a_document_costs_in_expressions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_into = 0
+
+    class Counting:
+        max_length = 65_536
+        match_case = True
+
+        def compile(self) -> "Counting":
+            return self
+
+        def search(self, _text: str) -> None:
+            nonlocal looked_into
+            looked_into += 1
+
+        def steps(self, _length: int) -> int:
+            return 4_000_000
+
+    monkeypatch.setattr(element_removal, "guard_regex", lambda _text, **_options: Counting())
+    page = f"<html><body>{'<div>x</div>' * 200}</body></html>"
+    selectors = [f"div:has-text(/costly{number}/)" for number in range(50)]
+    assert remove_elements(page, [*selectors]) == page
+    assert 0 < looked_into * 4_000_000 <= element_removal._MOST_STEPS
+
+
+def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        asked = 0
+
+        def apply(self, text: str) -> str:
+            Slow.asked += 1
+            return text
+
+    now = iter(range(1_000))
+    monkeypatch.setattr("gatewayfilter.proxy.bodies.time.perf_counter", lambda: float(next(now)))
+    stage = WholeText("text/plain", [Slow()] * 100, (), lambda: None)
+    stage.feed(b"text")
+    assert stage.finish() == [b"text"]
+    assert Slow.asked == 1
 
 
 def test_a_page_in_which_nothing_is_found_is_not_written_anew() -> None:

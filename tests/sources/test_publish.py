@@ -209,3 +209,18 @@ def test_real_lists_are_read_sanely(real_data: Path, tmp_path: Path) -> None:
     said = {item.definition.name: item.definition.action for item in subscriptions.all() if not item.definition.bundled}
     assert {name for name, action in said.items() if action is ListAction.ALLOW} == {"press"}
     assert {name for name, action in said.items() if action is ListAction.SPLICE} == {"bank"}
+
+
+def test_a_stored_list_loses_only_the_rules_that_would_block_the_web(
+    subscriptions: Subscriptions, store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    (tmp_path / "mine.txt").write_text("[Adblock Plus 2.0]\n||ads.example^\n||more.example^\n")
+    subscriptions.add(str(tmp_path / "mine.txt"))
+    (stored,) = [item.path for item in subscriptions.files() if item.source.name == "mine"]
+    stored.write_text("[Adblock Plus 2.0]\n||ads.example^\n||com^\n://\n")  # as a program without this check kept it
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    publish(folder, subscriptions, store.lists, store.feed, clock=clock)
+    snapshot, _ = folder.open_newest()
+    assert not decide(snapshot, "http://www.bbc.com/").blocked
+    assert decide(snapshot, "http://ads.example/").blocked
+    snapshot.close()
