@@ -23,8 +23,8 @@ _LONGEST_KEY: Final = 500
 _MOST_LOOKED_INTO: Final = 300
 """Elements whose text one selector may look into: pages have some dozens of scripts, and the event loop waits meanwhile."""
 
-_MOST_STEPS: Final = 20_000_000
-"""Steps of regular expressions that one document may cost, about 0.2 s: elements whose text is not looked into then stay."""
+_MOST_STEPS: Final = 50_000_000
+"""Steps of regular expressions that one document may cost, about 0.5 s: elements whose text is not looked into then stay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,16 @@ def test_expressions_count_wherever_they_stand(line: str) -> None:
 
 @pytest.mark.parametrize("text", ["a", "^https?:\\/\\/", "(a+)+$", "x[a-z]*a[a-z]*!", "(?=[^!]*!)[0-9]", "(a{1,50}){1,50}b"])
 def test_no_expression_costs_more_than_its_bound(text: str) -> None:
-    assert 0 < guard_regex(text).steps() <= STEP_BUDGET
+    guarded = guard_regex(text)
+    assert 0 < guarded.steps() <= LIST_STEPS
+    assert guarded.steps(100) < guarded.steps()
+    if guarded.degree > 1:
+        assert guarded.steps() <= STEP_BUDGET
+
+
+def test_every_place_where_a_match_may_begin_counts() -> None:
+    assert guard_regex("[a-z]{40}b").steps() >= 40 * MAX_URL_LENGTH
+    assert guard_regex("^[a-z]{40}b").steps() < 2 * MAX_URL_LENGTH
 
 
 @pytest.mark.parametrize("text", ["casino.*bonus.*win", "(?:ca|sino)+.*x.*bonus", "x[a-z]*a[a-z]*!"])

@@ -67,6 +67,7 @@ class GuardedRegex:
         literals: lower-case runs that every match contains.
         linear: it is left to RE2, as its list writes it: backtracking would cost too much.
         degree, factor: a search takes at most `factor` times the length to the power of `degree` steps.
+        once: steps that come to it whatever the length: a match begins nowhere but at the start of the text.
     """
 
     text: str
@@ -76,11 +77,12 @@ class GuardedRegex:
     linear: bool = False
     degree: int = 1
     factor: int = 1
+    once: int = 0
 
     def steps(self, length: int = MAX_URL_LENGTH) -> int:
         """Returns how many steps of the backtracking matcher a search takes at most in a text up to a length."""
         longest: int = min(length, self.max_length) ** self.degree
-        return self.factor * longest
+        return self.once + self.factor * longest
 
     def compile(self) -> Searches:
         """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
@@ -123,12 +125,16 @@ def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
     cost.visit(tree, follow=0, in_loop=False)
     overlapping = bool(_first(tree) & cost.loop_characters)
     degree = max(1, cost.degree + (overlapping and not _is_anchored(tree)))
-    cost.multiply(1 + _short_width(tree) // _WIDE, in_loop=False)
+    ways, width = cost.factor, _short_width(tree)
+    cost.multiply(1 + width // _WIDE, in_loop=False)
     max_length = min(MAX_URL_LENGTH, int((STEP_BUDGET / cost.factor) ** (1 / degree)))
     if max_length < MIN_URL_LENGTH:
         raise CostlyError("the regular expression is too costly")
     text = _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE)
-    guarded = GuardedRegex(text, max_length, match_case, literals_of(tree), degree=degree, factor=cost.factor)
+    factor, once = cost.factor, 0
+    if degree == 1:  # each character that is compared counts here, from every place where a match may begin
+        once, factor = (ways * width, ways) if _is_anchored(tree) else (0, ways * (1 + width))
+    guarded = GuardedRegex(text, max_length, match_case, literals_of(tree), degree=degree, factor=factor, once=once)
     try:
         guarded.compile()
     except (re.error, RecursionError, OverflowError) as error:
