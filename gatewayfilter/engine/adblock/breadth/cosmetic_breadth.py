@@ -35,6 +35,9 @@ _VALUES_TEXT = """
 """
 _VALUES = frozenset(_VALUES_TEXT.split())
 
+_BEGINNINGS = "https://www. http://www. .com/ .html .jpg .png"
+"""What very many addresses begin or end with; parts of it tell nothing either."""
+
 _HARMLESS_STYLES = re.compile(r"\s*(?:(?:overflow|padding|cursor|user-select)[\w-]*\s*:[^;]*(?:;\s*|\Z))*", re.IGNORECASE)
 """Declarations that leave a page as readable as it was."""
 
@@ -47,6 +50,7 @@ _TOKEN = re.compile(
     r"""|::?[a-z-]+|(?P<element>(?:[\w-]|[^\x00-\x7f]|\\.)+)""",
     re.IGNORECASE,
 )
+_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6}) ?|(.))", re.DOTALL)
 _ALTERNATIVES = frozenset({"is", "where", "has"})
 _VALUE = 3
 """Characters of a part of an attribute's value that tell something."""
@@ -65,7 +69,7 @@ def cosmetic_refusal(rule: CosmeticRule) -> str:
         return ""
     if rule.effect in {Effect.SCRIPT_TEXT, Effect.HEADER}:
         return "it would change pages of every site"
-    if _is_telling(_TEXT_CALL.sub("", rule.text)):
+    if _is_telling(_ESCAPE.sub(_unescaped, _TEXT_CALL.sub("", rule.text))):
         return ""
     return "it would hide, change or remove what pages of every site are made of"
 
@@ -76,6 +80,12 @@ def _covers(hosts: HostSet) -> bool:
         return True
     found = sum(is_in(hosts, site[0].request.url.host) for site in Sites(len(hosts.patterns[0]), SUFFIXES))
     return found >= MANY
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Returns the letter or digit that an escape stands for; other marks stay escaped."""
+    letter = chr(min(int(match[1], 16), 0x10FFFF)) if match[1] else match[2]
+    return letter if letter.isalnum() else match[0]
 
 
 def _is_telling(selector: str) -> bool:
@@ -102,7 +112,11 @@ def _tells(token: re.Match[str]) -> bool:
         if token["attribute"].lower() not in _ATTRIBUTES:
             return True
         value = (token["value"] or "").strip("\"'").lower()
-        return len(value) >= (1 if token["operator"] == "=" else _VALUE) and value.strip("/:#") not in _VALUES | _LAYOUT | {""}
+        return (
+            len(value) >= (1 if token["operator"] == "=" else _VALUE)
+            and value not in _BEGINNINGS
+            and value.strip("/:#") not in _VALUES | _LAYOUT | {""}
+        )
     return token["element"] is not None and token["element"].lower() not in _ELEMENTS
 
 

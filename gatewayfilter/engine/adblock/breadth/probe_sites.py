@@ -129,6 +129,7 @@ def _requests_of(host: str, other: str, dice: Random) -> Site:
         own(ResourceType.DOCUMENT, f"/{word}/2024/05/{slug}.html"),
         own(ResourceType.DOCUMENT, "/index.php", f"?id={number}&page=2"),
         own(ResourceType.DOCUMENT, f"/{word}/{slug}-{number}/"),
+        own(ResourceType.DOCUMENT, "/login", method="POST"),
         own(ResourceType.SCRIPT, "/static/js/main.min.js", f"?v={number}"),
         foreign(ResourceType.SCRIPT, f"/{word}/{slug}.js"),
         own(ResourceType.STYLESHEET, "/assets/css/style.css"),
