@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from gatewayfilter.config import UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.proxy.connect_request import read_connect
@@ -96,11 +97,11 @@ def test_long_urls_are_not_remembered_by_redirects() -> None:
 
 def test_long_urls_are_neither_offered_nor_remembered() -> None:
     sink = Mock()
-    offering = Offering(sink)
+    offering = Offering(sink, UnknownRule.ALLOW)
 
     def fill(number: int) -> None:
         request = Request(parse_url(f"http://a.example/{_text(number)}"), None, ResourceType.DOCUMENT, "GET", "192.0.2.1")
-        offering.offer_page(Mock(request=request, private=False))
+        offering.offer_page(Mock(request=request, private=False, foreign_frame=False))
 
     assert _growth(fill, 400) < 2_000_000
     assert not sink.offer.called
