@@ -112,12 +112,14 @@ class HostVerdict:
     Attributes:
         action: refuse the connection, pass it through unread, or look at its requests.
         verdict: who says so and why, as for a request; for `intercept` the verdict of nobody.
-        named: a block of a person or of a list names the host or a part of it: nothing may pass it through unread.
+        named: a block of a person or of a list names the host or a part of it: nothing that a client does makes it pass unread.
+        because: the block that names it, `None` for none.
     """
 
     action: HostAction
     verdict: Verdict
     named: bool = False
+    because: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class EngineState:
         on_sets: number of a source set → its sources that are on, ascending.
         hosts: facts by host and port.
         adblock_verdicts: verdicts by source and line of the rule, and stub.
+        learned_blocks: categories of the snapshot's learned blocks that are on.
         host_verdicts: what becomes of connections, by host, each with the Unix seconds until which it holds.
     """
 
@@ -31,6 +32,7 @@ class EngineState:
         "effects",
         "host_verdicts",
         "hosts",
+        "learned_blocks",
         "off_categories",
         "off_sources",
         "on_sets",
@@ -56,6 +58,11 @@ class EngineState:
             index
             for index, source in enumerate(snapshot.sources)
             if source.action is not ListAction.ALLOW and source.category in off_categories
+        )
+        self.learned_blocks = tuple(
+            source.category
+            for source in snapshot.sources
+            if source.learned and source.action is ListAction.BLOCK and source.category not in off_categories
         )
         with giving_turns():
             self.effects.prepare(self.off_sources)

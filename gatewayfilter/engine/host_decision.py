@@ -1,25 +1,27 @@
 """The decision on a connection of which only the host is known: refuse it, pass it through unread, or look at its requests.
 
-What is passed through is never seen again, so that `splice` is said only of hosts that nobody's block names, the host itself or
-any part of it; and `deny` only where no URL of the host could be allowed. Everything between is looked at, request by request.
+What is passed through is never seen again, so that `splice` is said only of hosts of which no page is blocked; and `deny` only
+where no URL of the host could be allowed. Everything between is looked at, request by request. A host that any block names,
+wholly or in part, is `named`: no client can bring it about that its connections pass unread (proxy/tls_decision.py).
 """
 
 import math
 from typing import TYPE_CHECKING
 
+from gatewayfilter.engine.adblock.named_sites import PROBED
+from gatewayfilter.engine.blocked_parts import blocked_anywhere, blocked_by_adblock, blocked_page
 from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
 from gatewayfilter.engine.person_rules import written_pattern
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Action, HostAction, HostVerdict, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
-from gatewayfilter.urls import Url, parse_url
+from gatewayfilter.urls import Url, canonical_host, parse_url
 
 if TYPE_CHECKING:
     from gatewayfilter.engine.engine_state import EngineState
 
 _NOBODY = HostVerdict(HostAction.INTERCEPT, UNKNOWN)
+_NO_HOST = HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True)
 _ELSEWHERE = parse_url("https://another.invalid/")
-_ASKED_AS = (ResourceType.DOCUMENT, ResourceType.SCRIPT, ResourceType.IMAGE, ResourceType.OTHER)
-"""As what the host's first page is held against Adblock rules, from another site: a rule for the whole host fits one of them."""
 
 
 def decide_host(state: "EngineState", host: str, client: str, now: float) -> HostVerdict:
@@ -28,17 +30,22 @@ def decide_host(state: "EngineState", host: str, client: str, now: float) -> Hos
     ==============================================================  =========
     a person or a list blocks the whole host, nobody allows a part  deny
     a person allows it although something blocks it                 intercept
-    something blocks a part of it, or an Adblock rule names it      intercept
+    anything blocks a page of it, or an Adblock rule the whole      intercept
     a person says splice, or a splice list has it                   splice
+    an Adblock rule speaks of a part of it, or a list of digests    intercept
+    blocks
     nobody says anything                                            intercept
     ==============================================================  =========
+
+    All but a splice and the last row are `named`. Adblock rules of a part come behind a splice, which somebody chose: they are
+    about counting visitors, and most banks have one. Of a list of digests it is not known which hosts it is about.
 
     The answer is kept with the state for as long as no rule that it rests on expires: browsers open several connections to a
     host, and look-ups for four kinds of request cost more than all else at the door.
 
     Args:
         state: what is read.
-        host: canonical or as a client writes it; not a host at all is looked at.
+        host: canonical or as a client writes it; what is no host is looked at, always.
         client: the client's address.
         now: Unix seconds.
     """
@@ -46,28 +53,47 @@ def decide_host(state: "EngineState", host: str, client: str, now: float) -> Hos
     if known is not None and now < known[0]:
         return known[1]
     try:
-        url = parse_url(f"https://{host}/")
+        url = parse_url(f"https://{canonical_host(host)}/")
         question = Question(state, Request(url, client=client), now)
     except (UrlError, UnicodeError):
-        return _NOBODY
+        return _NO_HOST
     person = _Person(state, question)
-    verdict = _decide(question, person)
-    state.host_verdicts.put(host, (min(person.until, question.facts.until), verdict))
+    verdict, until = _decide(question, person)
+    state.host_verdicts.put(host, (min(person.until, question.facts.until, until), verdict))
     return verdict
 
 
-def _decide(question: Question, person: "_Person") -> HostVerdict:
+def _decide(question: Question, person: "_Person") -> tuple[HostVerdict, float]:
+    """Returns the answer, and until when the entry that it rests on is in force."""
+    if (whole := _of_whole_host(question, person)) is not None:
+        return whole, math.inf
+    if (page := blocked_page(question.state, question.url, question.now)) is not None:
+        return _looked_at(page.verdict), page.until
+    if (of_person := person.part(ListAction.BLOCK)) is not None:
+        return _looked_at(of_person), math.inf
+    if (by_rule := _adblock_verdict(question)) is not None:
+        return _looked_at(by_rule), math.inf
+    if (spliced := person.verdict(ListAction.SPLICE) or question.facts.splice) is not None:
+        return HostVerdict(HostAction.SPLICE, spliced), math.inf
+    state, now = question.state, question.now
+    if (part := blocked_by_adblock(state, question.url, now) or blocked_anywhere(state, now)) is not None:
+        return _looked_at(part.verdict), math.inf
+    return _NOBODY, math.inf
+
+
+def _looked_at(because: Verdict) -> HostVerdict:
+    return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=because)
+
+
+def _of_whole_host(question: Question, person: "_Person") -> HostVerdict | None:
     blocked = person.verdict(ListAction.BLOCK) or question.facts.black
-    if blocked is not None:
-        if (allowed := person.verdict(ListAction.ALLOW)) is not None:
-            return HostVerdict(HostAction.INTERCEPT, allowed, named=True)
-        if person.speaks_of_parts(ListAction.ALLOW):
-            return HostVerdict(HostAction.INTERCEPT, blocked, named=True)
-        return HostVerdict(HostAction.DENY, blocked, named=True)
-    if question.facts.prefix_hosts or person.speaks_of_parts(ListAction.BLOCK) or _adblock_names(question):
-        return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True)
-    spliced = person.verdict(ListAction.SPLICE) or question.facts.splice
-    return HostVerdict(HostAction.SPLICE, spliced) if spliced is not None else _NOBODY
+    if blocked is None:
+        return None
+    if (allowed := person.verdict(ListAction.ALLOW)) is not None:
+        return HostVerdict(HostAction.INTERCEPT, allowed, named=True, because=blocked)
+    if person.part(ListAction.ALLOW) is not None:
+        return HostVerdict(HostAction.INTERCEPT, blocked, named=True, because=blocked)
+    return HostVerdict(HostAction.DENY, blocked, named=True, because=blocked)
 
 
 _REASONS = {
@@ -94,13 +120,14 @@ class _Person:
     def verdict(self, action: ListAction) -> Verdict | None:
         """Returns the verdict of a rule for the whole host, `None` without one in force."""
         rule = next((rule for rule in self._of_host.rules if rule.action is action and self._in_force(rule)), None)
-        if rule is None:
-            return None
-        return Verdict(*_REASONS[action], rule=written_pattern(rule), detail=rule.comment)
+        return _said(rule, action) if rule is not None else None
 
-    def speaks_of_parts(self, action: ListAction) -> bool:
-        """Returns whether a rule that allows or blocks could decide a single URL of the host."""
-        return bool(self._rules) and any(self._in_force(rule) for rule in self._rules.of_parts(self._url, action))
+    def part(self, action: ListAction) -> Verdict | None:
+        """Returns the verdict of a rule that could decide a single URL of the host, `None` without one in force."""
+        if not self._rules:
+            return None
+        rule = next((rule for rule in self._rules.of_parts(self._url, action) if self._in_force(rule)), None)
+        return _said(rule, action) if rule is not None else None
 
     def _in_force(self, rule: PersonRule) -> bool:
         if rule.expires_at is None:
@@ -111,9 +138,14 @@ class _Person:
         return True
 
 
-def _adblock_names(question: Question) -> bool:
-    url: Url = question.url
-    return any(_ADBLOCK.decide(_asked(question, url, kind)) is not None for kind in _ASKED_AS)
+def _said(rule: PersonRule, action: ListAction) -> Verdict:
+    return Verdict(*_REASONS[action], rule=written_pattern(rule), detail=rule.comment)
+
+
+def _adblock_verdict(question: Question) -> Verdict | None:
+    """Returns what an Adblock rule says of the host's first page, asked for by another site in several ways."""
+    verdicts = (_ADBLOCK.decide(_asked(question, question.url, kind)) for kind in PROBED)
+    return next((verdict for verdict in verdicts if verdict is not None), None)
 
 
 def _asked(question: Question, url: Url, kind: ResourceType) -> Question:

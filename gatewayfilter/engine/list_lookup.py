@@ -61,8 +61,8 @@ def find_listing(state: "EngineState", key: str, digest: bytes, action: ListActi
     the overlay says of a learned entry hides what the snapshot says of it.
     """
     news = state.overlay.learned.get(digest, _UNCHANGED)
-    if isinstance(news, LearnedEntry) and _in_force(state, news, action, now):
-        return _learned_listing(news)
+    if isinstance(news, LearnedEntry) and in_force(state, news, action, now):
+        return learned_listing(news)
     number = state.tables[action].find(digest)
     if number is None:
         return None
@@ -72,12 +72,13 @@ def find_listing(state: "EngineState", key: str, digest: bytes, action: ListActi
             return Listing(_list_verdict(source, key))
         if news is _UNCHANGED:
             entry = state.snapshot.learned(digest)
-            if entry is not None and _in_force(state, entry, action, now):
-                return _learned_listing(entry)
+            if entry is not None and in_force(state, entry, action, now):
+                return learned_listing(entry)
     return None
 
 
-def _in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> bool:
+def in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> bool:
+    """Tells whether a learned entry means this, has not expired, and is of a category that is on."""
     if entry.action is not action or now >= entry.expires_at:
         return False
     return action is ListAction.ALLOW or entry.category not in state.off_categories
@@ -90,7 +91,8 @@ def _list_verdict(source: Source, key: str) -> Verdict:
     return Verdict(Action.ALLOW, reason, source.name, key, category=source.category)
 
 
-def _learned_listing(entry: LearnedEntry) -> Listing:
+def learned_listing(entry: LearnedEntry) -> Listing:
+    """Returns what a learned entry means, and until when."""
     blocks = entry.action is ListAction.BLOCK
     verdict = Verdict(
         Action.BLOCK if blocks else Action.ALLOW,

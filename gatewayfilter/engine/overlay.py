@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from gatewayfilter.engine.host_markers import host_of_key, prefix_marker
 from gatewayfilter.engine.person_rules import PersonRules
-from gatewayfilter.engine.prefix_markers import prefix_marker
 from gatewayfilter.model import Change, ChangeKind, LearnedEntry, PersonRule
 from gatewayfilter.urls import digest_of
+
+_NONE: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class Overlay:
         learned: digest → the learned entry as it is now, `None` when it was removed. What stands here hides what the
             snapshot learned under that digest.
         prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
+        parts: host → digests in `learned` of its URLs and prefixes.
         changes: the newest change of each entry, for the next snapshot, which may not know them yet.
     """
 
@@ -26,6 +29,7 @@ class Overlay:
     rules: PersonRules
     learned: Mapping[bytes, LearnedEntry | None] = field(default_factory=dict)
     prefix_netlocs: frozenset[str] = frozenset()
+    parts: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     changes: Mapping[object, Change] = field(default_factory=dict)
 
     @classmethod
@@ -41,6 +45,7 @@ class Overlay:
         latest = dict(self.changes)
         learned = dict(self.learned)
         prefixes = set(self.prefix_netlocs)
+        parts: dict[str, set[bytes]] = {}
         people: dict[object, tuple[PersonRule, bool]] = {}
         for change in news:
             if change.learned is not None:
@@ -51,6 +56,8 @@ class Overlay:
                 latest[digest] = change
                 if added and prefix_marker(entry.key):
                     prefixes.add(entry.key.partition("/")[0])
+                if "/" in entry.key:
+                    parts.setdefault(host_of_key(entry.key), set()).add(digest)
             elif change.person is not None:
                 rule = change.person
                 identity = (rule.kind, rule.pattern, rule.group)
@@ -62,7 +69,8 @@ class Overlay:
                 [rule for rule, added in people.values() if added],
                 [rule for rule, added in people.values() if not added],
             )
-        return Overlay(news[-1].seq, rules, learned, frozenset(prefixes), latest)
+        merged = {host: self.parts.get(host, _NONE) | digests for host, digests in parts.items()}
+        return Overlay(news[-1].seq, rules, learned, frozenset(prefixes), {**self.parts, **merged}, latest)
 
 
 def touches_hosts(changes: Iterable[Change]) -> bool:

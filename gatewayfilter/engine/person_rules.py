@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from gatewayfilter.engine.adblock.named_sites import hosts_in_text
 from gatewayfilter.engine.adblock.regex_guard import guard_regex
+from gatewayfilter.engine.host_markers import host_of_key
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 from gatewayfilter.urls import (
@@ -296,7 +298,7 @@ class PersonRules:
         for found in (*by_key.values(), *pages.values()):
             for rule in found:
                 if rule.kind in {EntryKind.URL, EntryKind.PREFIX}:
-                    of_parts.setdefault(_host_of_key(rule.pattern), []).append(rule)
+                    of_parts.setdefault(host_of_key(rule.pattern), []).append(rule)
         self._of_parts = {host: tuple(rules) for host, rules in of_parts.items()}
 
     def __bool__(self) -> bool:
@@ -346,7 +348,8 @@ class PersonRules:
         """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
 
         Of wildcards and regular expressions those that block count only where they name the host, and all that allow: whether
-        one fits any URL of a host cannot be told, and looking at a request too many does no harm.
+        one fits any URL of a host cannot be told, and looking at a request too many does no harm. A regular expression names
+        a host that it wants literally, with a slash behind it.
         """
         found = [rule for host in hosts_of_prefixes(url) for rule in self._of_parts.get(host, ()) if rule.action is action]
         found += [rule for rule, matches in self._tried if rule.action is action and _may_name(rule, matches, url)]
@@ -375,16 +378,12 @@ def _page_of(key: str) -> str:
     return key.partition("?")[0].rstrip("/")
 
 
-def _host_of_key(key: str) -> str:
-    netloc = key.partition("/")[0]
-    return netloc.partition("]")[0] + "]" if netloc.startswith("[") else netloc.partition(":")[0]
-
-
 def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
     if rule.action is ListAction.ALLOW or matches(SearchedUrl(url)):
         return True
     if rule.kind is EntryKind.REGEX:
-        return False
+        names = {name for literal in guard_regex(rule.pattern).literals for name in hosts_in_text(literal)}
+        return not names.isdisjoint(host_suffixes(url.host))
     host = rule.pattern.lower().rpartition("://")[2].partition("/")[0].partition(":")[0]
     return bool(host.strip("*.")) and (_glob(host)(url.host) or (host.startswith("*.") and _glob(host[2:])(url.host)))
 

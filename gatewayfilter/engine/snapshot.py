@@ -151,7 +151,7 @@ class Snapshot:
             splicelist=int(meta["splicelist"]),
             adblock_rules=int(meta["adblock_rules"]),
             person_rules=len(self.rules),
-            learned=learned.count,
+            learned=learned.count - int(meta["markers"]["learned"]),
             size_bytes=len(self._data),
         )
 

@@ -13,13 +13,16 @@ from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.engine.bitmap_table import build_table
 from gatewayfilter.engine.bloom import build_bloom
 from gatewayfilter.engine.counting_bloom import CountingBloom
+from gatewayfilter.engine.host_markers import ANY_HOST, count_parts, host_of_key, part_marker, prefix_marker, site_marker
 from gatewayfilter.engine.learned_records import build_records, learned_source
-from gatewayfilter.engine.prefix_markers import prefix_marker
 from gatewayfilter.engine.snapshot_format import TABLE_NAMES
 from gatewayfilter.engine.snapshot_image import SnapshotImage, as_json, rule_rows, source_rows
 from gatewayfilter.engine.source_sets import SourceSets
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of
+
+type _Chunks = dict[ListAction, list[tuple[int, NDArray[np.uint8]]]]
+type _Markers = dict[ListAction, list[NDArray[np.uint8]]]
 
 _BATCH = 65_536
 """Keys hashed before they become an array: bounds the memory of intermediate objects."""
@@ -53,8 +56,8 @@ class SnapshotBuilder:
         self._error_rate = error_rate
         self.notes = dict(notes or {})
         self._sources: list[Source] = []
-        self._chunks: dict[ListAction, list[tuple[int, NDArray[np.uint8]]]] = {action: [] for action in ListAction}
-        self._markers: dict[ListAction, set[bytes]] = {action: set() for action in ListAction}
+        self._chunks: _Chunks = {action: [] for action in ListAction}
+        self._markers: _Markers = {action: [] for action in ListAction}
         self._learned: dict[str, LearnedEntry] = {}
         self._rules: tuple[PersonRule, ...] = ()
         self._adblock = AdblockBuilder()
@@ -68,29 +71,35 @@ class SnapshotBuilder:
     def add_keys(self, source: int, keys: Iterable[str]) -> int:
         """Adds list keys (urls.py) to a source. Returns how many there were, repeated ones included."""
         count = 0
-        hosts: set[str] = set()
+        action = self._sources[source].action
         for batch in batched(keys, _BATCH):
             count += len(batch)
-            hosts.update(filter(None, map(prefix_marker, batch)))
             joined = b"".join([md5(key.encode(), usedforsecurity=False).digest() for key in batch])
-            self.add_digests(source, np.frombuffer(joined, dtype=np.uint8).reshape(-1, 16))
-        if hosts:
-            markers = [digest_of(marker) for marker in hosts]
-            self._markers[self._sources[source].action].update(markers)
-            self.add_digests(source, np.frombuffer(b"".join(markers), dtype=np.uint8).reshape(-1, 16))
+            self._chunks[action].append((source, np.frombuffer(joined, dtype=np.uint8).reshape(-1, 16)))
+            self._mark(source, _markers_of([key for key in batch if "/" in key], action))
         return count
+
+    def _mark(self, source: int, markers: Iterable[str]) -> None:
+        if digests := [digest_of(marker) for marker in markers]:
+            action = self._sources[source].action
+            rows = _as_rows(digests)
+            self._chunks[action].append((source, rows))
+            self._markers[action].append(rows)
 
     def add_digests(self, source: int, digests: NDArray[np.uint8]) -> int:
         """Adds digests of list keys, shape (n, 16), to a source. Returns how many there were.
 
-        A prefix entry is only found when its host's marker (`prefix_marker`) is added too, as `add_keys` does.
+        Which hosts they are about cannot be told: of a list that blocks, any host may have a page. Prefixes are not found.
 
         Raises:
             ValueError: the array is of another shape.
         """
         if digests.ndim != 2 or digests.shape[1] != 16:
             raise ValueError(f"digests must have the shape (n, 16), not {digests.shape}")
-        self._chunks[self._sources[source].action].append((source, digests))
+        action = self._sources[source].action
+        self._chunks[action].append((source, digests))
+        if action is ListAction.BLOCK and len(digests):
+            self._mark(source, [ANY_HOST])
         return len(digests)
 
     def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
@@ -128,29 +137,24 @@ class SnapshotBuilder:
         Raises:
             SnapshotError: more entries than the format can hold.
         """
-        learned = list(self._learned.values())
+        counted = count_parts(self._learned.values())
+        learned = [*self._learned.values(), *counted.values()]
+        learned_digests = [digest_of(entry.key) for entry in learned]
         sources = list(self._sources)
         chunks = {action: list(parts) for action, parts in self._chunks.items()}
-        markers = {action: set(found) for action, found in self._markers.items()}
-        learned_digests = [digest_of(entry.key) for entry in learned]
-        groups: dict[tuple[ListAction, str], list[bytes]] = {}
-        for entry, digest in zip(learned, learned_digests, strict=True):
-            group = groups.setdefault((entry.action, entry.category), [])
-            group.append(digest)
-            if marker := prefix_marker(entry.key):
-                group.append(digest_of(marker))
-                markers[entry.action].add(group[-1])
-        for (action, category), digests in groups.items():
-            sources.append(learned_source(action, category))
-            chunks[action].append((len(sources) - 1, _as_rows(digests)))
+        markers = {action: list(found) for action, found in self._markers.items()}
+        self._add_sites(chunks, markers)
+        _add_learned(learned, learned_digests, sources, chunks, markers)
+        markers[ListAction.BLOCK].append(_as_rows([digest_of(marker) for marker in counted]))
+        marked = {TABLE_NAMES[action]: _count_distinct(found) for action, found in markers.items()}
 
         sets = SourceSets()
         merged = {action: sets.merge(chunks.pop(action)) for action in ListAction}
         meta = {
             "created_at": self._created_at,
             "feed_seq": self._feed_seq,
-            **{TABLE_NAMES[action]: len(keys.digests) - len(markers[action]) for action, keys in merged.items()},
-            "markers": {TABLE_NAMES[action]: len(found) for action, found in markers.items()},
+            **{TABLE_NAMES[action]: len(keys.digests) - marked[TABLE_NAMES[action]] for action, keys in merged.items()},
+            "markers": {**marked, "learned": len(counted)},
             "adblock_rules": self._adblock_rules,
             "error_rate": self._error_rate,
             "patches": 0,
@@ -168,7 +172,42 @@ class SnapshotBuilder:
             ("details", build_records(learned)),
             ("adblock", self._adblock.build()),
         )
-        return SnapshotImage(sections, counters, len(learned))
+        return SnapshotImage(sections, counters, len(self._learned))
+
+    def _add_sites(self, chunks: _Chunks, markers: _Markers) -> None:
+        """Adds a marker for each site that an Adblock rule speaks of."""
+        for source, sites in self._adblock.named_sites().items():
+            rows = _as_rows([digest_of(site_marker(site)) for site in sites])
+            chunks[ListAction.BLOCK].append((source, rows))
+            markers[ListAction.BLOCK].append(rows)
+
+
+def _markers_of(keys: list[str], action: ListAction) -> set[str]:
+    """Returns the markers for url and prefix keys."""
+    found = {marker for marker in map(prefix_marker, keys) if marker}
+    if action is ListAction.BLOCK:
+        found.update(part_marker(host_of_key(key)) for key in keys)
+    return found
+
+
+def _add_learned(
+    learned: list[LearnedEntry], digests: list[bytes], sources: list[Source], chunks: _Chunks, markers: _Markers
+) -> None:
+    """Adds learned entries to the tables of lists; the source of each kind of them comes into being."""
+    groups: dict[tuple[ListAction, str], list[bytes]] = {}
+    for entry, digest in zip(learned, digests, strict=True):
+        group = groups.setdefault((entry.action, entry.category), [])
+        group.append(digest)
+        if marker := prefix_marker(entry.key):
+            group.append(digest_of(marker))
+            markers[entry.action].append(_as_rows(group[-1:]))
+    for (action, category), found in groups.items():
+        sources.append(learned_source(action, category))
+        chunks[action].append((len(sources) - 1, _as_rows(found)))
+
+
+def _count_distinct(parts: list[NDArray[np.uint8]]) -> int:
+    return len(np.unique(np.concatenate(parts).view("V16"))) if parts else 0
 
 
 def _gate(digests: list[NDArray[np.uint8]], error_rate: float, *, counting: bool) -> tuple[CountingBloom | None, bytes]:

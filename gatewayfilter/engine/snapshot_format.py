@@ -14,7 +14,7 @@ from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import ListAction
 
 MAGIC = b"GWFLTSNP"
-VERSION = 2
+VERSION = 3
 """Raised by one whenever a reader of the version before would misread a file."""
 
 TABLE_NAMES = {ListAction.BLOCK: "blacklist", ListAction.ALLOW: "whitelist", ListAction.SPLICE: "splicelist"}

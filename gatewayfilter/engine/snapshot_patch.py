@@ -5,8 +5,8 @@ entries leave and enter the tables bucket by bucket (table_patch.py) and the cou
 them.
 
 What a patch leaves behind until the next full build: numbers of source sets and learned categories that nobody uses, markers of
-hosts whose last learned prefix left, unused slots, counters that are stuck. All of it is bounded here, and none of it ever makes
-a wrong verdict.
+hosts (and ports) whose last learned prefix left, unused slots, counters that are stuck. All of it is bounded here, and none of it
+ever makes a wrong verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +16,8 @@ import numpy as np
 
 from gatewayfilter.engine.bitmap_table import BitmapTable, Digests
 from gatewayfilter.engine.counting_bloom import CountingBloom
+from gatewayfilter.engine.host_markers import blocked_part_of, parts_counted, prefix_marker, recount
 from gatewayfilter.engine.learned_records import learned_source, patch_records
-from gatewayfilter.engine.prefix_markers import prefix_marker
 from gatewayfilter.engine.snapshot import Snapshot
 from gatewayfilter.engine.snapshot_format import SECTION_NAMES, TABLE_NAMES
 from gatewayfilter.engine.snapshot_image import SnapshotImage, as_json, rule_rows, source_rows
@@ -74,8 +74,10 @@ def patch_snapshot(
     """
     if old.meta["patches"] >= MOST_PATCHES:
         raise RebuildDueError(f"{MOST_PATCHES} snapshots in a row followed from the last full one")
+    counted = _recounted_parts(old, news)
+    patch = _ListPatch(old, news, counted)
+    news = {**news, **counted}
     digests = np.frombuffer(b"".join(news), np.uint8).reshape(-1, 16)
-    patch = _ListPatch(old, news)
     kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
     sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
@@ -90,10 +92,9 @@ def patch_snapshot(
         except ValueError as error:
             raise RebuildDueError(f"the counters do not fit the snapshot: {error}") from error
         counters.add(come)
-        markers[name] += patch.new_markers[action]
+        markers[name] += patch.more_markers[action]
         meta[name] = old.tables[action].count - len(gone) + len(come) - markers[name]
     _check_gate(counters, float(old.meta["error_rate"]))
-    meta["markers"] = markers
     learned = old.learned_table.count
     if len(digests):
         entries = [entry for entry in news.values() if entry is not None]
@@ -104,12 +105,34 @@ def patch_snapshot(
         values = np.arange(learned - len(entries), learned, dtype=np.uint32)
         sections["learned"] = patch_table(old.learned_table.arrays(), digests[~come], digests[come], values, renumbered)
         sections["bloom"] = counters.gate()
+        held = old.learned_table.find_many(np.frombuffer(b"".join(counted), np.uint8).reshape(-1, 16)) >= 0
+        markers["learned"] += sum(record is not None for record in counted.values()) - int(held.sum())
+    meta["markers"] = markers
     sections["meta"] = as_json(meta)
     sections["sources"] = as_json(source_rows(patch.sources))
     sections["sets"] = as_json(patch.sets)
     sections["rules"] = as_json(rule_rows(tuple(rules)))
     checksums = {name: old.checksum(name) for name in SECTION_NAMES if sections[name] is kept[name]}
-    return SnapshotImage(tuple(sections.items()), counters, learned, checksums)
+    return SnapshotImage(tuple(sections.items()), counters, learned - markers["learned"], checksums)
+
+
+def _recounted_parts(old: Snapshot, news: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
+    """Returns what becomes of the records that count the blocked parts of hosts, by digest; `None` where no part is left."""
+    found: dict[str, LearnedEntry | None] = {}
+
+    def count(entry: LearnedEntry | None, change: int) -> None:
+        marker = blocked_part_of(entry) if entry is not None else ""
+        if entry is not None and marker:
+            before = found[marker] if marker in found else old.learned(digest_of(marker))
+            found[marker] = recount(before, marker, entry, change)
+
+    for digest, entry in news.items():
+        count(entry, 1)
+        count(old.learned(digest), -1)
+    return {
+        digest_of(marker): record if record is not None and parts_counted(record) > 0 else None
+        for marker, record in found.items()
+    }
 
 
 def _check_gate(counters: CountingBloom, error_rate: float) -> None:
@@ -126,20 +149,30 @@ class _ListPatch:
 
     Attributes:
         sources, sets: those of the old snapshot, with what came to them.
-        new_markers: markers of prefixes that a table gained.
+        more_markers: how many markers a table gained, those that it lost taken off.
+
+    Args:
+        old: the snapshot that is followed.
+        news: what became of learned entries.
+        counted: what became of the records that count them.
     """
 
-    def __init__(self, old: Snapshot, news: Mapping[bytes, LearnedEntry | None]) -> None:
+    def __init__(
+        self, old: Snapshot, news: Mapping[bytes, LearnedEntry | None], counted: Mapping[bytes, LearnedEntry | None]
+    ) -> None:
         self._old = old
         self.sources = list(old.sources)
         self.sets = [list(members) for members in old.source_sets]
-        self.new_markers: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
+        self.more_markers: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
+        self._entries = len(news)
         self._set_numbers = {tuple(members): number for number, members in enumerate(self.sets)}
         self._indices = {(source.action, source.category): index for index, source in enumerate(self.sources) if source.learned}
         # A key has one learned entry at most, so that whatever learned source stands beside it is that entry's.
-        self._coming: dict[ListAction, dict[bytes, int]] = {action: dict.fromkeys(news, _ABSENT) for action in ListAction}
+        self._coming: dict[ListAction, dict[bytes, int]] = {
+            action: dict.fromkeys((*news, *counted), _ABSENT) for action in ListAction
+        }
         self._markers: dict[ListAction, dict[bytes, int]] = {action: {} for action in ListAction}
-        for digest, entry in news.items():
+        for digest, entry in (*news.items(), *counted.items()):
             if entry is None:
                 continue
             index = self._index_of(entry)
@@ -166,7 +199,8 @@ class _ListPatch:
         gone = digests[(before >= 0) & (after < 0)]
         come = digests[(before < 0) & (after >= 0)]
         put = (after >= 0) & (after != before)
-        self.new_markers[action] = int((before[len(coming) :] < 0).sum())
+        held, holds = before[self._entries :] >= 0, after[self._entries :] >= 0
+        self.more_markers[action] = int(holds.sum()) - int(held.sum())
         if not len(gone) and not put.any():
             return None, gone, come
         section = patch_table(table.arrays(), gone, digests[put], after[put].astype(np.uint32))

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewayfilter.engine.blocked_parts import blocked_page
 from gatewayfilter.engine.bloom import BloomAnswer
-from gatewayfilter.engine.prefix_markers import prefix_marker
+from gatewayfilter.engine.engine_state import EngineState
+from gatewayfilter.engine.host_markers import host_of_key, prefix_marker
+from gatewayfilter.engine.overlay import Overlay
 from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_format import read_sections
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
-from gatewayfilter.urls import digest_of
+from gatewayfilter.urls import digest_of, parse_url
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 
@@ -103,6 +106,8 @@ def test_save_and_open_is_identity(
             if marker := prefix_marker(key):
                 assert table.find(digest_of(marker)) is not None
         assert table.find(digest_of("never.listed")) is None
+    for host in {host_of_key(key) for key in expected[BLOCK] if "/" in key}:
+        assert blocked_page(EngineState(snapshot, Overlay.over((), feed_seq), frozenset()), parse_url(f"http://{host}/"), -1.0)
     assert snapshot.info.blacklist == len(expected[BLOCK])
     assert snapshot.info.whitelist == len(expected[ALLOW])
     assert snapshot.info.splicelist == len(expected[ListAction.SPLICE])
@@ -115,7 +120,7 @@ def test_info_counts_what_people_call_entries() -> None:
     data = small()
     info = Snapshot.from_bytes(data).info
     assert (info.blacklist, info.whitelist, info.adblock_rules, info.person_rules, info.learned) == (4, 1, 2, 1, 1)
-    assert (info.version, info.feed_seq, info.created_at, info.size_bytes) == (2, 7, 1_000.0, len(data))
+    assert (info.version, info.feed_seq, info.created_at, info.size_bytes) == (3, 7, 1_000.0, len(data))
 
 
 def test_digests_of_another_shape_are_refused() -> None:
@@ -206,7 +211,7 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
 def test_another_version_says_so() -> None:
     data = bytearray(small())
     data[8] = 1
-    with pytest.raises(SnapshotError, match="format version 1, this program reads version 2"):
+    with pytest.raises(SnapshotError, match="format version 1, this program reads version 3"):
         Snapshot.from_bytes(bytes(data))
 
 

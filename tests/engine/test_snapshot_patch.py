@@ -1,5 +1,7 @@
 """A snapshot that follows from another says what one built anew would say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from gatewayfilter.engine import snapshot_patch
 from gatewayfilter.engine.bloom import BloomAnswer
 from gatewayfilter.engine.counting_bloom import CountingBloom
-from gatewayfilter.engine.prefix_markers import prefix_marker
+from gatewayfilter.engine.host_markers import prefix_marker
 from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_image import SnapshotImage
 from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
@@ -54,7 +56,10 @@ def image(learned: list[LearnedEntry], people: list[PersonRule], *, listed: int 
 
 
 def said(snapshot: Snapshot) -> object:
-    """Everything that a snapshot says, whatever its numbers are. Markers that outlived their prefixes are left out."""
+    """Everything that a snapshot says, whatever its numbers are. Markers that outlived their prefixes are left out.
+
+    So is when the last of the entries expires that a marker counts: a patch only ever puts it off.
+    """
     tables = {}
     prefixed = {digest_of(f"{key.partition('/')[0]}**") for key in ("c.example/", "f.example/")}
     for action, table in snapshot.tables.items():
@@ -65,7 +70,11 @@ def said(snapshot: Snapshot) -> object:
             if digest not in prefixed
         }
     learned_digests, _ = entries_of(snapshot.learned_table.arrays())
-    learned = {bytes(digest): snapshot.learned(bytes(digest)) for digest in learned_digests}
+    learned = {
+        bytes(digest): replace(entry, expires_at=0.0) if "*" in entry.key.removesuffix("/*") else entry
+        for digest in learned_digests
+        if (entry := snapshot.learned(bytes(digest))) is not None
+    }
     info = snapshot.info
     counts = (info.blacklist, info.whitelist, info.splicelist, info.adblock_rules, info.learned)
     return tables, learned, snapshot.rules, counts, snapshot.adblock.rule_count, snapshot.meta["notes"]

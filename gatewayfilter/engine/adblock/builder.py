@@ -11,6 +11,7 @@ from gatewayfilter.engine.adblock.cosmetic_index import CosmeticRecord, pack_cos
 from gatewayfilter.engine.adblock.directives import Preprocessor
 from gatewayfilter.engine.adblock.modifier_index import Group, ParamPlan, addresses_of, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES, REDIRECTS
+from gatewayfilter.engine.adblock.named_sites import sites_of
 from gatewayfilter.engine.adblock.parser import BLANKS, LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.adblock.pattern import PatternShape, shape_of
 from gatewayfilter.engine.adblock.regex_budget import RegexBudget
@@ -220,6 +221,14 @@ class AdblockBuilder:
         for number, (text, rules) in dropped.items():
             tally.take_back(tuple(rules))
             tally.refuse(number, text, lines[number])
+
+    def named_sites(self) -> dict[int, set[str]]:
+        """Returns for each source the sites that its blocking rules speak of (named_sites.py)."""
+        named: dict[int, set[str]] = {}
+        for rule, _, source, _, _ in self._records:
+            if sites := sites_of(rule):
+                named.setdefault(source, set()).update(sites)
+        return named
 
     def build(self) -> bytes:
         """Returns the compiled form of everything added so far."""
