@@ -119,10 +119,16 @@ class FilterEngine:
             if overlay is not state.overlay:
                 self._state = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
 
-    def swap(self, snapshot: Snapshot, changes: Sequence[Change] = ()) -> None:
+    def swap(self, snapshot: Snapshot, changes: Sequence[Change] = (), *, adopts: bool = True) -> None:
         """Takes another snapshot into use, with the changes that it does not hold yet: those given and those known here.
 
-        The old snapshot is not closed: requests that are being decided still read it; it goes with its last reader.
+        The old snapshot is not closed: requests that are being decided still read it; it goes with its last reader. Whatever is
+        raised on the way, the old one stays in use.
+
+        Args:
+            snapshot: verified.
+            changes: of the lists.
+            adopts: Adblock rules that are the same may be taken over from the old snapshot, which is not damaged.
         """
         with self._writing:
             old = self._state
@@ -130,5 +136,6 @@ class FilterEngine:
             older = snapshot.info.feed_seq < old.snapshot.info.feed_seq
             known = () if older else old.overlay.changes.values()
             overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq).changed([*known, *changes])
-            snapshot.adopt(old.snapshot)
+            if adopts:
+                snapshot.adopt(old.snapshot)
             self._state = EngineState(snapshot, overlay, old.off_categories)

@@ -27,6 +27,7 @@ from gatewayfilter.engine.snapshot_format import (
     mark_of,
     read_sections,
     read_verified,
+    verify_section,
     verify_sections,
 )
 from gatewayfilter.errors import SnapshotError
@@ -138,6 +139,7 @@ class Snapshot:
         self.records = LearnedRecords(self._data, details.offset, details.length, learned)
         self._adblock: AdblockMatcher | None = None
         self._effects: AdblockEffects | None = None
+        self._rules_home: Snapshot | None = None
         self._sections = sections
         self.mark = mark_of(self._data)
         self.meta: Mapping[str, Any] = self._json(sections["meta"])
@@ -160,8 +162,7 @@ class Snapshot:
         """Maps a snapshot file.
 
         Always checked are the file's length, header and section table, and what is read here and now: sources, sets and
-        rules. That is enough for a file that a publisher verified before it gave it its name, and it does not touch the rest:
-        a worker that swaps snapshots goes on deciding. A process that starts verifies (`SnapshotFolder.open_newest`).
+        rules. Whoever decides by a snapshot verifies it: a disk may give back something else than what a publisher verified.
 
         Args:
             path: the file; it may be renamed or removed while it is mapped.
@@ -233,13 +234,40 @@ class Snapshot:
         if other is self:
             return
         if self.checksum("adblock") == other.checksum("adblock"):
-            self._adblock, self._effects = other.opened_rules
+            self._adblock, self._effects, self._rules_home = other.opened_rules
         other.release_pages()
 
+    def verify(self) -> None:
+        """Checks every byte that decisions read, and gives the memory of the pages back: about a second of CPU for a gigabyte.
+
+        Other threads go on meanwhile.
+
+        Raises:
+            SnapshotError: the file, or the one that its Adblock rules were taken over from, is not what was written.
+        """
+        try:
+            verify_sections(self._data, self._sections)
+        finally:
+            self.release_pages()
+        if self._rules_home is not None:
+            self._rules_home.verify_rules()
+
+    def verify_rules(self) -> None:
+        """Checks the compiled Adblock rules, which other snapshots may have taken over.
+
+        Raises:
+            SnapshotError: they are not what was written.
+        """
+        try:
+            with memoryview(self._data) as view:
+                verify_section(view, self._sections["adblock"])
+        finally:
+            self.release_pages()
+
     @property
-    def opened_rules(self) -> tuple[AdblockMatcher | None, AdblockEffects | None]:
-        """What has been opened of the Adblock rules so far."""
-        return self._adblock, self._effects
+    def opened_rules(self) -> "tuple[AdblockMatcher | None, AdblockEffects | None, Snapshot]":
+        """What has been opened of the Adblock rules so far, and the snapshot in whose file they are read."""
+        return self._adblock, self._effects, self._rules_home or self
 
     def release_pages(self) -> None:
         """Gives the memory of the file's pages back; whoever still reads gets them again from the file."""

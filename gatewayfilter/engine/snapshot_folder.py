@@ -24,6 +24,7 @@ _LOCK = ".lock"
 _ASIDE = ".publishing"
 _COUNTERS_ASIDE = ".counting"
 _NEXT_POINTER = ".current-next"
+_REFUSED = ".refused"
 _NAME = re.compile(r"snapshot-(\d{8,})\.gfs", re.ASCII)
 _COUNTERS_NAME = re.compile(r"counters-(\d{8,})\.gfc", re.ASCII)
 
@@ -119,7 +120,24 @@ class SnapshotFolder:
             with suppress(OSError):  # removing an old file is no part of publishing a new one
                 self._path(number).unlink()
         self._prune_counters(_number_of(path))
+        with suppress(OSError):  # what was refused is no longer the current one
+            (self._folder / _REFUSED).unlink(missing_ok=True)
         return path
+
+    def refuse(self) -> None:
+        """Notes for the publisher that the current snapshot cannot be used, so that it makes one anew (`is_refused`)."""
+        current = self.current()
+        with suppress(OSError):
+            (self._folder / _REFUSED).write_text(current.name if current is not None else "", encoding="ascii")
+
+    def is_refused(self) -> bool:
+        """Returns whether the current snapshot was refused since it was published. Costs a failed open where it was not."""
+        try:
+            name = (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return False
+        current = self.current()
+        return current is None or current.name == name
 
     def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
         """Keeps the counters of a snapshot. Without them the next one is built in full: no reason not to publish this one."""

@@ -123,6 +123,17 @@ def read_verified(data: Mapped, section: Section) -> bytes:
     return content
 
 
+def verify_section(view: memoryview, section: Section) -> None:
+    """Checks the bytes of one section where they lie.
+
+    Raises:
+        SnapshotError: they are not those that were written.
+    """
+    with view[section.offset : section.offset + section.length] as content:
+        if _checksum(content) != section.checksum:
+            raise SnapshotError(f"its section {section.name!r} is damaged")
+
+
 def verify_sections(data: Mapped, sections: dict[str, Section]) -> None:
     """Checks every byte of the file that the header does not cover: about a second for a gigabyte.
 
@@ -136,9 +147,7 @@ def verify_sections(data: Mapped, sections: dict[str, Section]) -> None:
             if section.offset < end or any(view[end : section.offset]):
                 raise SnapshotError("there is something between its sections")
             end = section.offset + section.length
-            with view[section.offset : end] as content:
-                if _checksum(content) != section.checksum:
-                    raise SnapshotError(f"its section {section.name!r} is damaged")
+            verify_section(view, section)
         if any(view[end:]):
             raise SnapshotError("there is something between its sections")
     finally:

@@ -1,7 +1,9 @@
-"""Keeps a worker's engine fresh: new snapshots, and the list changes since."""
+"""Keeps a worker's engine fresh: new snapshots, and the list changes since. Nothing damaged comes into use."""
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from typing import Final
 
 from gatewayfilter.engine.filter_engine import FilterEngine
@@ -15,31 +17,50 @@ from gatewayfilter.telemetry import Counters
 _log = logging.getLogger(__name__)
 
 _PAGE: Final = 1000
+_TRY_AGAIN_S: Final = 60.0
+"""A snapshot that was refused is tried again after this time: it may have been for want of memory or of descriptors."""
+_VERIFY_EVERY_S: Final = 60.0
+_VERIFY_SHARE: Final = 1000
+"""The snapshot in use is verified once a minute, but in no more than a thousandth of the time: 1 GB every 17 minutes."""
 
 
 class EngineFollower:
     """Polls the snapshot pointer and the change feed from a thread of its own, and hands both to the engine.
 
-    A damaged snapshot is counted, logged once and passed over; a database that fails is logged once and asked again. Either way
-    the engine goes on with what it has.
+    Every snapshot is verified in this thread before it comes into use, and now and then while it is: disks give back other bytes
+    than they were given. One that is damaged, or cannot be opened for whatever reason, is counted, logged once and passed over,
+    and the publisher is asked to make one anew. A database that fails is logged once and asked again. Either way the engine goes
+    on with what it has.
 
     Args:
-        engine: the engine in use; it already has a snapshot.
+        engine: the engine in use; it already has a snapshot, which was verified.
         folder: where snapshots are published.
         feed: the change feed, `None` to follow snapshots alone.
         counters: `snapshot_swaps`, `snapshot_refused`, `overlay_changes`.
         poll_s: time between two looks, in seconds; half of it is the mean delay of a change.
+        clock: monotonic seconds.
     """
 
     def __init__(
-        self, engine: FilterEngine, folder: SnapshotFolder, feed: ChangeFeed | None, counters: Counters, poll_s: float = 0.1
+        self,
+        engine: FilterEngine,
+        folder: SnapshotFolder,
+        feed: ChangeFeed | None,
+        counters: Counters,
+        poll_s: float = 0.1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._folder = folder
         self._read_feed = feed.read if feed is not None else None
         self._counters = counters
         self._poll_s = poll_s
-        self._seen: tuple[int, int] | None = None
+        self._clock = clock
+        self._name = "in use"
+        self._taken: tuple[int, int] | None = None
+        self._refused: tuple[int, int] | None = None
+        self._try_again_at = 0.0
+        self._verify_at = clock() + _VERIFY_EVERY_S
         self._feed_failed = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
@@ -59,6 +80,8 @@ class EngineFollower:
         """Takes in what is new: the snapshot first, because the feed may already have forgotten what is in it."""
         self._follow_snapshot()
         self._follow_feed()
+        if self._clock() >= self._verify_at:
+            self._verify_in_use()
 
     def _run(self) -> None:
         while not self._stop.wait(self._poll_s):
@@ -75,25 +98,64 @@ class EngineFollower:
 
     def _follow_snapshot(self) -> None:
         pointing = self._folder.pointing()  # read first: a pointer that moves meanwhile is seen at the next look
-        if pointing == self._seen:
+        if pointing == self._taken or (pointing == self._refused and self._clock() < self._try_again_at):
             return
         path = self._folder.current()
         if path is None:
             return
-        self._seen = pointing
         try:
-            snapshot = Snapshot.open(path)
-        except SnapshotError as error:
-            self._counters.add("snapshot_refused")
-            _log.error("%s; filtering goes on with the last good one", error)
-            return
-        now = self._engine.snapshot.info
-        if (snapshot.info.created_at, snapshot.info.feed_seq) == (now.created_at, now.feed_seq):  # the one it started with
+            self._take(Snapshot.open(path))
+        except Exception as error:  # noqa: BLE001  whatever it is: it must neither come into use nor be taken for seen
+            if pointing != self._refused:
+                self._refuse(path.name, error)
+                self._folder.refuse()
+            self._refused = pointing
+            self._try_again_at = self._clock() + _TRY_AGAIN_S
+        else:
+            self._name, self._taken, self._refused = path.name, pointing, None
+
+    def _take(self, snapshot: Snapshot) -> None:
+        """Verifies a snapshot and puts it into use, unless it is the one in use."""
+        try:
+            if snapshot.mark == self._engine.snapshot.mark:  # the one it started with
+                snapshot.close()
+                return
+            self._put_into_use(snapshot, adopts=True)
+        except BaseException:
             snapshot.close()
-            return
-        self._engine.swap(snapshot, self._changes_after(snapshot.info.feed_seq))
+            raise
+
+    def _put_into_use(self, snapshot: Snapshot, *, adopts: bool) -> None:
+        snapshot.verify()
+        self._engine.swap(snapshot, self._changes_after(snapshot.info.feed_seq), adopts=adopts)
         self._counters.add("snapshot_swaps")
-        _log.info("took a new snapshot into use: %s", path.name)
+        self._verify_at = self._clock() + _VERIFY_EVERY_S
+        _log.info("took another snapshot into use, made at step %d of the changes", snapshot.info.feed_seq)
+
+    def _refuse(self, name: str, error: Exception) -> None:
+        self._counters.add("snapshot_refused")
+        reason = str(error) if isinstance(error, SnapshotError) else f"{type(error).__name__}: {error}"
+        _log.error("the snapshot %s is refused: %s; filtering goes on with the last good one", name, reason)
+
+    def _verify_in_use(self) -> None:
+        """Verifies what decisions are made by; where it was damaged since, the newest good snapshot takes its place."""
+        began = self._clock()
+        try:
+            self._engine.snapshot.verify()
+        except SnapshotError as error:
+            self._refuse(self._name, error)
+            self._fall_back()
+        self._verify_at = self._clock() + max(_VERIFY_EVERY_S, _VERIFY_SHARE * (self._clock() - began))
+
+    def _fall_back(self) -> None:
+        try:
+            snapshot, refused = self._folder.open_newest()
+            if refused:
+                self._folder.refuse()
+            self._put_into_use(snapshot, adopts=False)
+        except SnapshotError as error:
+            self._folder.refuse()
+            _log.error("no other snapshot can take its place until one is published anew: %s", error)
 
     def _follow_feed(self) -> None:
         while changes := self._read(self._engine.feed_seq):

@@ -42,14 +42,21 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
 
 
 def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
-    """Returns the decision over the newest good snapshot, without the changes since.
+    """Returns the decision over the newest good snapshot, without the changes since; has a damaged one made anew.
 
     Raises:
         SnapshotError: there is none.
     """
     from gatewayfilter.engine.filter_engine import FilterEngine
 
-    snapshot, _ = snapshot_folder(settings).open_newest()
+    folder = snapshot_folder(settings)
+    try:
+        snapshot, refused = folder.open_newest()
+    except SnapshotError:
+        folder.refuse()
+        raise
+    if refused:
+        folder.refuse()
     return FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
 
 

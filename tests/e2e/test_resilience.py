@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot_format import read_sections
 from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
 pytestmark = pytest.mark.slow
@@ -100,6 +102,62 @@ def test_a_damaged_snapshot_is_passed_over_while_serving(state: Path, http_site:
         assert gateway.stop() == 0
         gateway.start()
         assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+
+
+def test_a_snapshot_damaged_on_the_disk_opens_nothing(state: Path, tmp_path: Path) -> None:
+    """Both workers are killed: those that take their place must not follow the pointer to what cannot be verified."""
+    hosts = [f"casino{number}.test" for number in range(50)]
+    listed = tmp_path / "casinos.txt"
+    listed.write_text("\n".join(hosts))
+
+    def blocked(gateway: GatewayProcess) -> int:
+        return sum(gateway.get(f"http://{host}/").status == 403 for host in hosts)
+
+    def replaced(gateway: GatewayProcess, name: str, before: int) -> bool:
+        return gateway.status(name).get("pid", before) != before and gateway.status(name).get("state") == "serving"
+
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        added = gateway.cli("source", "add", str(listed), "--category", "gambling", "--name", "casinos")
+        assert added.returncode == 0, added.stderr
+        assert gateway.cli("publish").returncode == 0
+        until("block", lambda: blocked(gateway) == 50)
+        current = (state / "snapshots" / "current").resolve()
+        bloom = read_sections(current.read_bytes())["bloom"]
+        workers = {name: gateway.child(name) for name in ("proxy-0", "proxy-1")}
+        with current.open("r+b") as file:
+            file.seek(bloom.offset + 24)
+            file.write(bytes(bloom.length - 24))
+        for worker in workers.values():
+            worker.kill()
+        for name, worker in workers.items():
+            until(f"another {name}", lambda name=name, worker=worker: replaced(gateway, name, worker.pid), 30.0)  # type: ignore[misc]
+        assert blocked(gateway) == 50
+        for name in workers:
+            assert gateway.status(name)["counters"]["snapshot_refused"] >= 1
+        assert f"{current.name} is refused: its section 'bloom' is damaged" in gateway.log.read_text()
+        anew = until("healing", lambda: (path := (state / "snapshots" / "current").resolve()) != current and path, 30.0)
+        Snapshot.open(anew, verify=True).close()
+        for name in workers:
+            until(f"swap in {name}", lambda name=name: gateway.status(name).get("counters", {}).get("snapshot_swaps"), 15.0)  # type: ignore[misc]
+        assert blocked(gateway) == 50
+
+
+def test_all_snapshots_unusable_while_it_runs_are_made_anew(state: Path) -> None:
+    """No worker can start any more, and says so; the learner publishes."""
+    with GatewayProcess(state) as gateway:
+        for path in (state / "snapshots").glob("*.gfs"):
+            damaged = path.read_bytes()[:-64]
+            path.unlink()
+            path.write_bytes(damaged)
+        gateway.child("proxy-0").kill()
+
+        def blocks() -> bool:
+            try:
+                return gateway.get("http://blocked.gatewayfilter.test/").status == 403
+            except OSError:
+                return False
+
+        until("a worker with a snapshot", blocks, 60.0)
 
 
 def test_all_snapshots_damaged_are_made_anew(state: Path) -> None:

@@ -1,12 +1,14 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import SnapshotBuilder
+from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot_format import SECTION_NAMES, read_sections
 from gatewayfilter.errors import StoreError
-from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, PersonRule, Reason, Request, Source
+from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, PersonRule, Reason, Request, ResourceType, Source
 from gatewayfilter.proxy.updates import EngineFollower
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -32,21 +34,33 @@ class Feed:
         return [change for change in self.changes if change.seq > after][:limit]
 
 
-def build(*hosts: str, feed_seq: int = 0, rules: tuple[PersonRule, ...] = ()) -> bytes:
+RULES = tuple(PersonRule(number, ListAction.BLOCK, EntryKind.DOMAIN, f".r{number}.example") for number in range(9))
+
+
+def build(*hosts: str, feed_seq: int = 0, rules: tuple[PersonRule, ...] = (), adblock: Sequence[str] = ()) -> bytes:
     builder = SnapshotBuilder(feed_seq=feed_seq)
     builder.add_keys(builder.add_source(Source("test")), [f".{host}" for host in hosts])
+    builder.add_adblock_list(builder.add_source(Source("ads")), adblock)
     builder.set_rules(rules)
     return builder.build()
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class World:
     def __init__(self, path: Path) -> None:
+        self.clock = Clock()
         self.folder = SnapshotFolder(path)
         self.folder.publish(build("one.example"))
         self.engine = FilterEngine(self.folder.open_newest()[0])
         self.feed = Feed()
         self.counters = Counters()
-        self.follower = EngineFollower(self.engine, self.folder, self.feed, self.counters, poll_s=0.005)
+        self.follower = EngineFollower(self.engine, self.folder, self.feed, self.counters, 0.005, self.clock)
 
     def reason(self, host: str) -> Reason:
         return self.engine.decide(Request(parse_url(f"http://{host}/"))).reason
@@ -150,3 +164,117 @@ def test_the_thread_follows_until_it_is_stopped(world: World) -> None:
     world.follower.stop()
     assert world.engine.feed_seq == 1
     assert not world.follower._thread.is_alive()
+
+
+def damage(path: Path, section: str) -> None:
+    """Zeroes a section, in place: whoever has the file mapped sees it."""
+    found = read_sections(path.read_bytes())[section]
+    with path.open("r+b") as file:
+        file.seek(found.offset + found.length // 4)
+        file.write(bytes(found.length // 2))
+
+
+SECTIONS = [name for name in SECTION_NAMES if name not in {"details", "learned", "whitelist", "splicelist"}]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_snapshot_damaged_on_the_disk_never_comes_into_use(
+    world: World, section: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = world.folder.publish(build(*(f"n{number}.example" for number in range(2_000)), feed_seq=1, rules=RULES))
+    damage(path, section)
+    for _ in range(3):
+        world.follower.follow_once()
+    assert world.counters.as_dict() == {"snapshot_refused": 1}
+    (record,) = caplog.records
+    assert path.name in record.getMessage()
+    assert world.reason("one.example") is Reason.BLACKLIST
+    assert world.folder.is_refused()
+    world.folder.publish(build("five.example"))
+    assert not world.folder.is_refused()
+    world.follower.follow_once()
+    assert world.reason("five.example") is Reason.BLACKLIST
+    assert world.counters["snapshot_swaps"] == 1
+
+
+def test_a_restarted_worker_keeps_the_newest_good_one(world: World) -> None:
+    """It begins with the good one before; the damaged one to which the pointer leads must not follow."""
+    good = world.folder.publish(build("one.example", "two.example"))
+    damage(world.folder.publish(build("one.example", "two.example", "three.example")), "bloom")
+    snapshot, refused = world.folder.open_newest()
+    assert len(refused) == 1
+    engine = FilterEngine(snapshot)
+    follower = EngineFollower(engine, world.folder, world.feed, world.counters, clock=world.clock)
+    for _ in range(3):
+        follower.follow_once()
+    assert world.counters.as_dict() == {"snapshot_refused": 1}
+    assert engine.snapshot.mark == Snapshot.open(good).mark
+    assert engine.decide(Request(parse_url("http://two.example/"))).reason is Reason.BLACKLIST
+
+
+@pytest.mark.parametrize("error", [UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), IndexError("x"), MemoryError()])
+def test_whatever_a_swap_raises_is_a_refusal(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    world.folder.publish(build("four.example"))
+    with monkeypatch.context() as patch:
+        patch.setattr(FilterEngine, "swap", fails)
+        for _ in range(3):
+            world.follower.follow_once()
+    assert world.counters.as_dict() == {"snapshot_refused": 1}
+    world.follower.follow_once()
+    assert world.reason("four.example") is Reason.UNKNOWN
+    world.clock.now += 60  # it was for want of memory
+    world.follower.follow_once()
+    assert world.reason("four.example") is Reason.BLACKLIST
+
+
+def test_the_snapshot_in_use_is_verified_again(world: World) -> None:
+    world.folder.publish(build("one.example", "two.example"))
+    world.follower.follow_once()
+    current = world.folder.publish(build("one.example", "two.example", "three.example"))
+    world.follower.follow_once()
+    damage(current, "bloom")
+    world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 0
+    world.clock.now += 61
+    world.follower.follow_once()
+    assert (world.counters["snapshot_refused"], world.counters["snapshot_swaps"]) == (1, 3)
+    assert world.reason("two.example") is Reason.BLACKLIST
+    assert world.folder.is_refused()
+    world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 1
+
+
+def test_rules_that_were_taken_over_are_verified_where_they_lie(world: World) -> None:
+    """A swap leaves equal Adblock rules where they are: in the file before."""
+    before = world.folder.publish(build("one.example", adblock=["||ads.example^"]))
+    world.follower.follow_once()
+    world.folder.publish(build("one.example", "two.example", adblock=["||ads.example^"]))
+    world.follower.follow_once()
+    damage(before, "adblock")
+    world.clock.now += 61
+    world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 1
+    assert not world.folder.is_refused()  # the current one is good
+    assert world.reason("two.example") is Reason.BLACKLIST
+    script = Request(parse_url("http://ads.example/x.js"), parse_url("http://a.example/"), ResourceType.SCRIPT)
+    assert world.engine.decide(script).reason is Reason.ADBLOCK
+    world.clock.now += 61
+    world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 1
+
+
+def test_with_no_good_one_left_it_goes_on_and_asks_for_another(world: World) -> None:
+    world.follower.follow_once()
+    (path,) = world.folder._folder.glob("*.gfs")
+    damage(path, "blacklist")
+    for _ in range(2):
+        world.clock.now += 61
+        world.follower.follow_once()
+    assert world.counters.as_dict() == {"snapshot_refused": 2}
+    assert world.folder.is_refused()
+    world.folder.publish(build("one.example"))
+    world.follower.follow_once()
+    assert world.reason("one.example") is Reason.BLACKLIST

@@ -225,7 +225,7 @@ class AdblockBuilder:
     def named_sites(self) -> dict[int, set[str]]:
         """Returns for each source the sites that its blocking rules speak of (named_sites.py)."""
         named: dict[int, set[str]] = {}
-        for rule, _, source, _, _ in self._records:
+        for rule, _, _, source, _, _ in self._records:
             if sites := sites_of(rule):
                 named.setdefault(source, set()).update(sites)
         return named
