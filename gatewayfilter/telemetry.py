@@ -24,6 +24,7 @@ METRICS: Mapping[str, str] = {
     "denied": "connections to blocked hosts refused before their first request",
     "tls_failed": "TLS handshakes that a client broke off",
     "pass_through_learned": "apps found that accept no certificate of the filter's",
+    "pass_through_refused": "names that do not pass through because their device has too many already",
     "unreadable": "requests that were no HTTP, answered with 400 or 431",
     "logins_put_off": "log-ins answered with 429, as too many of the same client were waiting to be looked at",
     "logins_refused": "requests with a wrong user name or password for the proxy",

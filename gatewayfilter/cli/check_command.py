@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.command import FilterCommand
+from gatewayfilter.cli.connection_sentences import connection_sentences
 from gatewayfilter.cli.judgements import show_judgement
 from gatewayfilter.cli.moments import moment_option, show_moment
 from gatewayfilter.cli.output import print_json, print_table, say
 from gatewayfilter.cli.resource_types import type_option
 from gatewayfilter.cli.review_rows import summary
-from gatewayfilter.model import Classification, Explanation, HostAction, HostVerdict, Request, ResourceType, Verdict
+from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
 from gatewayfilter.urls import parse_loose_url, unescaped
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.invocation import Invocation
     from gatewayfilter.config import Settings
     from gatewayfilter.judgements import ReviewTask
+    from gatewayfilter.proxy.connection_report import ConnectionReport
 
 
 @click.command(
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     examples=(
         "gatewayfilter check https://example.com/",
         "gatewayfilter check https://cdn.example/ad.js --source https://news.example/ --type script",
+        "gatewayfilter check https://app.example/ --client 192.168.1.20",
         "gatewayfilter check example.com --at 2030-01-31T18:00 --json",
     ),
     prints_data=True,
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     help="What it is for: document, script, image …",
 )
 @click.option("--method", default="GET", metavar="METHOD", show_default=True, help="HTTP method.")
-@click.option("--client", default="", metavar="IP", help="The client's address.")
+@click.option("--client", default="", metavar="IP", help="What holds for this client: its address.")
 @click.option("--at", metavar="TIME", callback=moment_option, help="As if it were then: what has expired by then does not count.")
 @click.pass_obj
 def check(
@@ -59,7 +62,8 @@ def check(
 ) -> int:
     """Ask what would happen to a URL: each decider's answer in order, the verdict, and what the classifier last said.
 
-    Nothing is fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
+    Of https it also says what becomes of connections to the host: where they pass unread, the verdict does not count. Nothing is
+    fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
     """
     request = Request(
         url=parse_loose_url(url),
@@ -68,27 +72,31 @@ def check(
         method=method.upper(),
         client=client,
     )
-    explanation, judged, host, said = _ask(invocation.settings(), request, at)
+    explanation, judged, connection, said = _ask(invocation.settings(), request, at)
     if invocation.json:
-        print_json({**_document(explanation, judged), "host": host, "reviewed": None if said is None else summary(said)})
+        reviewed = None if said is None else summary(said)
+        print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
     else:
-        _show(explanation, judged, host, said)
+        _show(explanation, judged, connection, said)
     return int(explanation.verdict.blocked)
 
 
-type _Answers = tuple[Explanation, tuple[Classification, float] | None, HostVerdict | None, ReviewTask | None]
+type _Answers = tuple[Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None]
 
 
 def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
+    from gatewayfilter.proxy.connection_report import report_connection
     from gatewayfilter.wiring import open_engine, open_store
 
+    clock = time.time if at is None else lambda: at
     store = open_store(settings)
     try:
-        engine = open_engine(settings, store, clock=time.time if at is None else lambda: at)
-        host = engine.decide_host(request.url.host, request.client) if request.url.scheme in {"https", "wss"} else None
+        engine = open_engine(settings, store, clock=clock)
+        encrypted = request.url.scheme in {"https", "wss"}
+        connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
         newest = store.reviews.newest_of(request.url.key)
         said = newest if newest is not None and newest.decided_at is not None else None
-        return engine.explain(request), store.verdicts.find(request.url.text), host, said
+        return engine.explain(request), store.verdicts.find(request.url.text), connection, said
     finally:
         store.close()
 
@@ -107,17 +115,17 @@ def _document(explanation: Explanation, judged: tuple[Classification, float] | N
     }
 
 
-_OF_HOSTS = {
-    HostAction.DENY: "refused before its first request",
-    HostAction.SPLICE: "passed through unread",
-    HostAction.INTERCEPT: "opened, and each request decided",
-}
+def _of_connection(connection: ConnectionReport | None) -> dict[str, object]:
+    if connection is None:
+        return {"host": None, "connection": None}
+    facts = {"unread": connection.unread, "pass_through": connection.learned, "raw_tunnels": connection.raw}
+    return {"host": connection.decision, "connection": facts}
 
 
 def _show(
     explanation: Explanation,
     judged: tuple[Classification, float] | None,
-    host: HostVerdict | None,
+    connection: ConnectionReport | None,
     said: ReviewTask | None,
 ) -> None:
     say(str(explanation.request.url))
@@ -131,9 +139,9 @@ def _show(
     )
     say()
     say(_sentence(explanation.verdict))
-    if host is not None:
-        rule = f" ({host.verdict.reason}, {host.verdict.rule})" if host.verdict.rule else ""
-        say(f"Connections to this host are {_OF_HOSTS[host.action]}{rule}.")
+    if connection is not None:
+        for sentence in connection_sentences(connection, explanation.request.client):
+            say(sentence)
     if said is not None and said.decided_at is not None:
         what = said.category if said.blocked else "harmless"
         say(f"\n{said.decided_by} said on {show_moment(said.decided_at)} that it is {what} (review task {said.task_id}).")

@@ -4,6 +4,7 @@ An answer rests on the markers of the snapshot (host_markers.py) and on what was
 entry of `example.com` keeps `www.example.com` from passing, too), never too few.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.adblock.compiled_rule import host_names
@@ -24,23 +25,32 @@ _MOST_COMPARED = 256
 def blocked_page(state: "EngineState", url: Url, now: float) -> Listing | None:
     """Returns an entry that blocks a URL or a prefix of the URL's host, on any port, `None` when none does."""
     hosts = hosts_of_prefixes(url)
-    found = (answer for host in hosts for answer in (_of_lists(state, part_marker(host), now), _learned(state, host, now)))
+    found = (
+        answer for host in hosts for answer in (_of_lists(state, part_marker(host), f"{host}/…", now), _learned(state, host, now))
+    )
     return next(filter(None, found), None)
 
 
 def blocked_by_adblock(state: "EngineState", url: Url, now: float) -> Listing | None:
     """Returns the list with an Adblock rule that speaks of a part of the URL's host, `None` without one."""
-    return next(filter(None, (_of_lists(state, site_marker(name), now) for name in host_names(url.host))), None)
+    found = (_of_lists(state, site_marker(name), f"||{name}…", now) for name in host_names(url.host))
+    return next(filter(None, found), None)
 
 
 def blocked_anywhere(state: "EngineState", now: float) -> Listing | None:
     """Returns a list of digests that blocks, of which any host may have a page."""
-    return _of_lists(state, ANY_HOST, now)
+    return _of_lists(state, ANY_HOST, "a digest", now)
 
 
-def _of_lists(state: "EngineState", marker: str, now: float) -> Listing | None:
+def _of_lists(state: "EngineState", marker: str, shown: str, now: float) -> Listing | None:
     digest = digest_of(marker)
-    return find_listing(state, marker, digest, _BLOCK, now) if may_be_listed(state, digest) else None
+    found = find_listing(state, marker, digest, _BLOCK, now) if may_be_listed(state, digest) else None
+    return _shown(found, shown) if found is not None else None
+
+
+def _shown(listing: Listing, rule: str) -> Listing:
+    """Returns what a marker stands for, in a form that people know."""
+    return replace(listing, verdict=replace(listing.verdict, rule=rule))
 
 
 def _learned(state: "EngineState", host: str, now: float) -> Listing | None:
@@ -52,7 +62,7 @@ def _learned(state: "EngineState", host: str, now: float) -> Listing | None:
     for category in state.learned_blocks:
         record = _record(state, part_marker(host, category), now)
         if record is not None and parts_counted(record) > _taken_back(state, changed, category):
-            return learned_listing(record)
+            return _shown(learned_listing(replace(record, detail="")), f"{host}/…")
     return None
 
 

@@ -1,8 +1,9 @@
 """Names that one device's apps accept no certificate of ours for: noticed, kept for a while, shown and taken back.
 
 A client that could bring a bypass about at will would do so, which is why much is asked before one is given: several broken-off
-connections to the same name, spread over time, from a device that demonstrably accepts the filter's certificate elsewhere. If
-a block speaks of the name is not asked here but for each connection (`TlsDecision`): such a name is never passed through.
+connections to the same name, spread over time, from a device that demonstrably accepts the filter's certificate elsewhere, for a
+bounded number of names. If a block speaks of the name or of a page of it is not asked here but for each connection
+(`TlsDecision`): such a name is never passed through.
 
 What was learned lies in one small file that all workers and the command line read and change, whole, under a lock.
 """
@@ -12,11 +13,14 @@ import json
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
@@ -76,15 +80,20 @@ class PassThroughFile:
             return []
 
     def add(self, entry: PassThroughEntry) -> None:
-        """Adds an entry, or replaces the one of its client and host; forgets what has expired, and the oldest of too many.
+        """Adds an entry, or replaces the one of its client and host; forgets what has expired.
+
+        Of too many the oldest one of the client goes that has the most: no client takes them from the others.
 
         Raises:
             OSError: the file cannot be written.
         """
         with self._locked():
             kept = [old for old in self.read() if (old.client, old.host) != (entry.client, entry.host)]
-            kept = [old for old in kept if old.expires_at > entry.learned_at][-_MOST_ENTRIES + 1 :]
-            self._write([*kept, entry])
+            kept = [*(old for old in kept if old.expires_at > entry.learned_at), entry]
+            while len(kept) > _MOST_ENTRIES:
+                (client, _), *_ = Counter(old.client for old in kept).most_common(1)
+                del kept[next(place for place, old in enumerate(kept) if old.client == client)]
+            self._write(kept)
 
     def remove(self, host: str, client: str = "") -> int:
         """Removes the entries of a host, of one client or of all. Returns how many there were.
@@ -123,13 +132,24 @@ class PassThrough:
         file: where entries are kept.
         after: failures after which a name is learned.
         days: how long it then passes through.
+        names: for how many names a device can have that at once.
+        counters: `pass_through_refused`.
         clock: Unix seconds.
     """
 
     def __init__(
-        self, file: PassThroughFile, *, after: int = 3, days: float = 7.0, clock: Callable[[], float] = time.time
+        self,
+        file: PassThroughFile,
+        *,
+        after: int = 3,
+        days: float = 7.0,
+        names: int = 100,
+        counters: Counters | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._file = file
+        self._names = names
+        self._counters = counters or Counters()
         self._after = after
         self._lasts_s = days * _DAY_S
         self._clock = clock
@@ -173,6 +193,9 @@ class PassThrough:
         if not may_learn or len(times) < self._after or not self._trusts(client, now):
             return False
         del self._failures[client, host]
+        if sum(holder == client and now < until for (holder, _), until in self._entries.items()) >= self._names:
+            self._counters.add("pass_through_refused")
+            return False
         entry = PassThroughEntry(client, host, now, now + self._lasts_s, len(times))
         _put(self._entries, (client, host), entry.expires_at)
         self._unsaved.append(entry)

@@ -1,5 +1,7 @@
 """What the listener and the addons of connections share in one worker."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gatewayfilter.config import Settings
@@ -53,13 +55,22 @@ def assemble_wire(settings: Settings, engine: DecideHost, recorder: DecisionReco
         if settings.proxy.mode == "transparent":
             raise StartupError("proxy.auth_file cannot be used in transparent mode: clients do not know that there is a proxy")
         users = Users(settings.proxy.auth_file)
-    pass_through = None
-    if settings.tls.pass_through and settings.proxy.unknown is UnknownRule.ALLOW:
-        pass_through = PassThrough(
-            PassThroughFile(settings.data_dir / FILE_NAME),
-            after=settings.tls.pass_through_after,
-            days=settings.tls.pass_through_days,
-        )
-        pass_through.refresh()
+    pass_through = learned_pass_through(settings, counters)
     tls = TlsDecision(engine, settings.tls, recorder, counters, pass_through)
     return Wire(counters, tls, tls, pass_through, users, recorder)
+
+
+def learned_pass_through(settings: Settings, counters: Counters, clock: Callable[[], float] = time.time) -> PassThrough | None:
+    """Returns what was learned about devices, `None` where nothing may be."""
+    if not settings.tls.pass_through or settings.proxy.unknown is not UnknownRule.ALLOW:
+        return None
+    found = PassThrough(
+        PassThroughFile(settings.data_dir / FILE_NAME),
+        after=settings.tls.pass_through_after,
+        days=settings.tls.pass_through_days,
+        names=settings.tls.pass_through_names,
+        counters=counters,
+        clock=clock,
+    )
+    found.refresh()
+    return found

@@ -118,6 +118,8 @@ class TlsSettings(Section):
     """After how many broken-off connections of one device to one name, within ten minutes."""
     pass_through_days: float = Field(default=7.0, gt=0, le=365)
     """How long that lasts, in days."""
+    pass_through_names: int = Field(default=100, ge=1, le=1000)
+    """For how many names at once a device can have that."""
 
 
 class WebSettings(Section):

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from gatewayfilter.engine.snapshot import SnapshotBuilder
 from gatewayfilter.engine.snapshot_folder import SnapshotFolder
 from gatewayfilter.model import Classification, Evidence, LearnedEntry, ListAction, Source
+from gatewayfilter.proxy.pass_through import PassThroughEntry, PassThroughFile
 from gatewayfilter.store import Store
 
 type Cli = Callable[..., Any]
@@ -191,3 +193,67 @@ def test_match_decides_as_check_does(cli: Cli, tmp_path: Path) -> None:
     assert "block blacklist" in answer.err
     assert "requests/CPU-s" in answer.err
     assert "1 line held no request" in answer.err
+
+
+APP = PassThroughEntry("192.0.2.5", "app.example", NOW - 60, NOW + 86_400, 3)
+
+
+def keep(state: Path, *entries: PassThroughEntry) -> None:
+    for entry in entries:
+        PassThroughFile(state / "pass-through.json").add(entry)
+
+
+def test_it_says_what_holds_for_a_device_whose_app_passes_unread(cli: Cli, state: Path) -> None:
+    keep(state, APP, replace(APP, host="other.example"))
+    answer = cli("check", "https://APP.example/x", "--client", "192.0.2.5")
+    assert "Connections of 192.0.2.5 to this host pass through unread: the verdict above does not count" in answer.out
+    assert "192.0.2.5 passes through unread until" in answer.out
+    assert "because it broke off 3 connections" in answer.out
+    assert "each request decided" not in answer.out
+    found = cli("check", "https://app.example/x", "--client", "192.0.2.5", "--json").json
+    assert (found["host"]["action"], found["host"]["verdict"]["reason"]) == ("splice", "pass-through")
+    assert found["connection"]["unread"] is True
+    assert found["connection"]["pass_through"] == [asdict(APP)]
+
+
+def test_other_devices_and_other_times_are_decided(cli: Cli, state: Path) -> None:
+    keep(state, APP)
+    for arguments in (["--client", "192.0.2.6"], ["--client", "192.0.2.5", "--at", "2d"]):
+        answer = cli("check", "https://app.example/x", *arguments)
+        assert "each request decided" in answer.out
+        assert "unread until" not in answer.out
+        assert cli("check", "https://app.example/x", *arguments, "--json").json["connection"]["unread"] is False
+    every = cli("check", "https://app.example/x")
+    assert "each request decided" in every.out
+    assert "192.0.2.5 passes through unread until" in every.out
+
+
+@pytest.mark.parametrize("setting", [("TLS__PASS_THROUGH", "false"), ("PROXY__UNKNOWN", "block")])
+def test_what_is_not_in_force_is_said(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch, setting: tuple[str, str]) -> None:
+    keep(state, APP)
+    monkeypatch.setenv(f"GATEWAYFILTER_{setting[0]}", setting[1])
+    out = cli("check", "https://app.example/x", "--client", "192.0.2.5").out
+    assert "each request decided" in out
+    assert "; this does not count now." in out
+
+
+def test_a_host_with_a_blocked_page_passes_for_nobody(cli: Cli, state: Path) -> None:
+    keep(state, replace(APP, host="learned.example"), replace(APP, host="part.example"))
+    out = cli("check", "https://learned.example/y", "--client", "192.0.2.5").out
+    assert "each request decided" in out
+    assert "They never pass through unread: it or a page of it is blocked (learned, learned:gambling, learned.example/x)." in out
+    assert "; this does not count now." in out
+    assert cli("check", "https://part.example/", "--client", "192.0.2.5", "--json").json["connection"]["unread"] is True
+    cli("list", "add", "https://part.example:8443/trap")
+    found = cli("check", "https://part.example/", "--client", "192.0.2.5", "--json").json
+    assert (found["connection"]["unread"], found["host"]["named"]) == (False, True)
+    assert found["host"]["because"]["reason"] == "person-block"
+
+
+def test_refused_spliced_and_raw_connections(cli: Cli) -> None:
+    assert "refused before their first request (blacklist, bad-sites, .bad.example)" in cli("check", "https://bad.example/").out
+    assert cli("check", "https://bad.example/", "--json").json["connection"]["raw_tunnels"] == "refused"
+    cli("list", "add", "--splice", "bank.example")
+    out = cli("check", "https://bank.example/").out
+    assert "pass through unread (person-splice, .bank.example): the verdict above does not count for them." in out
+    assert cli("check", "http://bank.example/", "--json").json["connection"] is None

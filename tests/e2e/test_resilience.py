@@ -135,8 +135,8 @@ def test_a_snapshot_damaged_on_the_disk_opens_nothing(state: Path, tmp_path: Pat
         for name in workers:
             assert gateway.status(name)["counters"]["snapshot_refused"] >= 1
         assert f"{current.name} is refused: its section 'bloom' is damaged" in gateway.log.read_text()
-        anew = until("healing", lambda: (path := (state / "snapshots" / "current").resolve()) != current and path, 30.0)
-        Snapshot.open(anew, verify=True).close()
+        until("healing", lambda: (state / "snapshots" / "current").resolve() != current, 30.0)
+        Snapshot.open(state / "snapshots" / "current", verify=True).close()
         for name in workers:
             until(f"swap in {name}", lambda name=name: gateway.status(name).get("counters", {}).get("snapshot_swaps"), 15.0)  # type: ignore[misc]
         assert blocked(gateway) == 50

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.model import HostVerdict
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.model import Change, ChangeKind, HostAction, HostVerdict, LearnedEntry, ListAction
 from gatewayfilter.proxy.pass_through import PassThrough, PassThroughEntry, PassThroughFile
 from gatewayfilter.proxy.tls_decision import TlsDecision
 from gatewayfilter.settings import TlsSettings
@@ -131,6 +133,67 @@ def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PassThrough, clo
         clock.now += 10
         assert not learning.failed(PHONE, APP, may_learn=False)
     assert learning.distrusts(PHONE, APP)
+
+
+def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) -> None:
+    counters = Counters()
+    file = PassThroughFile(tmp_path / "pass-through.json")
+    learning = PassThrough(file, after=2, days=1, names=3, counters=counters, clock=clock)
+    for client in (PHONE, "192.0.2.6"):
+        learning.succeeded(client, SITE)
+
+    def learned(client: str, host: str) -> bool:
+        clock.now += 5
+        learning.failed(client, host)
+        clock.now += 5
+        return learning.failed(client, host)
+
+    assert [learned(PHONE, f"{number}.example") for number in range(5)] == [True, True, True, False, False]
+    assert counters["pass_through_refused"] == 2
+    assert learned("192.0.2.6", "4.example")
+    clock.now += 86_400  # the first ones have ended
+    learning.succeeded(PHONE, SITE)
+    assert learned(PHONE, "4.example")
+
+
+def test_a_full_file_takes_from_whoever_has_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.pass_through._MOST_ENTRIES", 4)
+    file = PassThroughFile(tmp_path / "pass-through.json")
+    file.add(PassThroughEntry("192.0.2.6", APP, 0.0, 100.0, 3))
+    for number in range(10):
+        file.add(PassThroughEntry(PHONE, f"{number}.example", 1.0, 100.0, 3))
+    assert [(entry.client, entry.host) for entry in file.read()] == [
+        ("192.0.2.6", APP),
+        *((PHONE, f"{number}.example") for number in (7, 8, 9)),
+    ]
+
+
+def test_it_ends_and_comes_back_with_the_blocks_of_pages(learning: PassThrough, clock: Clock) -> None:
+    """Asked anew at each connection, of the lists as they are: in the overlay and in the snapshot."""
+    page = LearnedEntry(f"{APP}/casino", ListAction.BLOCK, "gambling", "", "", 0.0, clock.now + 500)
+    builder = SnapshotBuilder()
+    engine = FilterEngine(Snapshot.from_bytes(builder.build()), clock=clock)
+    decision = TlsDecision(engine, TlsSettings(), None, Counters(), learning)
+    learning.succeeded(PHONE, SITE)
+    fail(learning, clock, 3)
+
+    def passes() -> bool:
+        return decision.judge(PHONE, APP).action is HostAction.SPLICE
+
+    assert passes()
+    engine.apply([Change(1, ChangeKind.LEARNED_ADDED, learned=page)])
+    assert not passes()
+    assert not decision.may_learn(PHONE, APP)
+    engine.apply([Change(2, ChangeKind.LEARNED_REMOVED, learned=page)])
+    assert passes()
+    builder.add_learned([page])
+    engine.swap(Snapshot.from_bytes(builder.build()))
+    assert passes()  # the removal is newer than that snapshot
+    other = FilterEngine(Snapshot.from_bytes(builder.build()), clock=clock)
+    decision = TlsDecision(other, TlsSettings(), None, Counters(), learning)
+    assert not passes()
+    clock.now += 500
+    assert passes()
 
 
 async def test_over_real_handshakes(

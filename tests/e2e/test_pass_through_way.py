@@ -1,0 +1,65 @@
+"""A device's app that accepts no certificate of the filter's: it passes unread, until a page of its host is blocked."""
+
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.model import LearnedEntry, ListAction
+from gatewayfilter.store import Store
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+
+pytestmark = pytest.mark.slow
+
+
+def issuer(gateway: GatewayProcess, port: str, authority: Path | None) -> str:
+    """Opens a tunnel to the site and shakes hands. Returns who signed the certificate, `""` when it was broken off."""
+    host, _, proxy_port = gateway.address.rpartition(":")
+    context = ssl.create_default_context(cafile=str(authority) if authority else None)
+    with socket.create_connection((host, int(proxy_port)), 10) as plain:
+        plain.sendall(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        while b"\r\n\r\n" not in plain.recv(4096):
+            pass
+        try:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as opened:
+                certificate = opened.getpeercert() or {}
+        except ssl.SSLError:
+            return ""
+    return str(certificate["issuer"])
+
+
+def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origin, trusting: dict[str, str]) -> None:
+    makers = Path(trusting["proxy__upstream_ca"])
+    port = https_site.base.rpartition(":")[2]
+    page = f"https://127.0.0.1:{port}/casino/1"
+    with GatewayProcess(state, **trusting, proxy__workers="1", learn__enabled="false") as gateway:
+        assert gateway.get(f"https://127.0.0.1:{port}/garden/1").status == 200  # the device accepts the filter's certificate
+        for _ in range(3):
+            assert issuer(gateway, port, makers) == ""  # the app trusts its maker alone
+            time.sleep(2.1)
+        passes = until("pass-through", lambda: issuer(gateway, port, makers))
+        assert "trustme" in passes
+        said = gateway.cli("check", page, "--client", "127.0.0.1")
+        assert "pass through unread" in said.stdout
+        assert "127.0.0.1 passes through unread until" in said.stdout
+
+        key = f"127.0.0.1:{port}/casino/1"
+        entry = LearnedEntry(key, ListAction.BLOCK, "gambling", page, "score 9", time.time(), time.time() + 600)
+        store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
+        store.lists.put_learned([entry])
+        until("the end of it", lambda: issuer(gateway, port, makers) == "", 5.0)
+        assert gateway.get(page).reason == "learned"
+        assert gateway.json("check", page, "--client", "127.0.0.1")["connection"]["unread"] is False
+        assert gateway.cli("publish").returncode == 0
+        until("swap", lambda: gateway.status("proxy-0")["counters"].get("snapshot_swaps"))
+        assert issuer(gateway, port, makers) == ""
+
+        store.lists.remove_learned([key])
+        store.close()
+        until("pass-through again", lambda: issuer(gateway, port, makers), 5.0)
+        assert gateway.cli("publish").returncode == 0
+        until("the second swap", lambda: gateway.status("proxy-0")["counters"]["snapshot_swaps"] == 2)
+        assert "trustme" in issuer(gateway, port, makers)
+        assert gateway.json("check", page, "--client", "127.0.0.1")["connection"]["unread"] is True
