@@ -6,12 +6,13 @@ ClientHello names it. What is neither passed through nor refused goes to mitmpro
 
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mitmproxy import platform
 
-from gatewayfilter.model import HostAction, HostVerdict, Verdict
+from gatewayfilter.model import HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.client_hello import ClientHello, NotTls, read_client_hello
 from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.dialer import Dial, Done, Way
@@ -64,12 +65,13 @@ class Arrival:
         address: the client's address.
     """
 
-    __slots__ = ("_dial", "_door", "_tunnel", "address", "client", "data", "since")
+    __slots__ = ("_dial", "_door", "_holds", "_tunnel", "address", "client", "data", "since")
 
     def __init__(self, door: "FrontDoor", client: socket.socket, address: str) -> None:
         self._door = door
         self._dial: Dial | None = None
         self._tunnel: _Tunnel | None = None
+        self._holds: Callable[[], bool] | None = None
         self.client = client
         self.address = address
         self.data = b""
@@ -172,6 +174,7 @@ class Arrival:
         if found.action is HostAction.SPLICE and self._door.can_splice:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
             # naming a host that passes through.
+            self._note_what_holds(found, host)
             self._begin_dial(host, port, partial(self._way_made, host, port, found.verdict, started), prefer=address)
         elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, host):
             self._refuse(_UNRECOGNIZED_NAME, host, port, found, started)
@@ -251,6 +254,7 @@ class Arrival:
         self._door.forget_limits(self)
         if found.action is HostAction.SPLICE:
             self._door.decision.record(self.address, request.host, request.port, found.verdict, tunnel.started)
+            self._note_what_holds(found, request.host, hello.name if hello is not None else "")
             self._relay(tunnel.way, self.data[tunnel.head_bytes :])
         else:
             tunnel.way.socket.close()
@@ -263,11 +267,22 @@ class Arrival:
             return found
         return self._door.decision.judge(self.address, request.host, hello.name)
 
+    def _note_what_holds(self, found: HostVerdict, host: str, name: str = "") -> None:
+        """Has a connection that passes because of what its device did asked about again while it is open."""
+        if found.verdict.reason is Reason.PASS_THROUGH:
+            judge, address = self._door.decision.judge, self.address
+            self._holds = lambda: judge(address, host, name).action is HostAction.SPLICE
+
     def _relay(self, way: Way, to_origin: bytes) -> None:
         door = self._door
         door.left(self, ended=False)
         door.relays.start(
-            self.client, way.socket, to_origin=to_origin, to_client=way.first, on_end=partial(door.ended, self.address)
+            self.client,
+            way.socket,
+            to_origin=to_origin,
+            to_client=way.first,
+            on_end=partial(door.ended, self.address),
+            holds=self._holds,
         )
 
     def _refuse(self, answer: bytes, host: str, port: int, found: HostVerdict, started: int) -> None:

@@ -69,6 +69,7 @@ class RelayPool:
         to_origin: bytes = b"",
         to_client: bytes = b"",
         on_end: Callable[[], None] | None = None,
+        holds: Callable[[], bool] | None = None,
     ) -> "Relay":
         """Relays between two connected, non-blocking sockets, and closes them in the end.
 
@@ -78,8 +79,9 @@ class RelayPool:
             to_origin: what was read already and goes first; likewise `to_client`.
             to_client: of the other way.
             on_end: called once, when both are closed.
+            holds: asked every few seconds whether the connection may go on; by default it may.
         """
-        relay = Relay(self, client, origin, on_end)
+        relay = Relay(self, client, origin, on_end, holds)
         self._relays.add(relay)
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(min(_SWEEP_S, self._idle_s), self._sweep)
@@ -113,7 +115,9 @@ class RelayPool:
         now = self.loop.time()
         for relay in list(self._relays):
             relay.report()
-            if now - relay.active_at >= (min(self._idle_s, _HALF_CLOSED_S) if relay.half_closed else self._idle_s):
+            if relay.holds is not None and not relay.holds():
+                relay.break_off()
+            elif now - relay.active_at >= (min(self._idle_s, _HALF_CLOSED_S) if relay.half_closed else self._idle_s):
                 relay.end()
         self._sweeper = self.loop.call_later(min(_SWEEP_S, self._idle_s), self._sweep) if self._relays else None
 
@@ -311,11 +315,19 @@ class Relay:
     Attributes:
         active_at: the loop's time at the last byte.
         closed: both are closed.
+        holds: whether it may go on, `None` for always.
     """
 
-    __slots__ = ("_client", "_down", "_on_end", "_origin", "_pool", "_reported", "_up", "active_at", "closed")
+    __slots__ = ("_client", "_down", "_on_end", "_origin", "_pool", "_reported", "_up", "active_at", "closed", "holds")
 
-    def __init__(self, pool: RelayPool, client: socket.socket, origin: socket.socket, on_end: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        pool: RelayPool,
+        client: socket.socket,
+        origin: socket.socket,
+        on_end: Callable[[], None] | None,
+        holds: Callable[[], bool] | None = None,
+    ) -> None:
         self._pool = pool
         self._client = client
         self._origin = origin
@@ -324,6 +336,7 @@ class Relay:
         self._down = _Way(self, pool, origin, client)
         self._up.back, self._down.back = self._down, self._up
         self._reported = 0
+        self.holds = holds
         self.active_at = pool.loop.time()
         self.closed = False
 

@@ -14,20 +14,27 @@ from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
 pytestmark = pytest.mark.slow
 
 
-def issuer(gateway: GatewayProcess, port: str, authority: Path | None) -> str:
-    """Opens a tunnel to the site and shakes hands. Returns who signed the certificate, `""` when it was broken off."""
+def tunnel(gateway: GatewayProcess, port: str, authority: Path) -> ssl.SSLSocket:
+    """Opens a tunnel to the site and shakes hands with whoever is there, trusting one authority alone."""
     host, _, proxy_port = gateway.address.rpartition(":")
-    context = ssl.create_default_context(cafile=str(authority) if authority else None)
-    with socket.create_connection((host, int(proxy_port)), 10) as plain:
+    plain = socket.create_connection((host, int(proxy_port)), 20)
+    try:
         plain.sendall(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         while b"\r\n\r\n" not in plain.recv(4096):
             pass
-        try:
-            with context.wrap_socket(plain, server_hostname="127.0.0.1") as opened:
-                certificate = opened.getpeercert() or {}
-        except ssl.SSLError:
-            return ""
-    return str(certificate["issuer"])
+        return ssl.create_default_context(cafile=str(authority)).wrap_socket(plain, server_hostname="127.0.0.1")
+    except BaseException:
+        plain.close()
+        raise
+
+
+def issuer(gateway: GatewayProcess, port: str, authority: Path) -> str:
+    """Returns who signed the certificate, `""` when it was not to the client's liking."""
+    try:
+        with tunnel(gateway, port, authority) as opened:
+            return str((opened.getpeercert() or {})["issuer"])
+    except ssl.SSLError:
+        return ""
 
 
 def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origin, trusting: dict[str, str]) -> None:
@@ -45,11 +52,14 @@ def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origi
         assert "pass through unread" in said.stdout
         assert "127.0.0.1 passes through unread until" in said.stdout
 
+        open_yet = tunnel(gateway, port, makers)
         key = f"127.0.0.1:{port}/casino/1"
         entry = LearnedEntry(key, ListAction.BLOCK, "gambling", page, "score 9", time.time(), time.time() + 600)
         store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
         store.lists.put_learned([entry])
         until("the end of it", lambda: issuer(gateway, port, makers) == "", 5.0)
+        with open_yet, pytest.raises(ConnectionResetError):  # of what is open, too: it does not time out
+            open_yet.recv(1)
         assert gateway.get(page).reason == "learned"
         assert gateway.json("check", page, "--client", "127.0.0.1")["connection"]["unread"] is False
         assert gateway.cli("publish").returncode == 0

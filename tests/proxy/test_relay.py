@@ -50,11 +50,11 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     found.origin.close()
 
 
-def start(pool: RelayPool, **first: bytes) -> Rig:
+def start(pool: RelayPool, *, to_origin: bytes = b"", to_client: bytes = b"") -> Rig:
     client, near = tcp_pair()
     origin, far = tcp_pair()
     ends: list[bool] = []
-    pool.start(near, far, on_end=lambda: ends.append(True), **first)
+    pool.start(near, far, on_end=lambda: ends.append(True), to_origin=to_origin, to_client=to_client)
     return Rig(pool, client, origin, ends)
 
 
@@ -210,3 +210,24 @@ async def test_many_bulk_transfers_share_few_pipes(monkeypatch: pytest.MonkeyPat
         rig.client.close()
         rig.origin.close()
     pool.close()
+
+
+async def test_a_relay_that_no_longer_holds_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "_SWEEP_S", 0.02)
+    pool = RelayPool(asyncio.get_running_loop(), Counters())
+    held = [True]
+    client, near = tcp_pair()
+    origin, far = tcp_pair()
+    pool.start(near, far, holds=lambda: held[0])
+    unasked = start(pool)
+    await asyncio.sleep(0.1)
+    assert len(pool) == 2
+    held[0] = False
+    await until(lambda: len(pool) == 1)
+    with pytest.raises(ConnectionResetError):
+        client.recv(1)
+    with pytest.raises(BlockingIOError):
+        unasked.client.recv(1)
+    pool.close()
+    for side in (client, origin, unasked.client, unasked.origin):
+        side.close()
