@@ -8,7 +8,7 @@ from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import HostAction, HostVerdict, Reason
 from gatewayfilter.proxy.pass_through import FILE_NAME, PassThroughEntry, PassThroughFile
-from gatewayfilter.proxy.tls_decision import TlsDecision
+from gatewayfilter.proxy.tls_decision import TlsDecision, is_name
 from gatewayfilter.proxy.wire import learned_pass_through
 from gatewayfilter.settings import DenyRule
 from gatewayfilter.telemetry import Counters
@@ -74,7 +74,7 @@ def report_connection(
         for entry in PassThroughFile(settings.data_dir / FILE_NAME).read()
         if entry.host == url.host and entry.client == (client or entry.client) and entry.learned_at <= now < entry.expires_at
     )
-    looked_at = decision.action is HostAction.INTERCEPT and not decision.named
+    looked_at = decision.action is HostAction.INTERCEPT and not decision.named and is_name(url.host)
     counts = pass_through is not None and (looked_at or decision.verdict.reason is Reason.PASS_THROUGH)
     return ConnectionReport(
         decision, settings.tls.deny is DenyRule.PAGE, learned, counts, _raw_tunnels(settings, url, engine, client)

@@ -13,7 +13,7 @@ from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request
 from gatewayfilter.proxy.pass_through import PassThrough
 from gatewayfilter.proxy.privacy import DecisionRecorder
 from gatewayfilter.telemetry import Counters
-from gatewayfilter.urls import parse_url
+from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
 
 _log = logging.getLogger(__name__)
 
@@ -79,14 +79,15 @@ class TlsDecision:
             and not found.named
             and self._pass_through is not None
             and self._pass_through.covers(client, host)
+            and is_name(host)
         ):
             return _LEARNED
         return found
 
     def may_learn(self, client: str, host: str) -> bool:
-        """Returns whether a name may come to pass through: nobody's block speaks of it."""
+        """Returns whether a host may come to pass through: it is a name, and no block speaks of it."""
         found = self.judge(client, host)
-        return found.action is HostAction.INTERCEPT and not found.named
+        return found.action is HostAction.INTERCEPT and not found.named and is_name(host)
 
     def shows_page(self, client: str, host: str) -> bool:
         """Returns whether a blocked host is answered with a page: so set, and the device takes pages of ours."""
@@ -122,6 +123,14 @@ class TlsDecision:
         if now - self._complained_at >= _COMPLAIN_EVERY_S:
             self._complained_at = now
             _log.exception("deciding a connection failed; its requests are looked at")
+
+
+def is_name(host: str) -> bool:
+    """Tells whether a host is a name: behind an address any site may answer, the blocked ones of its server, too."""
+    try:
+        return not is_ip_literal(canonical_host(host))
+    except UrlError:
+        return False
 
 
 @lru_cache(maxsize=1024)

@@ -189,7 +189,7 @@ class Origin:
         scheme = "http"
         if authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            authority.issue_cert("127.0.0.1").configure_cert(context)
+            authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
             scheme = "https"
         self.base = f"{scheme}://127.0.0.1:{self.server.server_port}"

@@ -19,10 +19,10 @@ def tunnel(gateway: GatewayProcess, port: str, authority: Path) -> ssl.SSLSocket
     host, _, proxy_port = gateway.address.rpartition(":")
     plain = socket.create_connection((host, int(proxy_port)), 20)
     try:
-        plain.sendall(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        plain.sendall(f"CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
         while b"\r\n\r\n" not in plain.recv(4096):
             pass
-        return ssl.create_default_context(cafile=str(authority)).wrap_socket(plain, server_hostname="127.0.0.1")
+        return ssl.create_default_context(cafile=str(authority)).wrap_socket(plain, server_hostname="localhost")
     except BaseException:
         plain.close()
         raise
@@ -40,9 +40,9 @@ def issuer(gateway: GatewayProcess, port: str, authority: Path) -> str:
 def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origin, trusting: dict[str, str]) -> None:
     makers = Path(trusting["proxy__upstream_ca"])
     port = https_site.base.rpartition(":")[2]
-    page = f"https://127.0.0.1:{port}/casino/1"
+    page = f"https://localhost:{port}/casino/1"
     with GatewayProcess(state, **trusting, proxy__workers="1", learn__enabled="false") as gateway:
-        assert gateway.get(f"https://127.0.0.1:{port}/garden/1").status == 200  # the device accepts the filter's certificate
+        assert gateway.get(f"https://localhost:{port}/garden/1").status == 200  # the device accepts the filter's certificate
         for _ in range(3):
             assert issuer(gateway, port, makers) == ""  # the app trusts its maker alone
             time.sleep(2.1)
@@ -53,7 +53,7 @@ def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origi
         assert "127.0.0.1 passes through unread until" in said.stdout
 
         open_yet = tunnel(gateway, port, makers)
-        key = f"127.0.0.1:{port}/casino/1"
+        key = f"localhost:{port}/casino/1"
         entry = LearnedEntry(key, ListAction.BLOCK, "gambling", page, "score 9", time.time(), time.time() + 600)
         store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
         store.lists.put_learned([entry])

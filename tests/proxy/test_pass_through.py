@@ -127,6 +127,19 @@ def test_a_name_that_a_block_speaks_of_never_passes(host: HostVerdict, passes: b
     assert (decision.judge(PHONE, APP).action.value == "splice") == passes
 
 
+@pytest.mark.parametrize("host", ["203.0.113.5", "[2001:db8::7]", "2001:db8::7", "203.0.113.5."])
+def test_an_address_never_passes(host: str, learning: PassThrough, clock: Clock) -> None:
+    """Whoever connects without a server name would get any site of the server, blocked ones as well."""
+    decision = TlsDecision(FakeHosts({}), TlsSettings(), None, Counters(), learning)
+    assert not decision.may_learn(PHONE, host)
+    learning.succeeded(PHONE, SITE)
+    for _ in range(3):
+        clock.now += 10
+        learning.failed(PHONE, host)  # as an older version did
+    assert learning.covers(PHONE, host)
+    assert decision.judge(PHONE, host).action is HostAction.INTERCEPT
+
+
 def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PassThrough, clock: Clock) -> None:
     learning.succeeded(PHONE, SITE)
     for _ in range(5):
