@@ -2,6 +2,7 @@
 
 from copy import copy
 
+from gatewayfilter.engine.blocked_parts import HostMarks
 from gatewayfilter.engine.host_facts import HostFacts
 from gatewayfilter.engine.overlay import Overlay
 from gatewayfilter.engine.recent_cache import RecentCache
@@ -22,6 +23,7 @@ class EngineState:
         hosts: facts by host and port.
         adblock_verdicts: verdicts by source and line of the rule, and stub.
         learned_blocks: categories of the snapshot's learned blocks that are on.
+        host_marks: what the snapshot's markers say of hosts; holds whatever the overlay.
         host_verdicts: what becomes of connections, by host, each with the Unix seconds until which it holds.
     """
 
@@ -30,6 +32,7 @@ class EngineState:
         "adblock_verdicts",
         "bloom",
         "effects",
+        "host_marks",
         "host_verdicts",
         "hosts",
         "learned_blocks",
@@ -71,6 +74,7 @@ class EngineState:
         )
         self.hosts: RecentCache[str, HostFacts] = RecentCache()
         self.adblock_verdicts: RecentCache[tuple[int, int, str], Verdict] = RecentCache()
+        self.host_marks: RecentCache[str, HostMarks] = RecentCache()
         self.host_verdicts: RecentCache[str, tuple[float, HostVerdict]] = RecentCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":

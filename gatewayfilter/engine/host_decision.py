@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.adblock.named_sites import PROBED
-from gatewayfilter.engine.blocked_parts import blocked_anywhere, blocked_by_adblock, blocked_page
+from gatewayfilter.engine.blocked_parts import blocked_by_rule, blocked_page
 from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
 from gatewayfilter.engine.person_rules import written_pattern
 from gatewayfilter.errors import UrlError
@@ -75,9 +75,8 @@ def _decide(question: Question, person: "_Person") -> tuple[HostVerdict, float]:
         return _looked_at(by_rule), math.inf
     if (spliced := person.verdict(ListAction.SPLICE) or question.facts.splice) is not None:
         return HostVerdict(HostAction.SPLICE, spliced), math.inf
-    state, now = question.state, question.now
-    if (part := blocked_by_adblock(state, question.url, now) or blocked_anywhere(state, now)) is not None:
-        return _looked_at(part.verdict), math.inf
+    if (part := blocked_by_rule(question.state, question.url)) is not None:
+        return _looked_at(part), math.inf
     return _NOBODY, math.inf
 
 

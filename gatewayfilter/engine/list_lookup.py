@@ -69,7 +69,7 @@ def find_listing(state: "EngineState", key: str, digest: bytes, action: ListActi
     for index in state.on_sets[number]:
         source = state.sources[index]
         if not source.learned:
-            return Listing(_list_verdict(source, key))
+            return Listing(list_verdict(source, key))
         if news is _UNCHANGED:
             entry = state.snapshot.learned(digest)
             if entry is not None and in_force(state, entry, action, now):
@@ -84,7 +84,8 @@ def in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now:
     return action is ListAction.ALLOW or entry.category not in state.off_categories
 
 
-def _list_verdict(source: Source, key: str) -> Verdict:
+def list_verdict(source: Source, key: str) -> Verdict:
+    """Returns what an entry of a list means."""
     if source.action is ListAction.BLOCK:
         return Verdict(Action.BLOCK, Reason.BLACKLIST, source.name, key, category=source.category)
     reason = Reason.WHITELIST if source.action is ListAction.ALLOW else Reason.SPLICELIST
