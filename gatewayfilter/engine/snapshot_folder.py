@@ -131,13 +131,14 @@ class SnapshotFolder:
             (self._folder / _REFUSED).write_text(current.name if current is not None else "", encoding="ascii")
 
     def is_refused(self) -> bool:
-        """Returns whether the current snapshot was refused since it was published. Costs a failed open where it was not."""
+        """Returns whether there is no current snapshot, or it was refused since it was published. Costs some system calls."""
+        current = self.current()
+        if current is None:
+            return True
         try:
-            name = (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace")
+            return (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace") == current.name
         except OSError:
             return False
-        current = self.current()
-        return current is None or current.name == name
 
     def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
         """Keeps the counters of a snapshot. Without them the next one is built in full: no reason not to publish this one."""

@@ -142,13 +142,16 @@ def test_a_snapshot_damaged_on_the_disk_opens_nothing(state: Path, tmp_path: Pat
         assert blocked(gateway) == 50
 
 
-def test_all_snapshots_unusable_while_it_runs_are_made_anew(state: Path) -> None:
+@pytest.mark.parametrize("gone", [False, True])
+def test_all_snapshots_unusable_while_it_runs_are_made_anew(state: Path, gone: bool) -> None:  # noqa: FBT001
     """No worker can start any more, and says so; the learner publishes."""
     with GatewayProcess(state) as gateway:
         for path in (state / "snapshots").glob("*.gfs"):
             damaged = path.read_bytes()[:-64]
             path.unlink()
             path.write_bytes(damaged)
+        if gone:
+            shutil.rmtree(state / "snapshots")
         gateway.child("proxy-0").kill()
 
         def blocks() -> bool:

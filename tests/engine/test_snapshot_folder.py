@@ -35,6 +35,20 @@ def test_an_empty_folder_has_nothing(tmp_path: Path) -> None:
         folder.open_newest()
 
 
+def test_a_refusal_is_about_the_snapshot_that_was_current(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    folder.refuse()  # of a folder that is not there
+    assert folder.is_refused()
+    first = folder.publish(snapshot(1))
+    assert not folder.is_refused()
+    folder.refuse()
+    assert folder.is_refused()
+    folder.publish(snapshot(2))
+    assert not folder.is_refused()
+    (tmp_path / "snapshots" / ".refused").write_text(first.name)  # somebody was slow
+    assert not folder.is_refused()
+
+
 def test_publishing_moves_the_pointer_and_keeps_the_last(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path / "snapshots", keep=2)
     paths = [folder.publish(snapshot(seq)) for seq in (1, 2, 3)]
