@@ -29,6 +29,7 @@ class Reason(StrEnum):
     PASS_THROUGH = "pass-through"  # noqa: S105  a reason, no secret
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
+    NOT_HTTP = "not-http"
     FAILURE = "failure"
     INTERNAL_ADDRESS = "internal-address"
 

@@ -27,6 +27,8 @@ METRICS: Mapping[str, str] = {
     "pass_through_refused": "names that do not pass through because their device has too many already",
     "unreadable": "requests that were no HTTP, answered with 400 or 431",
     "logins_put_off": "log-ins answered with 429, as too many of the same client were waiting to be looked at",
+    "not_http": "connections that were refused because they spoke neither HTTP nor TLS",
+    "heads_timed_out": "connections closed because a request's head or a ClientHello took too long",
     "logins_refused": "requests with a wrong user name or password for the proxy",
     "requests_changed": "allowed requests that an Adblock modifier rewrote, redirected or took headers from",
     "responses_changed": "responses that an Adblock modifier changed",

@@ -12,20 +12,23 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mitmproxy import addonmanager, ctx, http, tcp, udp
+from mitmproxy import addonmanager, ctx, http, udp
 
 from gatewayfilter.config import OnError, ProxySettings, Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import ChangeTraffic, Decide, Inspect, OfferSink, OwnPages, PassedSink
+from gatewayfilter.interfaces import ChangeTraffic, Decide, DecideHost, Inspect, OfferSink, OwnPages, PassedSink
 from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy import connections, origin_connections
+from gatewayfilter.proxy.connection_deadlines import ConnectionDeadlines
 from gatewayfilter.proxy.early_answer import answer_early, answer_instead, stream_of
 from gatewayfilter.proxy.faults import is_origin_fault
 from gatewayfilter.proxy.field_values import leave_trailers, mend
-from gatewayfilter.proxy.flow_request import FlowRequest, read_flow, read_tunnel
+from gatewayfilter.proxy.flow_request import FlowRequest, read_flow
+from gatewayfilter.proxy.next_layer import NextLayer
 from gatewayfilter.proxy.offering import Offering
 from gatewayfilter.proxy.own_response import own_response
 from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.raw_tunnels import RawTunnels
 from gatewayfilter.proxy.response_path import Passing, ResponsePath
 from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
 from gatewayfilter.proxy.sent_request import make_ready
@@ -63,6 +66,7 @@ class GatewayAddon:
         recorder: takes every decision for the log; `None` when nothing is logged.
         settings: what to do with unknown URLs and with failures of the filter itself.
         counters: `requests`, `blocked`, `unknown`, `origin_errors`, `hook_errors`.
+        hosts: the engine for host names; `None` where nothing may pass unread.
         title_of: names a category for people, on the block page.
         own_pages: what the filter answers for itself, before any decision; neither counted nor logged.
         whole: all settings, of which `settings` is a part; by default those of nobody.
@@ -83,6 +87,7 @@ class GatewayAddon:
         settings: ProxySettings,
         counters: Counters,
         *,
+        hosts: DecideHost | None = None,
         title_of: CategoryTitle | None = None,
         own_pages: OwnPages | None = None,
         whole: Settings | None = None,
@@ -108,6 +113,11 @@ class GatewayAddon:
         self._desk = desk
         self._on_start = on_start
         self._on_stop = on_stop
+        tunnels = RawTunnels(
+            decide, hosts if whole.tls.splice else None, recorder, settings, counters, web_ports=frozenset(whole.gateway.ports)
+        )
+        deadlines = ConnectionDeadlines(counters)
+        self.addons = (tunnels, deadlines, NextLayer(tunnels, deadlines))
         self._has_parent = settings.mode.startswith("upstream:")
         self._held = 0
         self._complained_at = -_COMPLAIN_EVERY_S
@@ -119,6 +129,8 @@ class GatewayAddon:
         origin_connections.install()
         if "connection_strategy" in loader.master.options:
             loader.master.options.update(connection_strategy="lazy")
+        if "rawtcp" in loader.master.options:
+            loader.master.options.update(rawtcp=False)  # whatever else guesses: what is no HTTP is our own next layer's to allow
 
     def is_own_page(self, flow: http.HTTPFlow) -> bool:
         """Returns whether a request is for a page of the filter itself, which nobody has to log in for."""
@@ -197,36 +209,15 @@ class GatewayAddon:
         except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()
 
-    def tcp_start(self, flow: tcp.TCPFlow) -> None:
-        """Refuses a tunnel of something other than HTTP to a blocked site: its URLs will never be seen."""
-        try:
-            if flow.server_conn.timestamp_start is not None:  # an upgraded connection, whose URL was judged
-                return
-            started = time.perf_counter_ns()
-            request = read_tunnel(flow)
-            verdict = self._decide.decide(request)
-            if verdict.blocked:
-                flow.server_conn.error = "blocked by the filter"
-            self._count(request, verdict, started)
-        except Exception:  # noqa: BLE001  a hook that raises fails open
-            self._complain()
-            if self._settings.on_error is OnError.BLOCK:
-                with suppress(Exception):
-                    flow.server_conn.error = "the filter failed"
-
     def websocket_message(self, flow: http.HTTPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the socket is open."""
-        self._forget(flow)
-
-    def tcp_message(self, flow: tcp.TCPFlow) -> None:
-        """Forgets the message: mitmproxy would keep all of them while the connection is open."""
         self._forget(flow)
 
     def udp_message(self, flow: udp.UDPFlow) -> None:
         """Forgets the message: mitmproxy would keep all of them while the flow is open."""
         self._forget(flow)
 
-    def _forget(self, flow: http.HTTPFlow | tcp.TCPFlow | udp.UDPFlow) -> None:
+    def _forget(self, flow: http.HTTPFlow | udp.UDPFlow) -> None:
         try:
             holder = flow.websocket if isinstance(flow, http.HTTPFlow) else flow
             if holder is not None:
@@ -288,7 +279,8 @@ class GatewayAddon:
             if verdict.blocked:
                 break
             other = self._decide.decide(alias)
-            if other.blocked:
+            # Where unknown URLs are blocked, one known name does not make up for another one that is not.
+            if other.blocked or (other.unknown and self._settings.unknown is UnknownRule.BLOCK):
                 verdict = other
         return verdict
 

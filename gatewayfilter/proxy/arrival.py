@@ -19,6 +19,7 @@ from gatewayfilter.proxy.dialer import Dial, Done, Way
 from gatewayfilter.proxy.faults import read_fault
 from gatewayfilter.proxy.poller import GONE, READ
 from gatewayfilter.proxy.reach_guard import INTERNAL, InternalAddressError
+from gatewayfilter.proxy.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
 from gatewayfilter.proxy.responses import error_response
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _CHUNK: Final = 65_536
 _MOST_HEAD_BYTES: Final = 65_536
 """A longer CONNECT is mitmproxy's to refuse."""
 _CONNECT: Final = b"CONNECT "
-_HANDSHAKE: Final = 22
 _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _DENIED: Final = (
     b"HTTP/1.1 403 Forbidden\r\nX-GatewayFilter: block; reason=%b\r\nContent-Length: 0\r\nCache-Control: no-store\r\n"
@@ -129,13 +129,27 @@ class Arrival:
             self.data = bytes(door.relays.view[:count])
         if self._tunnel is not None:
             self._look_inside(self._tunnel)
-        elif door.transparent:
-            self._look_at_hello()
         else:
+            self._look()
+
+    def _look(self) -> None:
+        """Waits until it is certain what the client speaks. What cannot be read is refused by next_layer.py."""
+        protocol = detect(self.data)
+        if protocol is Protocol.UNDECIDED:
+            return
+        if self._door.transparent and protocol is Protocol.TLS:
+            self._look_at_hello()
+        elif not self._door.transparent and protocol is Protocol.HTTP1:
             self._look_at_head()
+        else:
+            self._hand_over()
 
     def _look_at_head(self) -> None:
-        data = self.data
+        blank = count_line_ends(self.data)
+        if blank > MOST_BLANK_BYTES:
+            self._hand_over()
+            return
+        self.data = data = self.data[blank:]
         if not data.startswith(_CONNECT[: len(data)]) or len(data) > _MOST_HEAD_BYTES:
             self._hand_over()
             return
@@ -156,9 +170,6 @@ class Arrival:
             self._hand_over()
 
     def _look_at_hello(self) -> None:
-        if self.data[0] != _HANDSHAKE:
-            self._hand_over()
-            return
         try:
             hello = read_client_hello(self.data)
             address, port = _original_destination(self.client)
@@ -231,9 +242,13 @@ class Arrival:
 
     def _look_inside(self, tunnel: "_Tunnel") -> None:
         """Decides as soon as the ClientHello is whole, or it is clear that there is none."""
+        inside = self.data[tunnel.head_bytes :]
+        protocol = detect(inside)
         try:
-            hello = read_client_hello(self.data[tunnel.head_bytes :])
+            hello = read_client_hello(inside) if protocol is Protocol.TLS else None
         except NotTls:
+            protocol = Protocol.NEITHER
+        if protocol not in {Protocol.TLS, Protocol.UNDECIDED}:
             self._decide_inside(tunnel, None)
             return
         if hello is not None:

@@ -35,12 +35,15 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection, Http1Server
 
 from gatewayfilter.proxy import second_try
+from gatewayfilter.proxy.connection_deadlines import HeadBegunHook, HeadDoneHook
 from gatewayfilter.proxy.faults import Fault, read_fault
 from gatewayfilter.proxy.field_values import without_breaks
 from gatewayfilter.proxy.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.http2_bounds import BoundedHttp2Server
 from gatewayfilter.proxy.http2_flow import PatientHttp2Client
+from gatewayfilter.proxy.protocol_detection import MOST_BLANK_BYTES, count_line_ends
 from gatewayfilter.proxy.responses import error_response
+from gatewayfilter.proxy.upgrades import SWITCHING_PROTOCOLS, is_websocket_answer
 from gatewayfilter.proxy.upload_flow import note_upload
 
 MAX_HEADER_BYTES: Final = 262_144
@@ -48,6 +51,10 @@ MAX_HEADER_BYTES: Final = 262_144
 _THROW_AWAY_BYTES: Final = 8_000_000
 """How much of a refused upload is read after the answer: a connection closed with unread data loses it (RFC 9112 §9.6)."""
 _LAST_CHUNK: Final = b"0\r\n\r\n"
+_LINE_ENDS: Final = (b"\r", b"\n")
+_H2_TYPE_AT: Final = 3
+_H2_HEAD_FRAMES: Final = frozenset({1, 9})
+"""HEADERS and CONTINUATION (RFC 9113 §6), whose type is the fourth byte of a frame."""
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
 """The first line of an answer that another one follows; 101 is none, whose connection goes on as something else."""
 _VERSIONS: Final = frozenset({b"HTTP/1.1", b"HTTP/1.0"})
@@ -155,9 +162,45 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
     ReceiveTrailers = RequestTrailers
     _throw_away: int | None = None
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
+    _line_ends: int = 0
+    """Bytes of line ends that came before the next request."""
+    _begun: int | None = None
+    """The stream whose head has come in part, while its time is limited."""
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a request head; answers 431 when it is too large, 505 when its version is none of HTTP/1."""
+        # Line ends before a request (RFC 9112 §2.2): mitmproxy takes them for a request without lines and waits for more.
+        if self.buf._data.startswith(_LINE_ENDS):  # noqa: SLF001  it has no way to peek
+            self._line_ends += (count := count_line_ends(self.buf._data))  # noqa: SLF001
+            self.buf.maybe_extract_at_most(count)
+            if self._line_ends > MOST_BLANK_BYTES:
+                yield commands.SendData(self.conn, _assemble(error_response(Fault.BAD_REQUEST)))
+                yield commands.CloseConnection(self.conn)
+                yield UnreadableRequestHook(self.context.client)
+                self.state = self.done
+                return
+        yield from self._read_head(event)
+        waits = self.state == self.read_headers and len(self.buf) > 0
+        if not waits:
+            self._line_ends = 0
+        if waits or self._begun is not None:
+            yield from self._tell_deadlines(waits=waits)
+        if self.keeps_too_much() and self.state == self.read_headers:
+            yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
+        if self.state == self.done and self.request is None:
+            yield UnreadableRequestHook(self.context.client)
+
+    def _tell_deadlines(self, *, waits: bool) -> layer.CommandGenerator[None]:
+        if not waits:
+            self._begun = None
+            yield HeadDoneHook(self.context.client)
+        elif self._begun != self.stream_id:
+            self._begun = self.stream_id
+            yield HeadBegunHook(self.context.client)
+
+    def _read_head(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         refused = False
         for command in super().read_headers(event):
             refused = refused or isinstance(command, commands.CloseConnection)
@@ -170,12 +213,6 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
                     self.state = self.done
                     break
             yield command
-        if self.keeps_too_much() and self.state == self.read_headers:
-            yield commands.SendData(self.conn, _assemble(error_response(Fault.HEADERS_TOO_LARGE)))
-            yield commands.CloseConnection(self.conn)
-            self.state = self.done
-        if self.state == self.done and self.request is None:
-            yield UnreadableRequestHook(self.context.client)
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Reads a request body, or throws it away when an error page went out before its end."""
@@ -239,7 +276,10 @@ class GatewayHttp1Server(_BoundedConnection, Http1Server):
 
 
 class GatewayHttp2Server(BoundedHttp2Server):
-    """The client's side of an HTTP/2 connection, with error pages of ours."""
+    """The client's side of an HTTP/2 connection, with error pages of ours and limits for heads that come in parts."""
+
+    _begun: int | None = None
+    """The last stream when a head came in part, while its time is limited."""
 
     def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
         """Handles what h2 has read. A request that ends with its head and promises content is malformed (RFC 9113 §8.1.1).
@@ -261,6 +301,11 @@ class GatewayHttp2Server(BoundedHttp2Server):
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if not isinstance(event, ResponseProtocolError):
             yield from super()._handle_event(event)
+            if type(event) is events.DataReceived:
+                last = self.h2_conn.highest_inbound_stream_id if self._awaits_head() else None
+                if last != self._begun:
+                    self._begun = last
+                    yield HeadDoneHook(self.context.client) if last is None else HeadBegunHook(self.context.client)
             return
         number = event.stream_id
         status = event.code.http_status_code()
@@ -277,6 +322,14 @@ class GatewayHttp2Server(BoundedHttp2Server):
         if not self.is_closed(number):  # the client still sends: nobody reads it (RFC 9113 §8.1)
             self.h2_conn.reset_stream(number, 0)
             yield commands.SendData(self.conn, self.h2_conn.data_to_send())
+
+    def _awaits_head(self) -> bool:
+        """Tells whether the connection preface, a HEADERS or a CONTINUATION frame, or the end of a header block is awaited."""
+        buffer = self.h2_conn.incoming_buffer
+        if buffer._headers_buffer or buffer._preamble_len:  # noqa: SLF001  it has no way to ask
+            return True
+        data = buffer._data  # noqa: SLF001
+        return 0 < len(data) <= _H2_TYPE_AT or (len(data) > _H2_TYPE_AT and data[_H2_TYPE_AT] in _H2_HEAD_FRAMES)
 
 
 class GatewayHttp1Client(_BoundedConnection, Http1Client):
@@ -311,10 +364,18 @@ class GatewayHttp1Client(_BoundedConnection, Http1Client):
             yield from self.give_up("the head of its answer is too large")
             return
         for command in super().read_headers(event):
-            if isinstance(command, ReceiveHttp) and not _is_known(command.event):
-                yield from self.give_up("the first line of its answer is none of HTTP/1")
+            if type(command) is ReceiveHttp and (wrong := self._what_is_wrong(command.event)):
+                yield from self.give_up(wrong)
                 return
             yield command
+
+    def _what_is_wrong(self, event: HttpEvent) -> str:
+        """Returns why a response's head is not taken, `""` when it is."""
+        if not _is_known(event):
+            return "the first line of its answer is none of HTTP/1"
+        if type(event) is ResponseHeaders and event.response.status_code == SWITCHING_PROTOCOLS:
+            return "" if is_websocket_answer(self.request, event.response) else "it switches to a protocol that was not asked for"
+        return ""
 
     def _interim(self) -> bytes:
         """Returns the status of an interim answer that has begun to arrive, `b""` when it is another one."""

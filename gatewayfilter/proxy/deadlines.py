@@ -23,6 +23,9 @@ class Deadlines[T: Hashable]:
     def __len__(self) -> int:
         return len(self._due)
 
+    def __contains__(self, item: T) -> bool:
+        return item in self._due
+
     def add(self, item: T) -> None:
         """Gives an item its time, from now; one that is there starts anew."""
         self._due.pop(item, None)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mitmproxy import http, tcp
+from mitmproxy import http
+from mitmproxy.connection import Client, Server
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
@@ -177,18 +178,21 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     )
 
 
-def read_tunnel(flow: tcp.TCPFlow) -> Request:
-    """Reads a tunnel in which something other than HTTP goes on: all that is known is where it leads.
+def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
+    """Reads a connection in which something other than HTTP goes on: all that is known is where it leads.
+
+    Returns:
+        One request for each name that the connection carries, where it leads first: each of them has to be allowed.
 
     Raises:
-        UrlError: its host is none.
+        UrlError: it leads nowhere, or a name is none.
     """
-    address = flow.server_conn.address
-    if address is None:
+    if server.address is None:
         raise UrlError("a tunnel to nowhere")
-    client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
-    host = canonical_host(flow.client_conn.sni or address[0])
-    return Request(_url("https", host, address[1], "/"), None, ResourceType.OTHER, "CONNECT", client)
+    target, port = server.address[0], server.address[1]
+    address = str(client.peername[0]) if client.peername else ""
+    names = dict.fromkeys(canonical_host(name) for name in (target, client.sni) if name)
+    return tuple(Request(_url("https", name, port, "/"), None, ResourceType.OTHER, "CONNECT", address) for name in names)
 
 
 def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str], bool]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
@@ -28,6 +28,7 @@ _BACKLOG: Final = 1024
 _REST_S: Final = 0.5
 """How long nothing is accepted after the system had no descriptors left."""
 _SWEEP_S: Final = 5.0
+_NETWORK_BITS: Final = 64
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -71,7 +72,8 @@ class Limits:
     Attributes:
         idle_s: how long a connection may say nothing.
         most: connections at once.
-        most_of_one: connections of one client address at once.
+        most_of_one: connections of one client address at once. Those of one IPv6 network (/64), of which a device may take
+            as many addresses as it likes, are half of all at most.
     """
 
     idle_s: float = 600.0
@@ -197,9 +199,10 @@ class FrontDoor:
     def ended(self, address: str) -> None:
         """Takes note that a connection of a client has been closed."""
         self._all -= 1
-        self._open[address] -= 1
-        if self._open[address] <= 0:
-            del self._open[address]
+        for counted in _counted_as(address):
+            self._open[counted] -= 1
+            if self._open[counted] <= 0:
+                del self._open[counted]
 
     def _watch(self, listener: socket.socket) -> None:
         self.poller.watch(listener.fileno(), READ, lambda _: self._accept(listener))
@@ -224,16 +227,24 @@ class FrontDoor:
 
     def _take(self, client: socket.socket, address: str) -> None:
         self.counters.add("connections")
-        if self._all >= self._limits.most or self._open[address] >= self._limits.most_of_one:
+        names = _counted_as(address)
+        if self._is_full(names):
             self.counters.add("connections_refused")
             client.close()
             return
         client.setblocking(False)
         self._all += 1
-        self._open[address] += 1
+        for counted in names:
+            self._open[counted] += 1
         arrival = Arrival(self, client, address)
         self._arrivals.add(arrival)
         arrival.begin()
+
+    def _is_full(self, names: tuple[str, ...]) -> bool:
+        limits, opened = self._limits, self._open
+        if self._all >= limits.most or opened[names[0]] >= limits.most_of_one:
+            return True
+        return len(names) > 1 and opened[names[1]] >= max(limits.most_of_one, limits.most // 2)
 
     async def _serve(self, arrival: Arrival, *, answered: bool) -> None:
         reader = asyncio.StreamReader(loop=self.loop)
@@ -298,6 +309,15 @@ def _keep_back(writer: asyncio.StreamWriter) -> None:
             writer.transport.abort()
 
     writer.write = first  # type: ignore[method-assign, assignment]
+
+
+@lru_cache(maxsize=4096)
+def _counted_as(address: str) -> tuple[str, ...]:
+    """Returns what a client's connections are counted under: its address and, for IPv6, its network."""
+    if ":" not in address:
+        return (address,)
+    network = int(IPv6Address(address.partition("%")[0])) >> _NETWORK_BITS
+    return address, f"{network:x}/64"
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import certifi
 from mitmproxy import certs, master, options
-from mitmproxy.addons import block, disable_h2c, next_layer, proxyserver, strip_dns_https_records, tlsconfig
+from mitmproxy.addons import block, disable_h2c, proxyserver, strip_dns_https_records, tlsconfig
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
@@ -78,7 +78,6 @@ class LeanMaster(master.Master):
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
             self._proxyserver,
-            next_layer.NextLayer(),
             tls,
             self._guard,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
@@ -88,6 +87,7 @@ class LeanMaster(master.Master):
             addon,
             *([ParentLogin(self._parent_login)] if self._parent_login else []),
         )
+        self.addons.lookup["nextlayer"] = addon  # its own is among its addons; mitmproxy would warn that there is none
         host, port = split_address(settings.proxy.listen)
         self.options.update(  # type: ignore[no-untyped-call]
             listen_host=host,

@@ -51,6 +51,7 @@ ENGLISH = PageTexts(
         "": "This page is blocked",
         Reason.UNKNOWN: "This page is not known yet",
         Reason.BAD_REQUEST: "This request cannot be understood",
+        Reason.NOT_HTTP: "This connection cannot be read",
         Reason.FAILURE: "The filter could not check this page",
         Reason.INTERNAL_ADDRESS: "This address is internal",
     },
@@ -62,6 +63,7 @@ ENGLISH = PageTexts(
         Reason.UNKNOWN: "No list knows it. It is being looked at; try again in a few seconds.",
         Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
         Reason.INTERNAL_ADDRESS: _INTERNAL_EN,
+        Reason.NOT_HTTP: "It speaks neither HTTP nor TLS, so the filter cannot see what passes in it. It was closed.",
         Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
     },
     faults={
@@ -108,6 +110,7 @@ CHINESE = PageTexts(
         "": "此页面已被拦截",
         Reason.UNKNOWN: "此页面尚未识别",
         Reason.BAD_REQUEST: "无法理解此请求",
+        Reason.NOT_HTTP: "无法读取此连接",
         Reason.FAILURE: "过滤器无法检查此页面",
         Reason.INTERNAL_ADDRESS: "这是一个内部地址",
     },
@@ -119,6 +122,7 @@ CHINESE = PageTexts(
         Reason.UNKNOWN: "没有任何名单收录它。系统正在检查，请几秒后重试。",
         Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
         Reason.INTERNAL_ADDRESS: _INTERNAL_ZH,
+        Reason.NOT_HTTP: "此连接既不是 HTTP 也不是 TLS，过滤器看不到其中的内容，因此已将其关闭。",
         Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
     },
     faults={

@@ -138,6 +138,7 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         recorder,
         settings.proxy,
         counters,
+        hosts=engine,
         title_of=title_of,
         own_pages=own_pages,
         whole=settings,

@@ -95,6 +95,11 @@ def bad_request_response(method: str, accept_language: str) -> http.Response:
     return _block(400, Reason.BAD_REQUEST, _reason_page(choose_texts(accept_language), Reason.BAD_REQUEST), _HTML, method)
 
 
+def not_http_response() -> http.Response:
+    """Returns the answer to a client whose connection speaks neither HTTP nor TLS."""
+    return _block(400, Reason.NOT_HTTP, _reason_page(choose_texts(""), Reason.NOT_HTTP), _HTML, "GET")
+
+
 def failure_response(method: str, accept_language: str) -> http.Response:
     """Returns the answer to a request on which the filter itself failed, when `proxy.on_error` is `block`."""
     return _block(503, Reason.FAILURE, _reason_page(choose_texts(accept_language), Reason.FAILURE), _HTML, method)

@@ -27,6 +27,14 @@ class OnError(StrEnum):
     BLOCK = "block"
 
 
+class RawTcpRule(StrEnum):
+    """Which hosts may be reached by protocols that are neither HTTP nor TLS, and so are not read."""
+
+    OFF = "off"
+    KNOWN = "known"
+    ON = "on"
+
+
 class DenyRule(StrEnum):
     """How an HTTPS connection to a blocked host is refused."""
 
@@ -55,6 +63,8 @@ class ProxySettings(Section):
     """A request on which the filter itself fails: `allow` or `block`."""
     allow_networks: tuple[str, ...] = ()
     """Internal networks that clients may reach through the proxy by any name, e.g. `["10.0.0.0/8"]`; public ones are open."""
+    raw_tcp: RawTcpRule = RawTcpRule.KNOWN
+    """Tunnels that speak neither HTTP nor TLS: `off` none, `known` to spliced hosts, `on` to all that are allowed."""
     upstream_ca: Path | None = None
     """A PEM file of further authorities to trust for origin servers, beside the usual ones."""
     brand_name: str = Field(default="", max_length=80)

@@ -189,8 +189,6 @@ def test_all_hooks_are_known() -> None:
         "requestheaders",
         "response",
         "responseheaders",
-        "tcp_message",
-        "tcp_start",
         "udp_message",
         "websocket_message",
     ]
@@ -315,7 +313,7 @@ def test_messages_are_not_kept(addon: GatewayAddon) -> None:
     addon.websocket_message(websocket)
     assert websocket.websocket.messages == []
     tcp = tflow.ttcpflow()
-    addon.tcp_message(tcp)
+    addon.addons[0].tcp_message(tcp)
     assert tcp.messages == []
     udp = tflow.tudpflow()
     addon.udp_message(udp)

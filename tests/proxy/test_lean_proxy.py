@@ -274,7 +274,12 @@ async def test_host_header_follows_the_request_target(gateway: Gateway, origin: 
 
 
 @pytest.mark.parametrize("passes", [True, False])
-async def test_tunnels_of_other_protocols_are_judged_by_host(*, passes: bool, gateway: Gateway) -> None:
+async def test_tunnels_of_other_protocols_are_judged_by_host(*, passes: bool, start_gateway: Any) -> None:
+    async with start_gateway(raw_tcp="on") as gateway:
+        await other_protocol(gateway, passes=passes)
+
+
+async def other_protocol(gateway: Gateway, *, passes: bool) -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.read(100))
         writer.close()

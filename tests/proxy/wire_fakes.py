@@ -12,6 +12,7 @@ import pytest
 
 from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
+from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.front_door import FrontDoor
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.pass_through import PassThrough, PassThroughFile
@@ -47,6 +48,18 @@ class WireGateway(Gateway):
     hosts: FakeHosts = field(default_factory=FakeHosts)
     pass_through: PassThrough | None = None
 
+    def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
+        whole = whole or Settings(proxy=settings)
+        return GatewayAddon(
+            self.decide,
+            self.offers,
+            DecisionRecorder(self.records.append),
+            settings,
+            self.counters,
+            hosts=self.hosts,
+            whole=whole,
+        )
+
     @property
     def door(self) -> FrontDoor:
         [found] = self.master._instance._servers
@@ -67,7 +80,7 @@ async def wire_gateway(
     gateway.pass_through = PassThrough(PassThroughFile(state / "pass-through.json"), after=2)
     decision = TlsDecision(gateway.hosts, tls, recorder, gateway.counters, gateway.pass_through)
     wire = Wire(gateway.counters, decision, decision, gateway.pass_through, Users(users) if users else None, recorder)
-    gateway.master = LeanMaster(settings, gateway.addon(settings.proxy), wire)
+    gateway.master = LeanMaster(settings, gateway.addon(settings.proxy, settings), wire)
     await gateway.master.start()
     host, gateway.port = gateway.master.address
     gateway.url = f"http://[{host}]:{gateway.port}" if ":" in host else f"http://{host}:{gateway.port}"

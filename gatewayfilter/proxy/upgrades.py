@@ -1,0 +1,49 @@
+"""Which answers may turn an HTTP connection into another protocol: those to a WebSocket handshake, and no others.
+
+What follows a 101 is no HTTP any more: a client and an origin that agree on one could exchange anything unread. A WebSocket is
+read frame by frame.
+
+Source: RFC 6455 §4.1 and §4.2; RFC 9110 §7.8.
+"""
+
+import re
+from base64 import b64encode
+from hashlib import sha1
+from typing import Final
+
+from mitmproxy import http
+
+SWITCHING_PROTOCOLS: Final = 101
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_KEY: Final = re.compile(rb"[A-Za-z0-9+/]{22}==")
+_VERSION: Final = [b"13"]
+
+
+def is_websocket_answer(request: http.Request | None, response: http.Response) -> bool:
+    """Returns whether a 101 answers a request that asked for a WebSocket, and only for that."""
+    if request is None or request.data.method != b"GET" or request.data.http_version != b"HTTP/1.1":
+        return False
+    keys = _values(request, b"sec-websocket-key")
+    return (
+        _asks_for_websocket(request)
+        and _asks_for_websocket(response)
+        and response.data.http_version == b"HTTP/1.1"
+        and _values(request, b"sec-websocket-version") == _VERSION
+        and len(keys) == 1
+        and _KEY.fullmatch(keys[0]) is not None
+        and _values(response, b"sec-websocket-accept") == [_accept(keys[0])]
+    )
+
+
+def _asks_for_websocket(message: http.Message) -> bool:
+    upgrades = _values(message, b"upgrade")
+    options = b",".join(_values(message, b"connection")).lower().split(b",")
+    return len(upgrades) == 1 and upgrades[0].lower() == b"websocket" and b"upgrade" in {option.strip() for option in options}
+
+
+def _accept(key: bytes) -> bytes:
+    return b64encode(sha1(key + _GUID).digest())
+
+
+def _values(message: http.Message, name: bytes) -> list[bytes]:
+    return [value.strip() for field, value in message.headers.fields if field.lower() == name]

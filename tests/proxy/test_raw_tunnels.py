@@ -1,0 +1,140 @@
+"""Where connections that cannot be read may lead, and what is said of those that may not."""
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mitmproxy.connection import Client, Server
+from mitmproxy.test import tflow
+
+from gatewayfilter.config import ProxySettings, Settings, TlsSettings
+from gatewayfilter.model import HostVerdict
+from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.raw_tunnels import RawTunnels
+from tests.proxy.proxy_fakes import Gateway
+from tests.proxy.split_clients import channel
+from tests.proxy.wire_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway
+
+GREETING = b"SSH-2.0-OpenSSH_9.6\r\n"
+BINARY = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
+
+
+def client(sni: str | None = None) -> Client:
+    return Client(peername=("192.0.2.7", 1), sockname=("192.0.2.1", 8080), sni=sni)
+
+
+def tunnels(gateway: Gateway, table: dict[str, HostVerdict], **proxy: Any) -> RawTunnels:
+    settings = ProxySettings.model_validate(proxy)
+    recorder = DecisionRecorder(gateway.records.append)
+    ports = frozenset({8443})
+    return RawTunnels(gateway.decide, FakeHosts(table), recorder, settings, gateway.counters, web_ports=ports)
+
+
+@pytest.mark.parametrize(
+    ("rule", "host", "sni", "port", "admitted"),
+    [
+        ("known", "pass.example", None, 22, True),
+        ("known", "pass.example", "pass.example", 993, True),
+        ("known", "pass.example", "other.example", 993, False),
+        ("known", "other.example", "pass.example", 993, False),
+        ("known", "other.example", None, 22, False),
+        ("known", "denied.example", None, 22, False),
+        ("on", "other.example", None, 22, True),
+        ("off", "pass.example", None, 22, False),
+        *((rule, "pass.example", None, port, False) for rule, port in itertools.product(("known", "on"), (80, 443, 8443))),
+        ("known", "a b", None, 22, False),
+    ],
+)
+def test_what_the_setting_admits(rule: str, host: str, sni: str | None, port: int, *, admitted: bool) -> None:
+    table = {"pass.example": PASS, "denied.example": DENY, "other.example": LOOK}
+    assert tunnels(Gateway(), table, raw_tcp=rule).admits(client(sni), Server(address=(host, port))) is admitted
+
+
+@pytest.mark.parametrize(
+    ("host", "sni", "unknown", "blocked"),
+    [
+        ("ok.example", None, "allow", False),
+        ("ok.example", "blocked.example", "allow", True),
+        ("blocked.example", "ok.example", "allow", True),
+        ("unknown.example", None, "allow", False),
+        ("unknown.example", None, "block", True),
+        ("unknown.example", "ok.example", "block", True),
+        ("ok.example", "unknown.example", "block", True),
+        ("ok.example", "ok.example", "block", False),
+        ("raise.example", None, "allow", True),
+        ("unknown-pass.example", None, "block", False),
+        ("", None, "allow", True),
+    ],
+)
+def test_each_name_is_judged(host: str, sni: str | None, unknown: str, *, blocked: bool) -> None:
+    gateway = Gateway()
+    flow = tflow.ttcpflow(client_conn=client(sni), server_conn=Server(address=(host, 22)))
+    tunnels(gateway, {"unknown-pass.example": PASS}, raw_tcp="on", unknown=unknown).tcp_start(flow)
+    assert (flow.server_conn.error is not None) is blocked
+    assert gateway.counters["hook_errors"] == int(host in {"raise.example", ""})
+    if not gateway.counters["hook_errors"]:
+        [record] = gateway.records
+        assert record.action == ("block" if blocked else "allow")
+
+
+@pytest.mark.parametrize("data", [GREETING, BINARY])
+@pytest.mark.parametrize("cut", [0, 1, 3, 5])
+@pytest.mark.parametrize(
+    ("rule", "table", "passes"),
+    [("known", {"localhost": PASS}, True), ("known", {}, False), ("on", {}, True), ("off", {"localhost": PASS}, False)],
+)
+async def test_other_protocols_in_a_tunnel(
+    *, data: bytes, cut: int, rule: str, table: dict[str, HostVerdict], passes: bool, state: Path
+) -> None:
+    async with (
+        tcp_server() as server,
+        wire_gateway(state, table, raw_tcp=rule) as gateway,
+        channel(gateway.port, f"localhost:{server.port}") as tunnel,
+    ):
+        await tunnel.send(data, cut)
+        if passes:
+            await until(lambda: bytes(server.heard) == data)
+            assert [record.action for record in gateway.records] == ["allow"]
+            return
+        assert await tunnel.status() in {"400 not-http", "closed"}
+        assert not server.heard
+        [record] = gateway.records
+        assert (record.url, record.reason) == (f"https://localhost:{server.port}/", "not-http")
+        assert gateway.counters["not_http"] == gateway.counters["blocked"] == gateway.counters["requests"] == 1
+
+
+async def test_nothing_is_known_where_nothing_is_spliced(state: Path) -> None:
+    async with tcp_server() as server, wire_gateway(state, {"localhost": PASS}, tls=TlsSettings(splice=False)) as gateway:
+        async with channel(gateway.port, f"localhost:{server.port}") as tunnel:
+            await tunnel.send(GREETING)
+            assert await tunnel.status() == "400 not-http"
+        assert not server.heard
+
+
+async def test_what_is_no_http_is_refused_by_the_proxy_itself(state: Path) -> None:
+    async with wire_gateway(state, {}, raw_tcp="on") as gateway:
+        async with channel(gateway.port) as direct:
+            await direct.send(b"\x05\x01\x00")
+            assert await direct.status() == "400 not-http"
+        [record] = gateway.records
+        assert (record.url, record.reason, record.client) == ("", "not-http", "127.0.0.1")
+
+
+async def test_a_failure_refuses(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> bool:
+        raise RuntimeError("broken")
+
+    async with tcp_server() as server, wire_gateway(state, {}, raw_tcp="on") as gateway:
+        monkeypatch.setattr(RawTunnels, "admits", fails)
+        async with channel(gateway.port, f"localhost:{server.port}") as tunnel:
+            await tunnel.send(BINARY)
+            assert await tunnel.status() == "400 not-http"
+        assert gateway.counters["hook_errors"] == 1
+        await asyncio.sleep(0)
+        assert not server.heard
+
+
+def test_the_settings_have_it() -> None:
+    assert Settings().proxy.raw_tcp == "known"
