@@ -49,81 +49,106 @@ async def site() -> AsyncIterator[Site]:
         yield found
 
 
-class Channel:
-    """One connection to the proxy, in the clear or with TLS inside."""
+class Raw:
+    """The bytes of a connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._tls: ssl.SSLObject | None = None
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
 
-    async def send(self, data: bytes, cut: int = 0) -> None:
-        """Sends bytes, the first `cut` of them in a segment (with TLS: a record) of their own."""
-        for part in (data[:cut], data[cut:]):
-            if part:
-                await self._send(part)
-                await asyncio.sleep(PAUSE_S)
-
-    async def _send(self, data: bytes) -> None:
-        if self._tls is not None:
-            self._tls.write(data)
-            data = self._outgoing.read()
+    async def write(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
 
     async def read(self) -> bytes:
-        """Returns what comes next, `b""` at the end."""
-        while True:
-            if self._tls is not None:
-                try:
-                    return self._tls.read(65536)
-                except ssl.SSLWantReadError:
-                    pass
-                except ssl.SSLError:
-                    return b""
-            data = await self._reader.read(65536)
-            if self._tls is None or not data:
-                return data
-            self._incoming.write(data)
+        try:
+            return await self._reader.read(65536)
+        except OSError:
+            return b""
 
-    async def status(self) -> str:
-        """Returns status and reason of the next answer: `403 blacklist`, `200` of the site, `closed`."""
-        head = b""
-        while b"\r\n\r\n" not in head:
-            try:
-                data = await self.read()
-            except OSError:
-                data = b""
-            if not data:
-                return "closed" if not head else f"half {head[:60]!r}"
-            head += data
-        lines = head.split(b"\r\n\r\n", 1)[0].decode("latin-1").split("\r\n")
-        reason = [line.rpartition("reason=")[2] for line in lines if line.lower().startswith("x-gatewayfilter")]
-        return " ".join([lines[0].split(" ")[1], *reason])
+    def close(self) -> None:
+        self._writer.transport.abort()
 
-    async def begin_tls(self, context: ssl.SSLContext, name: str | None, cut: int = 0) -> str:
+
+class Tls:
+    """TLS over something else."""
+
+    def __init__(self, below: "Raw | Tls", context: ssl.SSLContext, name: str | None) -> None:
+        self._below = below
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+
+    async def shake_hands(self, cut: int) -> str:
         """Does a handshake, whose first bytes are cut. Returns the chosen ALPN protocol, or `closed`."""
-        tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         while True:
             try:
-                tls.do_handshake()
+                self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                await self.send(self._outgoing.read(), cut)
+                await in_pieces(self._below, self._outgoing.read(), cut)
                 cut = 0
-                try:
-                    data = await self._reader.read(65536)
-                except OSError:
-                    data = b""
-                if not data:
+                if not (data := await self._below.read()):
                     return "closed"
                 self._incoming.write(data)
             except ssl.SSLError as error:
                 return f"closed: {error.reason}"
             else:
-                await self.send(self._outgoing.read())
-                self._tls = tls
-                return tls.selected_alpn_protocol() or ""
+                await in_pieces(self._below, self._outgoing.read(), 0)
+                return self._tls.selected_alpn_protocol() or ""
+
+    async def write(self, data: bytes) -> None:
+        self._tls.write(data)
+        await self._below.write(self._outgoing.read())
+
+    async def read(self) -> bytes:
+        while True:
+            try:
+                return self._tls.read(65536)
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                return b""
+            if not (data := await self._below.read()):
+                return b""
+            self._incoming.write(data)
+
+
+async def in_pieces(to: Raw | Tls, data: bytes, cut: int) -> None:
+    """Sends bytes, the first `cut` of them in a segment (with TLS: a record) of their own."""
+    for part in (data[:cut], data[cut:]):
+        if part:
+            await to.write(part)
+            await asyncio.sleep(PAUSE_S)
+
+
+class Channel:
+    """One connection to the proxy, in the clear or with TLS inside."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._top: Raw | Tls = raw
+
+    async def send(self, data: bytes, cut: int = 0) -> None:
+        """Sends bytes, the first `cut` of them in a segment (with TLS: a record) of their own."""
+        await in_pieces(self._top, data, cut)
+
+    async def read(self) -> bytes:
+        """Returns what comes next, `b""` at the end."""
+        return await self._top.read()
+
+    async def begin_tls(self, context: ssl.SSLContext, name: str | None, cut: int = 0) -> str:
+        """Begins TLS, also within TLS. Returns the chosen ALPN protocol, or `closed`."""
+        self._top = tls = Tls(self._top, context, name)
+        return await tls.shake_hands(cut)
+
+    async def status(self) -> str:
+        """Returns status and reason of the next answer: `403 blacklist`, `200` of the site, `closed`."""
+        head = b""
+        while b"\r\n\r\n" not in head:
+            if not (data := await self.read()):
+                return "closed" if not head else f"half {head[:60]!r}"
+            head += data
+        lines = head.split(b"\r\n\r\n", 1)[0].decode("latin-1").split("\r\n")
+        reason = [line.rpartition("reason=")[2] for line in lines if line.lower().startswith("x-gatewayfilter")]
+        return " ".join([lines[0].split(" ")[1], *reason])
 
     async def status_by_http2(self, host: str, path: str, cut: int = 0) -> str:
         """Asks by HTTP/2, the connection preface cut. Returns what `status` does."""
@@ -141,21 +166,18 @@ class Channel:
                     )
         return "closed"
 
-    def close(self) -> None:
-        """Ends it."""
-        self._writer.transport.abort()
-
 
 @asynccontextmanager
 async def channel(port: int, connect: str = "", cut: int = 0) -> AsyncIterator[Channel]:
     """Opens a connection to the proxy, through a tunnel when `connect` names a target."""
     async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        found = Channel(reader, writer)
+        raw = Raw(reader, writer)
+        found = Channel(raw)
         try:
             if connect:
                 await found.send(f"CONNECT {connect} HTTP/1.1\r\nHost: {connect}\r\n\r\n".encode(), cut)
                 assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             yield found
         finally:
-            found.close()
+            raw.close()

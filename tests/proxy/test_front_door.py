@@ -363,6 +363,30 @@ async def test_there_is_room_for_so_many_only(state: Path) -> None:
         writer.close()
 
 
+async def test_one_ipv6_network_cannot_fill_a_worker(state: Path) -> None:
+    async with wire_gateway(state, {}, max_connections_per_client=3, max_connections=10) as gateway:
+        ends: list[socket.socket] = []
+
+        def refused_of(*addresses: str) -> int:
+            before = gateway.counters["connections_refused"]
+            for address in addresses:
+                ours, theirs = socket.socketpair()
+                ends.append(theirs)
+                gateway.door._take(ours, address)
+            return gateway.counters["connections_refused"] - before
+
+        assert refused_of(*(f"2001:db8:1:2:{number:x}::1" for number in range(9))) == 4
+        assert refused_of("2001:db8:1:2::ffff") == 1
+        assert refused_of("2001:db8:1:3::1", "2001:db8:1:3::1", "fe80::1%eth0", "192.0.2.1") == 0
+        for end in ends:
+            end.close()
+        await until(lambda: gateway.door.open_connections == 0)
+        assert not gateway.door._open
+        assert refused_of(*["2001:db8:1:2::1"] * 4) == 1
+        for end in ends:
+            end.close()
+
+
 async def test_stopping_waits_for_a_transfer_and_not_for_idle_ones(state: Path) -> None:
     hello = client_hello("localhost")
     async with tcp_server() as server, wire_gateway(state, dict(HERE)) as gateway:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 
 import mitmproxy.version
+from h2 import frame_buffer
 from mitmproxy import addonmanager, certs, http
 from mitmproxy.proxy import layer, mode_servers, server
 from mitmproxy.proxy.layers import http as layers_http
@@ -23,6 +24,11 @@ DIRECT_READING = "38ebbbced632f602e0dca4ced0aaba4e6ce37d74726de51f6932609efa4b9d
 """Of the code that direct_reading.py, short_exchange.py and short_ways.py with their parts do the work of."""
 
 
+NEXT_LAYER = "5bac5296a4c19ec9004be7b7a00d9e4cc99c1debba6ef2fa75b1770d64f7dfd4"
+UPGRADES = "3e7d126005ba4f16f3f31bdf911a9be9758920c97bb5003889db83a98180a682"
+"""Of the code that next_layer.py and raw_tunnels.py stand in for, and of that which makes other layers without asking them."""
+
+
 def digest(*functions: str) -> str:
     """Returns the SHA-256 of the sources of methods, from their files: the classes may have ours by now."""
     found = hashlib.sha256()
@@ -38,9 +44,10 @@ def digest(*functions: str) -> str:
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check connections.py, direct_reading.py, dispatch.py, early_answer.py, "
-        "front_door.py, held_responses.py, http_layer.py, master.py, message_heads.py, origin_connections.py, short_*.py, "
-        "second_try.py, speedups.py and steps.py against the new version, run scripts/bench/bench_proxy.py, then change this line"
+        "proxy/ replaces parts of mitmproxy: check connection_deadlines.py, connections.py, direct_reading.py, dispatch.py, "
+        "early_answer.py, front_door.py, held_responses.py, http_layer.py, master.py, message_heads.py, next_layer.py, "
+        "origin_connections.py, short_*.py, second_try.py, speedups.py and steps.py against the new version, run "
+        "scripts/bench/bench_proxy.py, then change this line"
     )
 
 
@@ -150,6 +157,21 @@ def test_what_the_short_ways_replace() -> None:
         *(f"OpenSSL.SSL:Connection.{name}" for name in ("recv", "bio_read", "bio_write", "sendall")),
     )
     assert digest(*parts) == SHORT_WAYS
+
+
+def test_what_the_next_layer_replaces() -> None:
+    assert digest("mitmproxy.addons.next_layer:NextLayer", "mitmproxy.net.tls:starts_like_tls_record") == NEXT_LAYER
+    parts = ("HttpStream.flow_done", "HttpStream.handle_connect", "HttpStream.handle_connect_upstream", "validate_request")
+    layers = ("mitmproxy.proxy.layers.tcp:TCPLayer", "mitmproxy.proxy.layers.tls:ClientTLSLayer")
+    assert digest(*(f"mitmproxy.proxy.layers.http:{part}" for part in parts), *layers) == UPGRADES
+    assert "except exceptions.AddonHalt:" in inspect.getsource(addonmanager.AddonManager.trigger_event)
+
+
+def test_what_the_deadlines_rely_on() -> None:
+    assert 'handler.cancel("timeout")' in inspect.getsource(server.ConnectionHandler.on_timeout)
+    source = inspect.getsource(frame_buffer.FrameBuffer)
+    for name in ("self._data = bytearray()", "self._preamble_len = ", "self._headers_buffer: "):
+        assert name in source
 
 
 def test_what_direct_reading_replaces() -> None:

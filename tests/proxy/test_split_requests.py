@@ -168,6 +168,64 @@ async def test_the_preface_of_http2_without_alpn(
     assert target.heard == []
 
 
+@pytest.mark.parametrize("sni", ["ok.test", "blocked.test", "unknown.test"])
+@pytest.mark.parametrize("host", ["ok.test", "unknown.test"])
+async def test_each_name_has_to_be_known_where_unknown_ones_are_blocked(
+    host: str, sni: str, mode: str, state: Path, target: Site, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the clear and inside TLS; a name that is known does not make up for another."""
+    monkeypatch.setattr(platform, "original_addr", lambda _: ("127.0.0.1", target.port))
+
+    async def ask(cut: int, connect: str, *, tls: bool) -> str:
+        async with channel(running.port, connect) as client:
+            if tls:
+                await client.begin_tls(client_tls, sni)
+            await client.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), cut)
+            return await client.status()
+
+    async with wire_gateway(state, {}, mode=mode, unknown="block", max_connections_per_client=10_000) as running:
+        for connect in ways(mode, target.port):
+            if "unknown.test" in {host, sni} or sni == "blocked.test":
+                found = await all_tries(ask(cut, connect, tls=True) for cut in range(6))
+                assert set(found) == {"403 blacklist" if sni == "blocked.test" else "403 unknown"}
+            if host == "unknown.test":
+                assert set(await all_tries(ask(cut, connect, tls=False) for cut in range(6))) == {"403 unknown"}
+        if mode == "regular":  # the tunnel's target is a name as well
+            assert await ask(1, f"unknown.test:{target.port}", tls=False) == "403 unknown"
+            assert await ask(1, f"blocked.test:{target.port}", tls=False) == "403 blacklist"
+    assert target.heard == []
+
+
+@pytest.mark.parametrize("mode", ["regular"], indirect=True)
+async def test_a_blocked_target_with_another_name_inside(gateway: WireGateway, client_tls: ssl.SSLContext) -> None:
+    for lead in LEADS:
+        async with channel(gateway.port, "blocked.test:443") as client:
+            await client.begin_tls(client_tls, "ok.test")
+            await client.send(lead + b"GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n", 1)
+            assert await client.status() == "403 blacklist"
+
+
+async def test_tls_within_tls(mode: str, gateway: WireGateway, target: Site, client_tls: ssl.SSLContext) -> None:
+    for inner, want in (("blocked.test", "403 blacklist"), ("ok.test", "403 blacklist")):
+        async with channel(gateway.port, ways(mode, target.port)[-1]) as client:
+            await client.begin_tls(client_tls, "ok.test")
+            await client.begin_tls(client_tls, inner, 1)
+            path = "/" if inner == "blocked.test" else "/blocked"
+            await client.send(f"GET {path} HTTP/1.1\r\nHost: ok.test\r\n\r\n".encode(), 1)
+            assert await client.status() == want
+    assert target.heard == []
+
+
+async def test_connect_within_a_connection(mode: str, gateway: WireGateway, target: Site, client_tls: ssl.SSLContext) -> None:
+    for tls in (False, True):
+        async with channel(gateway.port, ways(mode, target.port)[-1]) as client:
+            if tls:
+                await client.begin_tls(client_tls, "ok.test")
+            await client.send(b"CONNECT blocked.test:443 HTTP/1.1\r\nHost: blocked.test:443\r\n\r\n", 3)
+            assert await client.status() == "400 bad-request"
+    assert target.heard == []
+
+
 @pytest.mark.parametrize("mode", ["regular"], indirect=True)
 async def test_a_connect_in_pieces(gateway: WireGateway, target: Site, client_tls: ssl.SSLContext) -> None:
     gateway.hosts.table["localhost"] = PASS

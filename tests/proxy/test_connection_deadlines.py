@@ -1,0 +1,147 @@
+"""Clients that say a byte now and then: their connections end, whatever they have begun; others do not notice."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import h2.config
+import h2.connection
+import pytest
+
+from gatewayfilter.proxy import arrival, connection_deadlines, front_door
+from tests.proxy.proxy_fakes import Origin
+from tests.proxy.split_clients import Channel, channel
+from tests.proxy.wire_fakes import WireGateway, client_hello, wire_gateway
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+LIMIT_S = 0.4
+DRIP_S = 0.05
+LONGEST_S = 20
+
+
+@pytest.fixture
+async def gateway(state: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WireGateway]:
+    """A proxy with short limits."""
+    monkeypatch.setattr(connection_deadlines, "HEAD_S", LIMIT_S)
+    monkeypatch.setattr(connection_deadlines, "HELLO_S", LIMIT_S)
+    monkeypatch.setattr(arrival, "HELLO_S", LIMIT_S)
+    monkeypatch.setattr(front_door, "_SWEEP_S", DRIP_S)
+    async with wire_gateway(state, {}) as running:
+        yield running
+
+
+async def drip(client: Channel, piece: bytes) -> bool:
+    """Sends a piece again and again. Returns whether the connection was ended meanwhile."""
+
+    async def forever() -> None:
+        while True:
+            await client.send(piece)
+            await asyncio.sleep(DRIP_S)
+
+    dripping = asyncio.create_task(forever())
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            while await client.read():
+                pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    finally:
+        dripping.cancel()
+        await asyncio.gather(dripping, return_exceptions=True)
+    return True
+
+
+async def test_the_first_head(gateway: WireGateway) -> None:
+    async with channel(gateway.port) as client:
+        await client.send(b"GET http://localhost/ HTTP/1.1\r\n")
+        assert await drip(client, b"x: y\r\n")
+    assert gateway.counters["heads_timed_out"] == 1
+
+
+async def test_a_later_head(gateway: WireGateway, origin: Origin) -> None:
+    async with channel(gateway.port) as client:
+        for _ in range(2):
+            await client.send(f"GET {origin.http}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert await client.status() == "200"
+        await client.send(f"GET {origin.http}/".encode())
+        assert await drip(client, b"x")
+    assert gateway.counters["heads_timed_out"] == 1
+
+
+async def test_a_head_that_is_slow_but_in_time(gateway: WireGateway, origin: Origin) -> None:
+    """Each head has its own time."""
+    head = f"GET {origin.http}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    async with channel(gateway.port) as client:
+        for _ in range(4):
+            for start in range(0, len(head), 15):
+                await client.send(head[start : start + 15])
+                await asyncio.sleep(0.02)
+            assert await client.status() == "200"
+        await asyncio.sleep(2 * LIMIT_S)  # and between two requests there is no limit but that of silence
+        await client.send(head)
+        assert await client.status() == "200"
+
+
+async def test_a_connect(gateway: WireGateway) -> None:
+    async with channel(gateway.port) as client:
+        await client.send(b"CONNECT localhost:443 HTTP/1.1\r\n")
+        assert await drip(client, b"x: y\r\n")
+
+
+@pytest.mark.parametrize("first", [b"", b"\x16", client_hello("localhost")[:100], b"\r\n", b"SSH-2.0-x"])
+async def test_a_tunnel_in_which_nothing_becomes_clear(first: bytes, gateway: WireGateway) -> None:
+    async with channel(gateway.port, "localhost:443") as client:
+        await client.send(first)
+        async with asyncio.timeout(LONGEST_S):
+            assert await client.read() == b""
+    assert gateway.counters["heads_timed_out"] == 1
+
+
+async def test_a_handshake_in_drips(gateway: WireGateway) -> None:
+    async with channel(gateway.port, "localhost:443") as client:
+        await client.send(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03")
+        assert await drip(client, b"\0")
+
+
+@pytest.mark.parametrize("protocol", ["h2", "http/1.1"])
+async def test_inside_tls(protocol: str, gateway: WireGateway, client_tls: ssl.SSLContext) -> None:
+    client_tls.set_alpn_protocols([protocol])
+    begun: dict[str, Callable[[Channel], Awaitable[bool]]] = {"h2": drip_continuations, "http/1.1": drip_fields}
+    async with channel(gateway.port, "localhost:443") as client:
+        assert await client.begin_tls(client_tls, "localhost") == protocol
+        assert await begun[protocol](client)
+    assert gateway.counters["heads_timed_out"] == 1
+
+
+async def drip_fields(client: Channel) -> bool:
+    await client.send(b"GET / HTTP/1.1\r\n")
+    return await drip(client, b"x: y\r\n")
+
+
+async def drip_continuations(client: Channel) -> bool:
+    connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+    connection.initiate_connection()
+    await client.send(connection.data_to_send() + b"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x82")  # HEADERS without END_HEADERS
+    return await drip(client, b"\x00" if len(connection.streams) else b"\x00\x00\x01\x09\x00\x00\x00\x00\x01\x84")
+
+
+async def test_a_frame_of_headers_in_drips(gateway: WireGateway, client_tls: ssl.SSLContext) -> None:
+    client_tls.set_alpn_protocols(["h2"])
+    async with channel(gateway.port, "localhost:443") as client:
+        await client.begin_tls(client_tls, "localhost")
+        connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+        connection.initiate_connection()
+        await client.send(connection.data_to_send() + b"\x00\x3f\xff\x01\x04\x00\x00\x00\x01")
+        assert await drip(client, b"\x82")
+
+
+async def test_http2_goes_on_after_its_limit(gateway: WireGateway, client_tls: ssl.SSLContext) -> None:
+    client_tls.set_alpn_protocols(["h2"])
+    async with channel(gateway.port, "localhost:443") as client:
+        await client.begin_tls(client_tls, "localhost")
+        await asyncio.sleep(2 * LIMIT_S)
+        assert await client.status_by_http2("localhost", "/blocked", 30) == "403 blacklist"
+    assert gateway.counters["heads_timed_out"] == 0
