@@ -18,8 +18,8 @@ from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.dialer import Dial, Done, Way
 from gatewayfilter.proxy.faults import read_fault
 from gatewayfilter.proxy.poller import GONE, READ
-from gatewayfilter.proxy.reach_guard import INTERNAL, InternalAddressError
 from gatewayfilter.proxy.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
+from gatewayfilter.proxy.reach_guard import INTERNAL, InternalAddressError
 from gatewayfilter.proxy.responses import error_response
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import RawTcpRule, Settings
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import HostAction, HostVerdict, Reason
 from gatewayfilter.proxy.pass_through import FILE_NAME, PassThroughEntry, PassThroughFile
@@ -83,7 +83,7 @@ def report_connection(
 
 def _raw_tunnels(settings: Settings, url: Url, engine: DecideHost, client: str) -> RawTunnels:
     found = engine.decide_host(url.host, client).action
-    rule = getattr(settings.proxy, "raw_tcp", "")
-    if found is HostAction.DENY or rule == "off" or (rule == "known" and found is not HostAction.SPLICE):
+    rule = settings.proxy.raw_tcp
+    if found is HostAction.DENY or rule is RawTcpRule.OFF or (rule is RawTcpRule.KNOWN and found is not HostAction.SPLICE):
         return RawTunnels.REFUSED
-    return RawTunnels.REFUSED if rule and url.port in _WEB_PORTS else RawTunnels.UNREAD
+    return RawTunnels.REFUSED if url.port in _WEB_PORTS else RawTunnels.UNREAD

@@ -16,7 +16,7 @@ from mitmproxy.proxy.layers.http import HTTPMode, HttpStream
 from mitmproxy.proxy.layers.tls import HTTP1_ALPNS, HTTP2_ALPN
 
 from gatewayfilter.proxy.connection_deadlines import ConnectionDeadlines
-from gatewayfilter.proxy.connections import UnreadableRequestHook
+from gatewayfilter.proxy.error_answers import UnreadableRequestHook
 from gatewayfilter.proxy.protocol_detection import Protocol, detect
 from gatewayfilter.proxy.raw_tunnels import RawTunnels
 from gatewayfilter.proxy.responses import bad_request_response, not_http_response

@@ -97,7 +97,7 @@ class ReachGuard:
     def tcp_error(self, flow: tcp.TCPFlow) -> None:
         """Counts and logs a tunnel whose target was refused."""
         if flow.error is not None and flow.error.msg == INTERNAL_MESSAGE:
-            self._record(flow, lambda: read_tunnel(flow))
+            self._record(flow, lambda: read_tunnel(flow.client_conn, flow.server_conn)[0])
 
     def _record(self, flow: Flow, read: Callable[[], Request]) -> None:
         self._counters.add("blocked")

@@ -12,7 +12,8 @@ tests/proxy/test_mitmproxy_pin.py watches the code whose work this is, tests/pro
 from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.layers.http import HttpLayer
 
-from gatewayfilter.proxy.connections import GatewayHttp1Client, GatewayHttp1Server
+from gatewayfilter.proxy.http1_client import GatewayHttp1Client
+from gatewayfilter.proxy.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.short_request import take_request
 from gatewayfilter.proxy.short_response import take_body, take_response
 from gatewayfilter.proxy.steps import Commands, Hooks, LongWay, Sent

@@ -17,7 +17,8 @@ from mitmproxy.proxy.layers.tls import ServerTLSLayer
 from mitmproxy.proxy.mode_specs import ReverseMode
 from mitmproxy.proxy.tunnel import TunnelState
 
-from gatewayfilter.proxy.connections import GatewayHttp1Client, GatewayHttp1Server
+from gatewayfilter.proxy.http1_client import GatewayHttp1Client
+from gatewayfilter.proxy.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.message_heads import Fields, read_request
 from gatewayfilter.proxy.steps import Begun, Commands, Hooks, LongWay, Sent, Step, behind
 

@@ -15,7 +15,8 @@ from mitmproxy.proxy.layers.http._events import ResponseHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 
-from gatewayfilter.proxy.connections import GatewayHttp1Client, GatewayHttp1Server
+from gatewayfilter.proxy.http1_client import GatewayHttp1Client
+from gatewayfilter.proxy.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.message_heads import CHUNKED, Fields, keeps_open, read_response
 from gatewayfilter.proxy.steps import Begun, Commands, Hooks, LongWay, Sent, Step, process
 
