@@ -82,6 +82,36 @@ def test_what_no_request_line_can_hold_is_refused(method: bytes, path: bytes) ->
         read_flow(flow)
 
 
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        (b"/ok/..;/x", True),
+        (b"/ok/..;a=b/x", True),
+        (b"/ok/%2e%2E;/x", True),
+        (b"/ok/..%2fx", True),
+        (b"/ok%2F..%2Fx", True),
+        (b"/ok%2f../x", True),
+        (b"/ok%5c..", True),
+        (b"/ok/..%5cx", True),
+        (b"/ok/..%3bx", True),
+        (b"/ok/../x", False),
+        (b"/ok/x;v=1/y", False),
+        (b"/group%2fproject", False),
+        (b"/ok/x..%2fy", False),
+        (b"/ok/...%2fy", False),
+        (b"/ok?to=..%2fy", False),
+    ],
+)
+def test_dot_segments_that_only_some_servers_resolve_are_refused(path: bytes, *, refused: bool) -> None:
+    flow = make_flow("https://x/p", {}, address=("a.example", 443), sni="a.example")
+    flow.request.data.path = path
+    if refused:
+        with pytest.raises(UrlError, match="dot segment"):
+            read_flow(flow)
+    else:
+        assert read_flow(flow).request.url.host == "a.example"
+
+
 def test_absolute_form_inside_a_tunnel_is_judged_too() -> None:
     flow = make_flow("https://x/p", {"Host": "a.example"}, address=("a.example", 443), sni="a.example")
     flow.request.data.authority = b"evil.example"
