@@ -88,6 +88,10 @@ bench: $(BENCH) ## Run the benchmarks (ARGS="tables adblock …" to choose)
 fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses)
 	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_adblock.py $(ARGS)
 
+.PHONY: attack
+attack: $(DEV) ## Attack the running filter with a client that may send anything (ARGS="--minutes 10 --seed 7")
+	@PYTHONPATH=. $(BIN)/python tests/security/attack.py $(ARGS)
+
 lock: ## Make the hashed requirement files anew (needs uv)
 	@scripts/lock
 

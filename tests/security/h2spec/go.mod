@@ -1,0 +1,17 @@
+module gatewayfilter/tests/h2spec
+
+go 1.18
+
+require github.com/summerwind/h2spec v2.2.1+incompatible
+
+require (
+	github.com/fatih/color v1.15.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/mattn/go-colorable v0.1.13 // indirect
+	github.com/mattn/go-isatty v0.0.17 // indirect
+	github.com/spf13/cobra v1.7.0 // indirect
+	github.com/spf13/pflag v1.0.5 // indirect
+	golang.org/x/net v0.33.0 // indirect
+	golang.org/x/sys v0.28.0 // indirect
+	golang.org/x/text v0.21.0 // indirect
+)
