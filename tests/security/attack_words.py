@@ -96,6 +96,15 @@ PATHS = (
     b"/ok/.%%2e/secret/%s",
     b"/ok//../secret/%s",
     b"/ok/x;/../../secret/%s",
+    b"/secret%%2f%s",
+    b"/%%2fsecret%%2F%s",
+    b"/ok/..%%2fsecret/%s",
+    b"/ok%%2f..%%2fsecret%%2f%s",
+    b"/ok/%%2e%%2e%%2fsecret/%s",
+    b"/ok/..%%5csecret/%s",
+    b"/secret%%3bv=1/%s",
+    b"/secret/%%2e%%2e%%2fok/%s",
+    b"/ok/..;x=y/secret/%s",
 )
 FRAMINGS = (
     (b"Content-Length: %d", b"Transfer-Encoding: chunked"),

@@ -34,6 +34,7 @@ _CASINO = (
     * 5
 )
 _SEND_AHEAD_S = 0.02
+_CRAWLER = b"User-Agent: GatewayFilter/"
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]")
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 
@@ -130,8 +131,7 @@ class _Conversation:
                 return
             if head is None:
                 if not await self._more():
-                    if self._buffer:  # the filter sends whole heads
-                        self._seen.raw.append(self._buffer[:200])
+                    self._note_raw()  # the filter sends whole heads
                     return
             elif not await self._answer(head, await self._body_size(head)):
                 return
@@ -147,11 +147,15 @@ class _Conversation:
         self._buffer += data
         return bool(data)
 
+    def _note_raw(self) -> None:
+        if self._buffer and _CRAWLER not in self._buffer:  # which asks again where it was answered 101
+            self._seen.raw.append(self._buffer[:200])
+
     async def _be_raw(self) -> None:
         """Takes everything for a language of its own, and says what is blocked to whom names it."""
         while True:
             if self._buffer:
-                self._seen.raw.append(self._buffer[:200])
+                self._note_raw()
                 self._writer.write((MARKER if names_blocked(self._buffer) else b"raw ") + END)
                 self._buffer = b""
             if not await self._more():

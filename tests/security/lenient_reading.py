@@ -11,7 +11,7 @@ BLOCKED_PATH = "/secret/"
 """Blocked below `PATH_HOST`."""
 PATH_HOST = "ok.test"
 
-_UNRESERVED = re.compile(r"%(2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
+_NEEDLESS = re.compile(r"%(2[b-fB-F1246-9aA]|3[0-9abdABD]|[46][0-9a-fA-F]|5[0-9a-fA-F]|7[0-9a-eA-E])")
 _DOTS = re.compile(r"/\.(?=/|$)")
 _UP = re.compile(r"/(?!\.\.(?:/|$))[^/]*/\.\.(?=/|$)")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u00a0\u202e \t\r\n\0"))
@@ -44,17 +44,16 @@ def is_blocked_host(raw: bytes) -> bool:
 
 
 def path_forms(raw: bytes) -> set[str]:
-    """Returns what servers make of a path: dot segments, backslashes, doubled slashes, parameters, escapes of plain letters.
+    """Returns what servers make of a path: dot segments, backslashes, doubled slashes, parameters, needless escapes.
 
-    Escapes of slashes (`%2f`), of backslashes, of escapes themselves, and other letters' case are no forms: the filter does not
-    promise to know them (docs/security.md).
+    Escapes of escapes, and other letters' case, are no forms: the filter does not promise to know them (docs/security.md).
     """
     first = re.split(r"[?#]", raw.decode("latin-1"), maxsplit=1)[0]
     found, waiting = {first}, [first]
     while waiting:
         path = waiting.pop()
         further = {
-            _UNRESERVED.sub(lambda match: chr(int(match[1], 16)), path),
+            _NEEDLESS.sub(lambda match: chr(int(match[1], 16)), path),
             path.replace("\\", "/"),
             re.sub(r"//+", "/", path),
             re.sub(r";[^/]*", "", path),

@@ -3,16 +3,46 @@
 What must never happen stands in tests/security/attack_run.py; a failure prints the seed and the case, as small as it still fails.
 """
 
+import os
+import random
 from dataclasses import replace
 
 import pytest
 import trustme
 
+from tests.netns.netns_network import why_not
 from tests.security.attack_case import Case, Flight
 from tests.security.attack_client import run_case
 from tests.security.attack_generator import Generator, Site
+from tests.security.attack_netns import attack_transparent
+from tests.security.attack_run import Plan, attack_explicit
 from tests.security.lenient_origin import END, MARKER, LenientOrigin
 from tests.security.lenient_reading import is_blocked_host, is_blocked_path, read_head
+
+SEED = int(os.environ.get("GATEWAYFILTER_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("unknown", "seconds"), [("allow", 10), ("block", 6)])
+def test_nothing_blocked_reaches_a_client_of_the_proxy(unknown: str, seconds: float) -> None:
+    report = attack_explicit(Plan(SEED, seconds, unknown))
+    assert report.findings == [], report.text()
+    assert report.cases > 50
+    assert report.reached > 10
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("unknown", "seconds"), [("allow", 10), ("block", 5)])
+def test_nothing_blocked_reaches_a_client_of_the_gateway(unknown: str, seconds: float) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    report = attack_transparent(Plan(SEED, seconds, unknown))
+    assert report.findings == [], report.text()
+    assert report.cases > 50
+    assert report.reached > 10
 
 
 def test_a_seed_always_draws_the_same_cases() -> None:
@@ -63,7 +93,9 @@ async def test_without_a_filter_the_site_serves_what_is_blocked() -> None:
         (b"/secret", False),
         (b"/ok/1", False),
         (b"/ok/secret/1", False),
-        (b"/secret%2f1", False),
+        (b"/secret%2f1", True),
+        (b"/ok/..%2Fsecret/1", True),
+        (b"/secret%252f1", False),
         (b"/SECRET/1", False),
         (b"/ok?/secret/1", False),
     ],

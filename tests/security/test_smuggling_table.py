@@ -148,6 +148,8 @@ REQUESTS = [
     ("space-in-the-target", post("X: y", "").replace("/one", "/one x"), REFUSED),
     ("no-version", post("X: y", "").replace(" HTTP/1.1", ""), REFUSED),
     ("version-9", post("X: y", "", version="HTTP/9.9"), AT_MOST_ONE),
+    ("bom-before", "\xef\xbb\xbf" + post("X: y", ""), REFUSED),
+    ("nul-before", "\0" + post("X: y", ""), REFUSED),
     ("expect-and-hidden", post("Expect: 100-continue\r\nContent-Length: LENGTH", HIDDEN), ONE),
     # Several requests.
     (
@@ -215,11 +217,14 @@ ANSWERS = [
     ("304-chunked", f"HTTP/1.1 304 Not Modified\r\n{CHUNKED}\r\n\r\n" + STRAY, ""),
     ("interim-before", "HTTP/1.1 100 Continue\r\n\r\n" + OK_BODY + "fine one" + STRAY, "fine one"),
     ("interim-with-length", "HTTP/1.1 103 Early Hints\r\nContent-Length: 50\r\n\r\n" + OK_BODY + "fine one" + STRAY, "fine one"),
+    ("interim-unheard-of", "HTTP/1.1 199 Odd\r\n\r\n" + OK_BODY + "fine one" + STRAY, "fine one"),
+    ("switch-unasked", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: foo\r\nConnection: Upgrade\r\n\r\n" + STRAY, ""),
     ("old-version", "HTTP/1.0 200 OK\r\n\r\nfine one", "fine one"),
     ("no-version", "fine one\r\n\r\n" + STRAY, ""),
     ("value-with-cr", "HTTP/1.1 200 OK\r\nX: a\rContent-Length: 0\r\nContent-Length: 8\r\n\r\nfine one" + STRAY, "fine one"),
     ("value-with-nul", "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 8\r\n\r\nfine one" + STRAY, "fine one"),
     ("value-folded", "HTTP/1.1 200 OK\r\nX: a\r\n Content-Length: 0\r\nContent-Length: 8\r\n\r\nfine one" + STRAY, "fine one"),
+    ("reason-with-cr", "HTTP/1.1 200 OK\rContent-Length: 0\r\nContent-Length: 8\r\n\r\nfine one" + STRAY, "fine one"),
     (
         "trailing-length",
         f"HTTP/1.1 200 OK\r\n{CHUNKED}\r\n\r\n8\r\nfine one\r\n0\r\nContent-Length: 0\r\n\r\n" + STRAY,
