@@ -1,6 +1,7 @@
 """Users of the proxy: the file, the check, and a client that has to log in."""
 
 import asyncio
+import socket
 import ssl
 from base64 import b64encode
 from pathlib import Path
@@ -175,7 +176,11 @@ async def test_another_client_logs_in_while_one_tries_passwords_out(state: Path,
     async with wire_gateway(state, {}, users=file) as gateway:
 
         async def ask(source: str, password: str) -> bytes:
-            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port, local_addr=(source, 0))
+            client = socket.socket()
+            client.setblocking(False)
+            client.bind((source, 0))
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", gateway.port))
+            reader, writer = await asyncio.open_connection(sock=client)
             field = f"Proxy-Authorization: {basic(f'kim:{password}')}"
             writer.write(f"GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\n{field}\r\n\r\n".encode())
             head = await reader.readuntil(b"\r\n\r\n")
