@@ -204,7 +204,8 @@ _FINE_LENGTH = b"Content-Length: %d\r\n" % (len(_FINE) - 5 + 14)
 _SHAPES: dict[str, bytes] = {
     "switch": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: foo\r\nConnection: Upgrade\r\n\r\n",
     "twice": b"HTTP/1.1 200 OK\r\n" + _FINE_LENGTH + b"\r\n" + _FINE + _STRAY_ANSWER,
-    "later": _STRAY_ANSWER,
+    # Sent when the next request may be on its way already: it looks like a quick answer to that.
+    "later": b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nlate answer " + b"%MARK" + b"......",
     "interim": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 199 Odd\r\nX: 1\r\n\r\nHTTP/1.1 200 OK\r\n"
     + _FINE_LENGTH
     + b"\r\n"
