@@ -21,8 +21,6 @@ from gatewayfilter.proxy.protocol_detection import Protocol, detect
 from gatewayfilter.proxy.raw_tunnels import RawTunnels
 from gatewayfilter.proxy.responses import bad_request_response, not_http_response
 
-_MOST_TLS_LAYERS: Final = 3
-"""TLS to the proxy, TLS to the site, and one within that. Each costs a handshake and some depth of the stack."""
 _HTTP_ALPNS: Final = frozenset({*HTTP1_ALPNS, HTTP2_ALPN})
 
 
@@ -75,7 +73,8 @@ class NextLayer:
                 return self._raw(context)
 
     def _tls(self, context: Context) -> layer.Layer:
-        if sum(isinstance(one, ClientTLSLayer) for one in context.layers) >= _MOST_TLS_LAYERS:
+        # mitmproxy forgets the outer server name, which nothing has judged yet, and its layers fail on what is deeper.
+        if isinstance(context.layers[-1], ClientTLSLayer):
             return self._refuse(context)
         self._deadlines.begin_hello(context.client)
         if _is_for_the_proxy(context):

@@ -205,14 +205,28 @@ async def test_a_blocked_target_with_another_name_inside(gateway: WireGateway, c
             assert await client.status() == "403 blacklist"
 
 
-async def test_tls_within_tls(mode: str, gateway: WireGateway, target: Site, client_tls: ssl.SSLContext) -> None:
-    for inner, want in (("blocked.test", "403 blacklist"), ("ok.test", "403 blacklist")):
-        async with channel(gateway.port, ways(mode, target.port)[-1]) as client:
-            await client.begin_tls(client_tls, "ok.test")
-            await client.begin_tls(client_tls, inner, 1)
-            path = "/" if inner == "blocked.test" else "/blocked"
-            await client.send(f"GET {path} HTTP/1.1\r\nHost: ok.test\r\n\r\n".encode(), 1)
-            assert await client.status() == want
+@pytest.mark.parametrize(("outer", "inner"), [("blocked.test", "ok.test"), ("ok.test", "blocked.test"), ("ok.test", "ok.test")])
+async def test_tls_within_tls_is_refused(
+    outer: str, inner: str, mode: str, gateway: WireGateway, target: Site, client_tls: ssl.SSLContext
+) -> None:
+    """The outer name would be judged nowhere."""
+    for connect in {"", *ways(mode, target.port)}:
+        async with channel(gateway.port, connect) as client:
+            await client.begin_tls(client_tls, outer)
+            assert (await client.begin_tls(client_tls, inner, 1)).startswith("closed")
+    assert gateway.counters["not_http"] == len({"", *ways(mode, target.port)})
+    assert target.heard == []
+
+
+@pytest.mark.parametrize("mode", ["regular"], indirect=True)
+async def test_tls_to_the_proxy_itself(gateway: WireGateway, target: Site, client_tls: ssl.SSLContext) -> None:
+    async with channel(gateway.port) as client:
+        await client.begin_tls(client_tls, "proxy.test", 2)
+        await client.send(f"CONNECT 127.0.0.1:{target.port} HTTP/1.1\r\n\r\n".encode(), 2)
+        assert await client.status() == "200"
+        await client.begin_tls(client_tls, "blocked.test", 2)
+        await client.send(b"GET / HTTP/1.1\r\nHost: ok.test\r\n\r\n")
+        assert await client.status() == "403 blacklist"
     assert target.heard == []
 
 
