@@ -64,6 +64,15 @@ def test_a_blocked_host_gets_the_page(family: int, *, https: bool, network: Netw
     assert "blocked.example" in got["text"]
 
 
+@pytest.mark.parametrize("lead", ["", "\r\n", "\n"])
+@both_families
+def test_a_request_in_pieces_is_judged(family: int, lead: str, network: Network) -> None:
+    for cut in (1, 2, 4, 5, 30):
+        blocked = network.say("pieces", SITE[family], "blocked.example", "/x", cut, lead)
+        assert blocked == {"status": 403, "filter": "block; reason=person-block"}
+        assert network.say("pieces", SITE[family], "site.example", "/x", cut, lead) == {"status": 200, "filter": ""}
+
+
 @both_families
 def test_a_certificate_for_another_name_is_refused(family: int, network: Network) -> None:
     got = network.ask(family, "elsewhere.example", https=True)
