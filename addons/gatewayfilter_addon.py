@@ -3,6 +3,6 @@
 Settings come from the same file and environment as those of `gatewayfilter run`; where it listens is mitmproxy's to say.
 """
 
-from gatewayfilter.processes.standalone import standalone_addons
+from gatewayfilter.processes.mitmdump import standalone_addons
 
 addons = standalone_addons()

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 MODULES = (
-    "gatewayfilter.classify._density",
-    "gatewayfilter.classify._markup",
-    "gatewayfilter.classify._scanner",
-    "gatewayfilter.classify._views",
+    "gatewayfilter.documents._density",
+    "gatewayfilter.documents._markup",
+    "gatewayfilter.classify.lexicon._scanner",
+    "gatewayfilter.classify.normalize._views",
 )
 """All compiled modules, by the names of their `.pyx`."""
 

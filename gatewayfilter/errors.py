@@ -21,6 +21,14 @@ class RuleError(GatewayFilterError, ValueError):
     """One rule or pattern that cannot be read."""
 
 
+class UnsupportedError(RuleError):
+    """The rule is valid, but does what a proxy cannot or must not; `name` is what it is counted under."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"not supported: {name}")
+        self.name = name
+
+
 class SourceError(GatewayFilterError):
     """A subscription that cannot be added, fetched or found."""
 

@@ -1,4 +1,4 @@
-"""Makes the media among the stub resources, byte by byte: `scripts/make_stub_media.py gatewayfilter/proxy/stubs`."""
+"""Makes the media among the stub resources, byte by byte: `scripts/make_stub_media.py gatewayfilter/proxy/pages/stubs`."""
 
 import struct
 import sys

@@ -29,7 +29,7 @@ from bench_benign import from_data, from_folder, language  # noqa: E402  after t
 from bench_detection import LANGUAGES  # noqa: E402
 
 from gatewayfilter.classify import Lexicon, PageClassifier  # noqa: E402
-from gatewayfilter.classify.topics import BITS, HARMLESS, TOPICS_FILE, TopicModel, pack, terms_of  # noqa: E402
+from gatewayfilter.classify.models.topic_model import BITS, HARMLESS, TOPICS_FILE, TopicModel, pack, terms_of  # noqa: E402
 from gatewayfilter.interfaces import Page  # noqa: E402
 from tests.classify.synthetic_pages import SAMPLES, pages_of, sites  # noqa: E402
 

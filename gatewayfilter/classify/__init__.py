@@ -1,20 +1,20 @@
 """Judges pages: charset, text by zones, sensitive words, score and evidence (docs/classification.md)."""
 
-from gatewayfilter.classify.arithmetic import arithmetic_of
 from gatewayfilter.classify.classifier import Explained, PageClassifier
-from gatewayfilter.classify.extraction_book import RuleBook, RuleResult, extract
-from gatewayfilter.classify.extraction_folder import RuleFolder, RuleVersion, read_rule_file
-from gatewayfilter.classify.extraction_rules import ExtractionRule
-from gatewayfilter.classify.following import FollowingClassifier, load_classifier, words_version
 from gatewayfilter.classify.highlight import Segment, highlight, highlight_zone
 from gatewayfilter.classify.ignored_words import IgnoredWords
-from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
-from gatewayfilter.classify.lexicon_file import WordFile, format_word_file
-from gatewayfilter.classify.linear import MODEL_FILE, LinearModel
-from gatewayfilter.classify.own_words import OwnWords, export_category
-from gatewayfilter.classify.page_parts import PageParts, parts_of
-from gatewayfilter.classify.pdf_text import is_pdf, read_pdf_aside
-from gatewayfilter.classify.phrase_list import PhraseList, parse_phrase_list
+from gatewayfilter.classify.lexicon.custom_words import OwnWords, export_category
+from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
+from gatewayfilter.classify.lexicon.phrase_list import PhraseList, parse_phrase_list
+from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file
+from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
+from gatewayfilter.classify.reloading_classifier import FollowingClassifier, load_classifier, words_version
+from gatewayfilter.classify.score_breakdown import arithmetic_of
+from gatewayfilter.documents.page_parts import PageParts, parts_of
+from gatewayfilter.documents.pdf_text import is_pdf, read_pdf_aside
+from gatewayfilter.extraction.rule_book import RuleBook, RuleResult, extract
+from gatewayfilter.extraction.rule_folder import RuleFolder, RuleVersion, read_rule_file
+from gatewayfilter.extraction.rules import ExtractionRule
 
 __all__ = [
     "MODEL_FILE",

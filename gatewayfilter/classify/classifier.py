@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gatewayfilter.classify.charset import Decoded, decode, decode_as_labelled
-from gatewayfilter.classify.extraction_book import RuleBook
-from gatewayfilter.classify.lexicon import Lexicon
-from gatewayfilter.classify.linear import LinearModel
-from gatewayfilter.classify.markup import read_markup
-from gatewayfilter.classify.opinion import asks_for_reading, is_grey, with_opinion, with_reading
-from gatewayfilter.classify.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
-from gatewayfilter.classify.pdf_text import is_pdf, pdf_text
-from gatewayfilter.classify.scanner import Scanner
+from gatewayfilter.classify.lexicon.lexicon import Lexicon
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.models.linear_model import LinearModel
+from gatewayfilter.classify.models.topic_model import TopicModel
+from gatewayfilter.classify.normalize.views import changed_lines
 from gatewayfilter.classify.score import Judge, Sum, ZoneHits
-from gatewayfilter.classify.text import PageText, page_text, plain_text
-from gatewayfilter.classify.topics import TopicModel
-from gatewayfilter.classify.views import changed_lines
+from gatewayfilter.classify.score_adjustment import asks_for_reading, is_grey, with_opinion, with_reading
+from gatewayfilter.classify.zones import PageText, page_text, plain_text
+from gatewayfilter.documents.charset import Decoded, decode, decode_as_labelled
+from gatewayfilter.documents.markup import read_markup
+from gatewayfilter.documents.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
+from gatewayfilter.documents.pdf_text import is_pdf, pdf_text
+from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import Extractor

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gatewayfilter.classify.score import UNPLACED
-from gatewayfilter.classify.text import plain_text
+from gatewayfilter.classify.zones import plain_text
 from gatewayfilter.model import Classification, Evidence
 
 

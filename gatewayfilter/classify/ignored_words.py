@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from gatewayfilter.classify.views import normal_view
+from gatewayfilter.classify.normalize.views import normal_view
 
 _HAN: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN: Final = re.compile(rf"[{_HAN}]+|[^\W_{_HAN}]+")

@@ -28,11 +28,11 @@ from math import log
 from operator import itemgetter
 from typing import NamedTuple
 
-from gatewayfilter.classify.lexicon import Category, Combination, Lexicon
-from gatewayfilter.classify.lexicon_file import ANY
-from gatewayfilter.classify.matches import Meaning, Role
-from gatewayfilter.classify.scanner import Scanner
-from gatewayfilter.classify.text import ZONE_FACTORS
+from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
+from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.lexicon.word_file import ANY
+from gatewayfilter.classify.zones import ZONE_FACTORS
 from gatewayfilter.model import Evidence
 
 CONTEXT_SHARE = 0.8

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gatewayfilter import __version__
-from gatewayfilter.cli.command import FilterGroup, LateCommand
+from gatewayfilter.cli.ui.command import FilterGroup, LateCommand
 from gatewayfilter.errors import GatewayFilterError
 
 if TYPE_CHECKING:
@@ -39,30 +39,36 @@ _LEARN = "Learn"
 _OPERATE = "Operate"
 
 COMMANDS = {
-    "run": LateCommand("run_command:run", "Start the filter: proxy workers and learner.", _FILTER),
-    "check": LateCommand("check_command:check", "Ask what would happen to a URL, and why.", _FILTER),
-    "match": LateCommand("match_command:match", "Decide many requests, JSON lines in and out.", _FILTER),
-    "list": LateCommand("list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
-    "source": LateCommand("source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
-    "publish": LateCommand("publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),
-    "crawl": LateCommand("crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
-    "queue": LateCommand("queue_commands:queue_group", "The queue of pages to look at.", _LEARN),
-    "classify": LateCommand("classify_command:classify", "Judge a page or text without learning it.", _LEARN),
-    "words": LateCommand("words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),
-    "rules": LateCommand("rules_commands:rules_group", "Where fields and links stand on the pages of a site.", _LEARN),
-    "learn": LateCommand("learn_commands:learn_group", "A second opinion, trained on the pages that you decided.", _LEARN),
-    "review": LateCommand("review_commands:review_group", "Confirm or undo what the classifier judged harmful.", _LEARN),
-    "fingerprints": LateCommand("fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN),
-    "log": LateCommand("log_commands:log_group", "The log of decisions.", _OPERATE),
-    "gateway": LateCommand("gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
-    "doctor": LateCommand("doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
-    "pass-through": LateCommand(
-        "pass_through_commands:pass_through_group", "Apps that accept no certificate of the filter's.", _OPERATE
+    "run": LateCommand("filter.run_command:run", "Start the filter: proxy workers and learner.", _FILTER),
+    "check": LateCommand("filter.check_command:check", "Ask what would happen to a URL, and why.", _FILTER),
+    "match": LateCommand("filter.match_command:match", "Decide many requests, JSON lines in and out.", _FILTER),
+    "list": LateCommand("lists.list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
+    "source": LateCommand("sources.source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
+    "publish": LateCommand("sources.publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),
+    "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
+    "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to look at.", _LEARN),
+    "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),
+    "words": LateCommand("learning.words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),
+    "rules": LateCommand(
+        "learning.extraction_rule_commands:rules_group", "Where fields and links stand on the pages of a site.", _LEARN
     ),
-    "proxy-user": LateCommand("proxy_user_commands:proxy_user_group", "Who may use the proxy.", _OPERATE),
-    "ca": LateCommand("ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
-    "config": LateCommand("config_commands:config_group", "The settings.", _OPERATE),
-    "db": LateCommand("db_commands:db_group", "The database.", _OPERATE),
+    "learn": LateCommand(
+        "learning.model_commands:learn_group", "A second opinion, trained on the pages that you decided.", _LEARN
+    ),
+    "review": LateCommand("review.review_commands:review_group", "Confirm or undo what the classifier judged harmful.", _LEARN),
+    "fingerprints": LateCommand(
+        "learning.fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN
+    ),
+    "log": LateCommand("operate.log_commands:log_group", "The log of decisions.", _OPERATE),
+    "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
+    "doctor": LateCommand("operate.doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
+    "pass-through": LateCommand(
+        "operate.pinned_app_commands:pass_through_group", "Apps that accept no certificate of the filter's.", _OPERATE
+    ),
+    "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "Who may use the proxy.", _OPERATE),
+    "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
+    "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),
+    "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
 }
 """All commands, in the order of the help; tests hold the summaries against the commands' own."""
 

@@ -7,21 +7,21 @@ disk · `settlement` says what becomes of the URL · `following` puts links into
 `strategy` goes. `context` holds what all of them work with; `foreground` goes the same way with somebody waiting.
 """
 
-from gatewayfilter.crawl.archive import WarcArchive
-from gatewayfilter.crawl.backlog import Backlog
+from gatewayfilter.crawl.buffer.backlog import Backlog
+from gatewayfilter.crawl.buffer.page_buffer import PageBuffer
+from gatewayfilter.crawl.buffer.warc_archive import WarcArchive
 from gatewayfilter.crawl.context import CrawlContext
-from gatewayfilter.crawl.digest_tree import DigestTree
-from gatewayfilter.crawl.discovery import FocusedDiscovery
-from gatewayfilter.crawl.fleet import FleetFrontier
+from gatewayfilter.crawl.crawl_worker import CrawlWorker
+from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.foreground import CrawlProgress, ForegroundCrawl
-from gatewayfilter.crawl.links import out_links
-from gatewayfilter.crawl.page_buffer import PageBuffer
-from gatewayfilter.crawl.pictures import page_pictures
-from gatewayfilter.crawl.rule_links import rule_links
-from gatewayfilter.crawl.seen import SeenFilter
-from gatewayfilter.crawl.url_policy import may_crawl
-from gatewayfilter.crawl.visit import CrawlOutcome
-from gatewayfilter.crawl.worker import CrawlWorker
+from gatewayfilter.crawl.frontier.digest_tree import DigestTree
+from gatewayfilter.crawl.frontier.fleet_frontier import FleetFrontier
+from gatewayfilter.crawl.frontier.seen_filter import SeenFilter
+from gatewayfilter.crawl.links.images import page_pictures
+from gatewayfilter.crawl.links.page_links import out_links
+from gatewayfilter.crawl.links.rule_links import rule_links
+from gatewayfilter.crawl.links.sitemap_discovery import FocusedDiscovery
+from gatewayfilter.crawl.visitor import CrawlOutcome
 
 __all__ = [
     "Backlog",

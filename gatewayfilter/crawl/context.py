@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from gatewayfilter.crawl.page_buffer import PageBuffer
-from gatewayfilter.crawl.seen import SeenFilter, SeenUrls
+from gatewayfilter.crawl.buffer.page_buffer import PageBuffer
+from gatewayfilter.crawl.frontier.seen_filter import SeenFilter, SeenUrls
 from gatewayfilter.interfaces import Frontier, Page, PageSink, Revisits, TaskSites
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import CrawlSettings

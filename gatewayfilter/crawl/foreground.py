@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gatewayfilter.crawl.context import CrawlContext
-from gatewayfilter.crawl.fetch_errors import HostBusyError, is_refusal
-from gatewayfilter.crawl.fetcher import PATIENCE_S
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
+from gatewayfilter.crawl.links.strategy import Strategy, strategy_of
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError, is_refusal
 from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
-from gatewayfilter.crawl.strategy import Strategy, strategy_of
-from gatewayfilter.crawl.visit import CrawlOutcome, Look, Target
+from gatewayfilter.crawl.visitor import CrawlOutcome, Look, Target
 from gatewayfilter.errors import FetchError, UrlError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import Url, parse_loose_url, registrable_domain

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gatewayfilter.crawl.context import CrawlContext
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
-from gatewayfilter.crawl.rendering import renderer
-from gatewayfilter.crawl.robots import Robots
-from gatewayfilter.crawl.visit import Visitor
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.fetch.robots import Robots
+from gatewayfilter.crawl.render.renderer import renderer
+from gatewayfilter.crawl.visitor import Visitor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gatewayfilter.engine.adblock.compiled_rule import host_names
-from gatewayfilter.engine.host_markers import ANY_HOST, part_marker, parts_counted, site_marker
-from gatewayfilter.engine.list_lookup import Listing, in_force, learned_listing, list_verdict, may_be_listed
-from gatewayfilter.engine.person_rules import hosts_of_prefixes
+from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.state.list_lookup import Listing, in_force, learned_listing, list_verdict, may_be_listed
+from gatewayfilter.engine.state.manual_rules import hosts_of_prefixes
+from gatewayfilter.engine.tables.host_markers import ANY_HOST, part_marker, parts_counted, site_marker
 from gatewayfilter.model import LearnedEntry, ListAction, Verdict
 from gatewayfilter.urls import Url, digest_of
 
 if TYPE_CHECKING:
-    from gatewayfilter.engine.engine_state import EngineState
+    from gatewayfilter.engine.state.engine_state import EngineState
 
 _BLOCK = ListAction.BLOCK
 _NONE: frozenset[bytes] = frozenset()

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
-from gatewayfilter.engine.adblock.parser import is_generic
-from gatewayfilter.engine.host_facts import HostFacts, host_keys, work_out
-from gatewayfilter.engine.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
-from gatewayfilter.engine.person_rules import written_pattern
+from gatewayfilter.engine.adblock.syntax.parser import is_generic
 from gatewayfilter.engine.spellings import has_spellings, spellings_of
+from gatewayfilter.engine.state.host_cache import HostFacts, host_keys, work_out
+from gatewayfilter.engine.state.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
+from gatewayfilter.engine.state.manual_rules import written_pattern
 from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import Url, digest_of
 
 if TYPE_CHECKING:
-    from gatewayfilter.engine.engine_state import EngineState
+    from gatewayfilter.engine.state.engine_state import EngineState
 
 UNKNOWN = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
 """First-visit-allow: what nobody knows may pass, and is looked at."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import time
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import Change
 
 

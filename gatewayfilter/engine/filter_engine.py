@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 
 from gatewayfilter.engine.deciders import DECIDERS, Question
-from gatewayfilter.engine.engine_state import EngineState
 from gatewayfilter.engine.host_decision import decide_host
-from gatewayfilter.engine.overlay import Overlay, touches_hosts
-from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
 from gatewayfilter.engine.traffic_changes import change_response
 from gatewayfilter.model import (
     Action,

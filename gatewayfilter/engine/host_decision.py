@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from gatewayfilter.engine.adblock.named_sites import PROBED
 from gatewayfilter.engine.blocked_parts import blocked_by_rule, blocked_page
 from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
-from gatewayfilter.engine.person_rules import written_pattern
+from gatewayfilter.engine.state.manual_rules import written_pattern
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Action, HostAction, HostVerdict, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import Url, canonical_host, parse_url
 
 if TYPE_CHECKING:
-    from gatewayfilter.engine.engine_state import EngineState
+    from gatewayfilter.engine.state.engine_state import EngineState
 
 _NOBODY = HostVerdict(HostAction.INTERCEPT, UNKNOWN)
 _NO_HOST = HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True)

@@ -8,7 +8,7 @@ from gatewayfilter.engine.deciders import adblock_verdict
 from gatewayfilter.model import Request, ResourceType, ResponseChange
 
 if TYPE_CHECKING:
-    from gatewayfilter.engine.engine_state import EngineState
+    from gatewayfilter.engine.state.engine_state import EngineState
 
 _PAGES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _EMPTY = frozenset({101, 204, 205})

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from gatewayfilter.errors import GatewayError
-from gatewayfilter.gateway.kernel import Kernel
-from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
+from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.plan import GatewayPlan
 from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, tried_ruleset, unload
+from gatewayfilter.gateway.runtime_state import GatewayMemory, MemoryFile
 
 _FORWARD4: Final = "net/ipv4/ip_forward"
 _FORWARD6: Final = "net/ipv6/conf/all/forwarding"

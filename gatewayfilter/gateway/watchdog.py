@@ -10,9 +10,9 @@ from typing import Final
 
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway
-from gatewayfilter.gateway.kernel import Kernel
-from gatewayfilter.gateway.memory import MemoryFile
-from gatewayfilter.gateway.news import FirewallNews
+from gatewayfilter.gateway.netlink_monitor import FirewallNews
+from gatewayfilter.gateway.nft import Kernel
+from gatewayfilter.gateway.runtime_state import MemoryFile
 
 _log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from gatewayfilter import __version__
+from gatewayfilter.certificates.authority import RENEW_WITHIN_DAYS, load_ca
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.proxy.ca import RENEW_WITHIN_DAYS, load_ca
 from gatewayfilter.wiring import snapshot_folder
 
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 from gatewayfilter.config import Settings
-from gatewayfilter.processes.lifetime import begin_child, ending_with_a_sentence
+from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import open_store, run_crawl_worker
 

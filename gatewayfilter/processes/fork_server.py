@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 
-from gatewayfilter.processes.entries import PRELOAD
+from gatewayfilter.processes.entry_points import PRELOAD
 
 
 def start_fork_server(preload: Sequence[str] = PRELOAD) -> ForkServerContext:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Awaitable, Callable
 
 from gatewayfilter.config import Settings
+from gatewayfilter.crawl.spool_reader import PassedPages
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
-from gatewayfilter.processes.lifetime import begin_child, ending_with_a_sentence
-from gatewayfilter.processes.passed_pages import PassedPages
+from gatewayfilter.processes.low_priority import giving_way
+from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
-from gatewayfilter.sources.giving_way import giving_way
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import (

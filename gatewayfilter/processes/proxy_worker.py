@@ -9,12 +9,12 @@ from pathlib import Path
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
-from gatewayfilter.processes.heap import keep_small, settle
-from gatewayfilter.processes.inspection_pool import InspectionPool
-from gatewayfilter.processes.lifetime import begin_child
-from gatewayfilter.processes.patient_store import PatientStore
-from gatewayfilter.processes.pulse import Pulse
-from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
+from gatewayfilter.processes.inspection.client import InspectionPool
+from gatewayfilter.processes.reconnecting_store import PatientStore
+from gatewayfilter.processes.supervision.child_setup import begin_child
+from gatewayfilter.processes.supervision.gc_tuning import keep_small, settle
+from gatewayfilter.processes.supervision.heartbeat import Pulse
+from gatewayfilter.proxy.assembly import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import categories, category_title, newest_engine, setup_pages, snapshot_folder

@@ -14,16 +14,16 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import IO
 
+from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StartupError
-from gatewayfilter.processes import entries
+from gatewayfilter.processes import entry_points
 from gatewayfilter.processes.banner import banner
-from gatewayfilter.processes.children import Child
-from gatewayfilter.processes.listening import reserve_address
-from gatewayfilter.processes.notify import ServiceManager
-from gatewayfilter.processes.run_lock import RunLock
-from gatewayfilter.processes.state import prepare_lists
-from gatewayfilter.proxy.ca import ensure_ca
+from gatewayfilter.processes.data_dir import prepare_lists
+from gatewayfilter.processes.supervision.child import Child
+from gatewayfilter.processes.supervision.port_reservation import reserve_address
+from gatewayfilter.processes.supervision.run_lock import RunLock
+from gatewayfilter.processes.supervision.systemd_notify import ServiceManager
 from gatewayfilter.telemetry import StatusFile, set_up_logging
 from gatewayfilter.wiring import prepare_data_dir
 
@@ -41,11 +41,13 @@ def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
         ensure_ca(bound.data_dir / "ca")
         prepare_lists(bound)
-        count = entries.worker_count(bound)
-        proxies = [Child(f"proxy-{index}", entries.proxy_worker, (index, bound), context, beats=True) for index in range(count)]
-        learner = Child("learner", entries.learner, (bound,), context)
+        count = entry_points.worker_count(bound)
+        proxies = [
+            Child(f"proxy-{index}", entry_points.proxy_worker, (index, bound), context, beats=True) for index in range(count)
+        ]
+        learner = Child("learner", entry_points.learner, (bound,), context)
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
-        crawlers = [Child(f"crawler-{index}", entries.crawler, (index, bound), context) for index in further]
+        crawlers = [Child(f"crawler-{index}", entry_points.crawler, (index, bound), context) for index in further]
         return _Supervisor(bound, proxies, [learner, *crawlers], say).run()
 
 

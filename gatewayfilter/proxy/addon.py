@@ -18,22 +18,22 @@ from gatewayfilter.config import OnError, ProxySettings, Settings, UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic, Decide, DecideHost, Inspect, OfferSink, OwnPages, PassedSink
 from gatewayfilter.model import Action, Reason, Request, Verdict
-from gatewayfilter.proxy import connections, origin_connections
-from gatewayfilter.proxy.connection_deadlines import ConnectionDeadlines
-from gatewayfilter.proxy.early_answer import answer_early, answer_instead, stream_of
-from gatewayfilter.proxy.faults import is_origin_fault
-from gatewayfilter.proxy.field_values import leave_trailers, mend
-from gatewayfilter.proxy.flow_request import FlowRequest, read_flow
-from gatewayfilter.proxy.next_layer import NextLayer
-from gatewayfilter.proxy.offering import Offering
-from gatewayfilter.proxy.own_response import own_response
-from gatewayfilter.proxy.privacy import DecisionRecorder
-from gatewayfilter.proxy.raw_tunnels import RawTunnels
-from gatewayfilter.proxy.response_path import Passing, ResponsePath
-from gatewayfilter.proxy.responses import CategoryTitle, bad_request_response, block_response, failure_response
-from gatewayfilter.proxy.sent_request import make_ready
-from gatewayfilter.proxy.traffic_changes import TrafficChanges
-from gatewayfilter.proxy.unblock import UnblockDesk
+from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
+from gatewayfilter.proxy.mitm import http_connections, origin_pool
+from gatewayfilter.proxy.mitm.early_response import answer_early, answer_instead, stream_of
+from gatewayfilter.proxy.mitm.next_layer import NextLayer
+from gatewayfilter.proxy.pages.block_page import CategoryTitle, bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.pages.internal_pages import own_response
+from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
+from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
+from gatewayfilter.proxy.request.header_sanitizer import leave_trailers, mend
+from gatewayfilter.proxy.request.sent_request import make_ready
+from gatewayfilter.proxy.request.unblock_form import UnblockDesk
+from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.response.response_pipeline import Passing, ResponsePath
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.url_reporter import Offering
+from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 from gatewayfilter.telemetry import Counters
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class GatewayAddon:
 
     def load(self, loader: addonmanager.Loader) -> None:
         """Sets what the filter needs of mitmproxy: a blocked site must not be contacted before the decision."""
-        connections.install()
-        origin_connections.install()
+        http_connections.install()
+        origin_pool.install()
         if "connection_strategy" in loader.master.options:
             loader.master.options.update(connection_strategy="lazy")
         if "rawtcp" in loader.master.options:

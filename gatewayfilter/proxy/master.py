@@ -19,24 +19,24 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
 from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler, ServerInstance
 
+from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy import http_layer, short_ways, speedups
 from gatewayfilter.proxy.addon import GatewayAddon
-from gatewayfilter.proxy.ca import ensure_ca
-from gatewayfilter.proxy.dialer import Dialer
-from gatewayfilter.proxy.direct_reading import DirectOrigins, read_directly
-from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
-from gatewayfilter.proxy.early_answer import open_streams
-from gatewayfilter.proxy.front_door import FrontDoor, Limits
-from gatewayfilter.proxy.login import ProxyLogin
-from gatewayfilter.proxy.origin_connections import LoopGuard, PatientLimit, leads_back, limit_connecting
-from gatewayfilter.proxy.parent_login import ParentLogin, parent_login
-from gatewayfilter.proxy.reach_guard import ReachGuard
-from gatewayfilter.proxy.relay import RelayPool
-from gatewayfilter.proxy.resolver import Resolver
-from gatewayfilter.proxy.tls_watch import TlsWatch
-from gatewayfilter.proxy.wire import Wire
+from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
+from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
+from gatewayfilter.proxy.listener.listener import FrontDoor, Limits
+from gatewayfilter.proxy.listener.services import Wire
+from gatewayfilter.proxy.listener.tls_failures import TlsWatch
+from gatewayfilter.proxy.mitm.early_response import open_streams
+from gatewayfilter.proxy.mitm.fastpath import http_layer, patches, tls_path
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins, read_directly
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
+from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.tunnel.dialer import Dialer
+from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
+from gatewayfilter.proxy.tunnel.relay import RelayPool
+from gatewayfilter.proxy.tunnel.resolver import Resolver
 
 _log = logging.getLogger(__name__)
 
@@ -101,12 +101,12 @@ class LeanMaster(master.Master):
             block_global=settings.proxy.mode != "transparent",
         )
         _widen(tls.certstore)
-        speedups.install()
+        patches.install()
         http_layer.install()
-        short_ways.install()
+        tls_path.install()
         self._frozen_options = cast(
             "options.Options",
-            speedups.frozen_options(self.options, run_hook=self.cached_addons.run_or_defer, hooks=self.cached_addons),
+            patches.frozen_options(self.options, run_hook=self.cached_addons.run_or_defer, hooks=self.cached_addons),
         )
         self._instance = self._make_instance(settings.proxy.mode)
 

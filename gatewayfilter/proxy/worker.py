@@ -12,9 +12,9 @@ from typing import Final
 
 from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.proxy.assembly import WorkerParts
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.parts import WorkerParts
-from gatewayfilter.proxy.poller import new_loop
+from gatewayfilter.proxy.tunnel.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
 
 _log = logging.getLogger(__name__)

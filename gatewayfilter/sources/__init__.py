@@ -2,10 +2,10 @@
 
 from gatewayfilter.sources.catalog import CatalogEntry
 from gatewayfilter.sources.categories import Categories, Category
-from gatewayfilter.sources.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.parse import count_list, parse_list
+from gatewayfilter.sources.formats.detect import sniff
+from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.formats.parse import count_list, parse_list
 from gatewayfilter.sources.publish import PublishReport, SourceReport, build_snapshot, load_lists, publish
-from gatewayfilter.sources.sniff import sniff
 from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription, UpdateResult, UpdateStatus
 from gatewayfilter.sources.subscriptions import Subscriptions
 

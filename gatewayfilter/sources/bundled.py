@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources.categories import OTHER, Categories
-from gatewayfilter.sources.list_format import ListFormat
+from gatewayfilter.sources.formats.list_format import ListFormat
 from gatewayfilter.sources.subscription import Definition
 
 PREFIX = "starter-"

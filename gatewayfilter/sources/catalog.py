@@ -6,7 +6,7 @@ from typing import Any
 
 from gatewayfilter.errors import ListError
 from gatewayfilter.sources.categories import read_toml
-from gatewayfilter.sources.list_format import ListFormat
+from gatewayfilter.sources.formats.list_format import ListFormat
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Decide
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.sources.list_format import ListFormat
-from gatewayfilter.sources.parse import CountingSink, parse_list
+from gatewayfilter.sources.formats.list_format import ListFormat
+from gatewayfilter.sources.formats.parse import CountingSink, parse_list
 from gatewayfilter.sources.publish import build_snapshot
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.urls import digest_of, parse_loose_url

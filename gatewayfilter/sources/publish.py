@@ -18,21 +18,21 @@ from publicsuffixlist import PSLFILE
 
 from gatewayfilter import __version__
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import PutIntoUse, SnapshotFolder
-from gatewayfilter.engine.snapshot_format import VERSION
-from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.folder import PutIntoUse, SnapshotFolder
+from gatewayfilter.engine.snapshot.format import VERSION
+from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
 from gatewayfilter.interfaces import ListStore, PublisherFeed
 from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.parse import parse_list
-from gatewayfilter.sources.sniff import HEAD_SIZE, sniff
+from gatewayfilter.sources.download.unpack import unpack
+from gatewayfilter.sources.formats.detect import HEAD_SIZE, sniff
+from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.formats.parse import parse_list
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.sources.subscriptions import Progress, Subscriptions
-from gatewayfilter.sources.unpack import unpack
 
 _log = logging.getLogger(__name__)
 

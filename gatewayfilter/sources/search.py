@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from gatewayfilter.engine.person_rules import hosts_of_prefixes
+from gatewayfilter.engine.state.manual_rules import hosts_of_prefixes
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.exported import csv_items, entry_key, json_items
-from gatewayfilter.sources.line_formats import LineFormat, line_format, read_line
-from gatewayfilter.sources.list_format import SAMPLE_LENGTH, ListFormat
+from gatewayfilter.sources.formats.exported import csv_items, entry_key, json_items
+from gatewayfilter.sources.formats.line_blocks import text_blocks
+from gatewayfilter.sources.formats.line_formats import LineFormat, line_format, read_line
+from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH, ListFormat
 from gatewayfilter.sources.subscription import SourceFile
-from gatewayfilter.sources.text_blocks import text_blocks
 from gatewayfilter.urls import Url, digest_of, domain_key, host_key, host_suffixes, registrable_domain
 
 _EXPORTED = {ListFormat.JSON: json_items, ListFormat.CSV: csv_items}

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from gatewayfilter.sources.archives import PARTS
+from gatewayfilter.sources.download.archives import PARTS
 
 NAME = re.compile(r"[a-z0-9-]{1,40}", re.ASCII)
 """What a source may be called."""

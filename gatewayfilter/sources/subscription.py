@@ -9,7 +9,7 @@ from typing import Any
 
 from gatewayfilter.errors import SourceError
 from gatewayfilter.model import ListAction, Source
-from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 
 
 @dataclass(frozen=True, slots=True)

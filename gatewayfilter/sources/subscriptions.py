@@ -12,12 +12,12 @@ from zlib import crc32
 from gatewayfilter.config import SourceSettings
 from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction, Source
-from gatewayfilter.sources.acquire import Acquired, Wanted, acquire
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
 from gatewayfilter.sources.catalog import CatalogEntry, load_catalog
 from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.download import Received, Validators, is_web_address
-from gatewayfilter.sources.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.download.acquire import Acquired, Wanted, acquire
+from gatewayfilter.sources.download.http_download import Received, Validators, is_web_address
+from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.source_lock import locked_source, sweep, sync_folder
 from gatewayfilter.sources.source_naming import NAME, name_for, suggestion
 from gatewayfilter.sources.subscription import (

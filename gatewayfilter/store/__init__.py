@@ -3,7 +3,7 @@
 Alone imports SQLAlchemy and alembic. Every failure of the database leaves this room as a `StoreError` with one sentence.
 """
 
-from gatewayfilter.store.schema_version import SchemaStatus, schema_status, upgrade
+from gatewayfilter.store.sql.schema_version import SchemaStatus, schema_status, upgrade
 from gatewayfilter.store.store import Store
 
 __all__ = ["SchemaStatus", "Store", "schema_status", "upgrade"]

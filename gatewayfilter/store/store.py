@@ -6,20 +6,20 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.store.change_feed import SqlChangeFeed
-from gatewayfilter.store.crawlers import SqlCrawlers
-from gatewayfilter.store.database import BUSY_TIMEOUT_S, Area, Database
-from gatewayfilter.store.decision_log import SqlDecisionLog
-from gatewayfilter.store.file_space import tidy_file
-from gatewayfilter.store.fingerprints import SqlFingerprintStore
-from gatewayfilter.store.frontier import SqlFrontier
-from gatewayfilter.store.list_store import SqlListStore
-from gatewayfilter.store.page_verdicts import SqlVerdictStore
-from gatewayfilter.store.reviews import SqlReviewStore
-from gatewayfilter.store.schema_version import bring_to_head
-from gatewayfilter.store.task_sites import SqlTaskSites
-from gatewayfilter.store.unblock_requests import SqlUnblockRequests
-from gatewayfilter.store.validators import SqlValidators
+from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
+from gatewayfilter.store.repositories.crawlers import SqlCrawlers
+from gatewayfilter.store.repositories.decision_log import SqlDecisionLog
+from gatewayfilter.store.repositories.fingerprints import SqlFingerprintStore
+from gatewayfilter.store.repositories.frontier import SqlFrontier
+from gatewayfilter.store.repositories.lists import SqlListStore
+from gatewayfilter.store.repositories.page_verdicts import SqlVerdictStore
+from gatewayfilter.store.repositories.reviews import SqlReviewStore
+from gatewayfilter.store.repositories.task_sites import SqlTaskSites
+from gatewayfilter.store.repositories.unblock_requests import SqlUnblockRequests
+from gatewayfilter.store.repositories.validators import SqlValidators
+from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
+from gatewayfilter.store.sql.file_space import tidy_file
+from gatewayfilter.store.sql.schema_version import bring_to_head
 
 _log = logging.getLogger(__name__)
 

@@ -3,6 +3,16 @@
 Each function imports the rooms it joins when it is called: a command pays for what it uses, and for nothing else.
 """
 
+from gatewayfilter.wiring.classification import (
+    classifier,
+    load_lexicon,
+    own_words,
+    rule_book,
+    rules_folder,
+    words_folder,
+    words_folders,
+    words_in_use,
+)
 from gatewayfilter.wiring.filtering import (
     Progress,
     engine_for_lists,
@@ -29,23 +39,13 @@ from gatewayfilter.wiring.learning import (
     run_crawl_worker,
 )
 from gatewayfilter.wiring.rejudging import JudgedToday, archived_page, judged_today
-from gatewayfilter.wiring.state import (
+from gatewayfilter.wiring.storage import (
     categories,
     category_title,
     open_store,
     prepare_data_dir,
     snapshot_folder,
     subscriptions,
-)
-from gatewayfilter.wiring.words import (
-    classifier,
-    load_lexicon,
-    own_words,
-    rule_book,
-    rules_folder,
-    words_folder,
-    words_folders,
-    words_in_use,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.errors import SnapshotError, StartupError
-from gatewayfilter.wiring.state import snapshot_folder, subscriptions
+from gatewayfilter.wiring.storage import snapshot_folder, subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.proxy.onboarding import SetupPages
+    from gatewayfilter.proxy.pages.setup_pages import SetupPages
     from gatewayfilter.sources import PublishReport
     from gatewayfilter.store import Store
 
@@ -87,7 +87,7 @@ def unpublished_engine(settings: Settings) -> FilterEngine:
         SnapshotError: more entries than a snapshot can hold.
     """
     from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.engine.snapshot import Snapshot
+    from gatewayfilter.engine.snapshot.reader import Snapshot
     from gatewayfilter.sources import build_snapshot
 
     data, _ = build_snapshot(subscriptions(settings).files())
@@ -126,13 +126,13 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     Raises:
         StartupError: the certificate authority cannot be used.
     """
-    from gatewayfilter.gateway.memory import MemoryFile
+    from gatewayfilter.certificates.authority import ensure_ca
+    from gatewayfilter.certificates.renewal import next_authority
+    from gatewayfilter.gateway.doh_servers import blocked_resolvers
     from gatewayfilter.gateway.pac import pac_file
-    from gatewayfilter.gateway.resolvers import blocked_resolvers
-    from gatewayfilter.proxy.ca import ensure_ca
-    from gatewayfilter.proxy.ca_renewal import next_authority
-    from gatewayfilter.proxy.onboarding import SetupPages
-    from gatewayfilter.proxy.onboarding_texts import GatewayFacts
+    from gatewayfilter.gateway.runtime_state import MemoryFile
+    from gatewayfilter.proxy.pages.setup_pages import SetupPages
+    from gatewayfilter.proxy.pages.setup_translations import GatewayFacts
 
     memory = MemoryFile()
 

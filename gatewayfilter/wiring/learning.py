@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.wiring.words import classifier, following_classifier, rule_book
+from gatewayfilter.wiring.classification import classifier, following_classifier, rule_book
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, CrawlWorker, PageBuffer, WarcArchive
-    from gatewayfilter.crawl.proxy_pool import PooledProxy
+    from gatewayfilter.crawl.net.proxy_pool import PooledProxy
     from gatewayfilter.interfaces import Frontier, Page, PageSink
     from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk, Revisits
     from gatewayfilter.model import Classification
@@ -261,9 +261,9 @@ def check_proxies(settings: Settings) -> list[PooledProxy]:
     import asyncio
     from dataclasses import replace
 
-    from gatewayfilter.crawl.outbound import collect_proxies
-    from gatewayfilter.crawl.proxy_check import ProxyChecker, without_password
-    from gatewayfilter.crawl.proxy_pool import ProxyPool
+    from gatewayfilter.crawl.net.outbound_proxies import collect_proxies
+    from gatewayfilter.crawl.net.proxy_check import ProxyChecker, without_password
+    from gatewayfilter.crawl.net.proxy_pool import ProxyPool
 
     async def check() -> list[PooledProxy]:
         pool = ProxyPool(settings.crawl.proxies, anonymous_only=settings.crawl.proxies_anonymous)
@@ -316,10 +316,10 @@ def fetch_now(settings: Settings, url: Url) -> Page:
     """
     import asyncio
 
-    from gatewayfilter.crawl.fetcher import Fetcher
-    from gatewayfilter.crawl.politeness import Politeness
-    from gatewayfilter.crawl.rendering import renderer
-    from gatewayfilter.crawl.robots import Robots
+    from gatewayfilter.crawl.fetch.fetcher import Fetcher
+    from gatewayfilter.crawl.fetch.politeness import Politeness
+    from gatewayfilter.crawl.fetch.robots import Robots
+    from gatewayfilter.crawl.render.renderer import renderer
     from gatewayfilter.interfaces import Priority
     from gatewayfilter.telemetry import Counters
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gatewayfilter.wiring.classification import classifier, words_in_use
 from gatewayfilter.wiring.learning import page_archive, recognition
-from gatewayfilter.wiring.words import classifier, words_in_use
 
 if TYPE_CHECKING:
     from gatewayfilter.config import Settings

@@ -14,7 +14,7 @@ from typing import Any
 import adblock
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.facts_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url

@@ -36,8 +36,8 @@ from adblock_engines import (
 from adblock_peers import Peer, node_peers
 
 from gatewayfilter.engine.adblock import AdblockMatcher
-from gatewayfilter.engine.adblock.compiled_rule import host_names
-from gatewayfilter.engine.adblock.literal_scan import VARIABLE, available_scanners
+from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.literal_scan import VARIABLE, available_scanners
 from gatewayfilter.urls import registrable_domain
 
 OURS = "**ours**"

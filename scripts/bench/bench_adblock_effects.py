@@ -16,8 +16,8 @@ from pathlib import Path
 from adblock_engines import DATA, PAIR, all_lists, read_requests, request_of
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import Request, Source
 from gatewayfilter.urls import Url
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from adblock_engines import PAIR, REQUESTS, compile_lists, cpu_seconds, read_requests, request_of
 
 from gatewayfilter.engine.adblock import AdblockMatcher
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.matcher import request_bits
 from gatewayfilter.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 from gatewayfilter.model import Request

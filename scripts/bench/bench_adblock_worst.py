@@ -15,9 +15,9 @@ from multiprocessing import get_context
 from adblock_engines import REQUESTS, all_lists, compile_lists, cpu_seconds, read_requests, request_of, rss_mb
 
 from gatewayfilter.engine.adblock import AdblockMatcher
-from gatewayfilter.engine.adblock.facts_cache import GENERATION
-from gatewayfilter.engine.adblock.rule_index import RuleIndex
-from gatewayfilter.engine.adblock.rule_table import NEEDS_TEST
+from gatewayfilter.engine.adblock.index.bounded_cache import GENERATION
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex
+from gatewayfilter.engine.adblock.index.rule_table import NEEDS_TEST
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
@@ -71,7 +71,7 @@ def _blocks(matcher: AdblockMatcher, text: str) -> bool:
 def _literals(matcher: AdblockMatcher) -> set[str]:
     """Returns the literals of all rules that need a test."""
     table = matcher._table  # noqa: SLF001
-    from gatewayfilter.engine.adblock.pattern import shape_of  # noqa: PLC0415  # beside its only use
+    from gatewayfilter.engine.adblock.index.pattern import shape_of  # noqa: PLC0415  # beside its only use
 
     found = matcher._blocks._literals  # noqa: SLF001
     rules = {number for candidates in found for mask, number in candidates if mask & NEEDS_TEST}

@@ -21,15 +21,15 @@ from resiliparse.parse.html import HTMLTree
 
 from gatewayfilter import compiled
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.charset import decode
-from gatewayfilter.classify.density import split_by_density
-from gatewayfilter.classify.following import load_classifier
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.markup import read_html, read_markup, read_references
-from gatewayfilter.classify.scanner import Scanner
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.normalize.views import changed_lines, normal_view
+from gatewayfilter.classify.reloading_classifier import load_classifier
 from gatewayfilter.classify.score import Judge, ZoneHits
-from gatewayfilter.classify.text import page_text
-from gatewayfilter.classify.views import changed_lines, normal_view
+from gatewayfilter.classify.zones import page_text
+from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.markup import read_html, read_markup, read_references
+from gatewayfilter.documents.text_density import split_by_density
 from gatewayfilter.interfaces import Page
 
 ROOT = Path(__file__).parents[2]

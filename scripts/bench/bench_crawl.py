@@ -19,7 +19,7 @@ from pathlib import Path
 from gatewayfilter.classify import load_classifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
-from gatewayfilter.crawl.judge_desk import judge_together
+from gatewayfilter.crawl.buffer.classify_batcher import judge_together
 from gatewayfilter.interfaces import Offer, Page, PageSink
 from gatewayfilter.learn import Growth, LearningSink
 from gatewayfilter.model import Classification

@@ -35,10 +35,10 @@ from typing import Any
 from bench_crawl import HOSTS, ROOT, TimedSink, serve, until
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.page_parts import PageParts, parts_of
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
-from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.fetch.url_resolution import resolve
+from gatewayfilter.documents.page_parts import PageParts, parts_of
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Classify, Offer, Page, PageSink
 from gatewayfilter.learn import Growth, LearningSink

@@ -37,9 +37,10 @@ from aiohttp.abc import ResolveResult
 from bench_crawl import until
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, fetcher
-from gatewayfilter.crawl.guard import AddressGuard
-from gatewayfilter.crawl.resolver import PooledResolver
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
+from gatewayfilter.crawl.fetch import fetcher
+from gatewayfilter.crawl.net.address_guard import AddressGuard
+from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
 from gatewayfilter.interfaces import Offer, Page
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import RobotsRule

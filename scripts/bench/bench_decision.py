@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule, Request, ResourceType, Source
 from gatewayfilter.urls import parse_url

@@ -22,8 +22,8 @@ import numpy as np
 import psutil
 from pybloom_live import BloomFilter
 
-from gatewayfilter.crawl.digest_tree import DigestTree
-from gatewayfilter.crawl.seen import SeenFilter
+from gatewayfilter.crawl.frontier.digest_tree import DigestTree
+from gatewayfilter.crawl.frontier.seen_filter import SeenFilter
 
 SEED = 7
 CHUNK = 100_000

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from gatewayfilter.classify.charset import decode
-from gatewayfilter.classify.density import LEAST_SUM, SIGMA, THRESHOLD, densest_run, smoothed
-from gatewayfilter.classify.main_text import is_tame, split_main
-from gatewayfilter.classify.markup import read_html
+from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.main_text import is_tame, split_main
+from gatewayfilter.documents.markup import read_html
+from gatewayfilter.documents.text_density import LEAST_SUM, SIGMA, THRESHOLD, densest_run, smoothed
 from gatewayfilter.settings import Extractor
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gatewayfilter.classify.lexicon import Lexicon
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.scanner import Scanner
-from gatewayfilter.classify.training import Example, area_under_curve, fit, train
-from gatewayfilter.classify.views import normal_view
+from gatewayfilter.classify.lexicon.lexicon import Lexicon
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.models.training import Example, area_under_curve, fit, train
+from gatewayfilter.classify.normalize.views import normal_view
 
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 

@@ -36,10 +36,10 @@ from proxy_peers import e2guardian, privoxy, squid
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Source
-from gatewayfilter.proxy.parts import WorkerParts, assemble_parts
+from gatewayfilter.proxy.assembly import WorkerParts, assemble_parts
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.store import Store
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gatewayfilter.config import SourceSettings, bundled_folder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
 from gatewayfilter.sources import PublishReport, Subscriptions, publish
 from gatewayfilter.store import Store

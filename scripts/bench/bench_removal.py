@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from bench_publish import learned
 
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.engine.snapshot_patch import patch_snapshot
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.patch import patch_snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import LearnedEntry, Source
 from gatewayfilter.urls import digest_of
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from rbloom import Bloom
 
-from gatewayfilter.crawl.seen import SeenFilter
-from gatewayfilter.engine.bloom import BloomAnswer
-from gatewayfilter.engine.counting_bloom import CountingBloom
+from gatewayfilter.crawl.frontier.seen_filter import SeenFilter
+from gatewayfilter.engine.tables.bloom import BloomAnswer
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 
 SEED = 7
 ERROR_RATE = 0.001

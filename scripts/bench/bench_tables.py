@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from pybloom_live import BloomFilter as PybloomFilter
 from rbloom import Bloom
 
-from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
-from gatewayfilter.engine.bloom import BloomAnswer, BloomFilter, build_bloom
-from gatewayfilter.engine.counting_bloom import CountingBloom
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
+from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 
 SEED = 20160301
 ERROR_RATE = 0.001

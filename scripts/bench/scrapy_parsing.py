@@ -21,7 +21,7 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.utils.response import get_base_url
 
 from gatewayfilter.classify import Lexicon
-from gatewayfilter.classify.density import LEAST_SUM, LINK_HEAVY, LINK_WEIGHT, MAX_DENSITY, SIGMA, THRESHOLD
+from gatewayfilter.documents.text_density import LEAST_SUM, LINK_HEAVY, LINK_WEIGHT, MAX_DENSITY, SIGMA, THRESHOLD
 
 _TITLE = etree.XPath("string(//title)")
 _DESCRIPTION = etree.XPath("string(//meta[@name='description' or @property='og:description']/@content)")

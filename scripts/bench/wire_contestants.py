@@ -16,8 +16,8 @@ from bench_proxy import free_port, wait_for, wait_until_serving, worker_parts
 from filter_process import Filter
 
 from gatewayfilter.config import ProxySettings, Settings
-from gatewayfilter.engine.snapshot import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import ListAction, Source
 from gatewayfilter.proxy.worker import run_worker
 

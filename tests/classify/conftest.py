@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier, density, load_classifier, markup
+from gatewayfilter.classify import Lexicon, PageClassifier, load_classifier
+from gatewayfilter.documents import markup, text_density
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,11 +41,11 @@ def data_folder() -> Path:
 def each_reading(request: pytest.FixtureRequest) -> Iterator[str]:
     """Has the tests of a module run with the compiled modules, and again with Python in their place."""
     if request.param == "compiled":
-        if markup.compiled_reading() is None or density._compiled is None:
+        if markup.compiled_reading() is None or text_density._compiled is None:
             pytest.skip("the compiled modules were not built")
         yield "compiled"
         return
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(markup, "_reading", markup.PURE)
-        patched.setattr(density, "_compiled", None)
+        patched.setattr(text_density, "_compiled", None)
         yield "Python"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.interfaces import Page
 
 BAD = "<p>Free spins at our online casino: slot machines, roulette, live dealers. Deposit now for your bonus, join now.</p>"

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, RuleBook, RuleFolder, extract
-from gatewayfilter.classify.confined import Confined, ConfinedError
-from gatewayfilter.classify.extraction_book import CHECK_EVERY_S, MOST_CHARACTERS, MOST_VALUES, RuleResult
-from gatewayfilter.classify.extraction_folder import read_rule_file
-from gatewayfilter.classify.extraction_functions import extraction_function
-from gatewayfilter.classify.extraction_rules import MAX_FILE, Extracted, parse_rule
-from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.documents.sandbox import Confined, ConfinedError
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.extraction.functions import extraction_function
+from gatewayfilter.extraction.rule_book import CHECK_EVERY_S, MOST_CHARACTERS, MOST_VALUES, RuleResult
+from gatewayfilter.extraction.rule_folder import read_rule_file
+from gatewayfilter.extraction.rules import MAX_FILE, Extracted, parse_rule
 from gatewayfilter.interfaces import Page
 
 URL = "http://news.example/article/1"
@@ -169,7 +169,7 @@ def page_of(html: str, url: str = URL) -> Page:
 
 @pytest.fixture
 def confined() -> object:
-    child = Confined("gatewayfilter.classify.extraction_book:extract_confined", 1.0)
+    child = Confined("gatewayfilter.extraction.rule_book:extract_confined", 1.0)
     yield child
     child.close()
 
@@ -266,7 +266,7 @@ def test_fields_are_kept_with_the_judgement_and_bounded(tmp_path: Path) -> None:
 def test_functions_of_packages_are_found_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClassifyError, match="no function 'shout'"):
         extraction_function("shout")
-    monkeypatch.setattr("gatewayfilter.classify.extraction_functions.entry_points", lambda **_: _Entries([_Entry()]))
+    monkeypatch.setattr("gatewayfilter.extraction.functions.entry_points", lambda **_: _Entries([_Entry()]))
     assert list(extraction_function("shout")("a", "")) == ["A"]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gatewayfilter.classify import MODEL_FILE, FollowingClassifier, Lexicon, LinearModel, OwnWords, RuleBook, RuleFolder
-from gatewayfilter.classify.extraction_rules import parse_rule
-from gatewayfilter.classify.following import CHECK_EVERY_S
-from gatewayfilter.classify.linear import BITS
+from gatewayfilter.classify.models.linear_model import BITS
+from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.extraction.rules import parse_rule
 from gatewayfilter.interfaces import Page
 
 PAGE = Page("http://x.example/", "http://x.example/", 200, {"content-type": "text/plain"}, b"lucky wheel")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, OwnWords, PhraseList, export_category, parse_phrase_list
-from gatewayfilter.classify.lexicon_file import WordFile, format_word_file, parse_word_file
+from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
 
 CATEGORIES = {"adult", "gambling", "fraud", "violence", "drugs", "malware"}

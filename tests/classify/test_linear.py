@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, LinearModel, PageClassifier
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.linear import BITS, features
-from gatewayfilter.classify.opinion import with_opinion
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.models.linear_model import BITS, features
+from gatewayfilter.classify.models.training import Example, area_under_curve, read_examples, train
 from gatewayfilter.classify.score import Judgement
-from gatewayfilter.classify.training import Example, area_under_curve, read_examples, train
+from gatewayfilter.classify.score_adjustment import with_opinion
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import Evidence
 

@@ -7,16 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import Lexicon, scanner
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.matches import Automaton, Hits, Meaning, Patterns, Role, settle
-from gatewayfilter.classify.near import MOST, Near
-from gatewayfilter.classify.scanner import Scanner
-from gatewayfilter.classify.views import normal_view
+from gatewayfilter.classify import Lexicon
+from gatewayfilter.classify.lexicon import scanner
+from gatewayfilter.classify.lexicon.match_filter import Automaton, Hits, Meaning, Patterns, Role, settle
+from gatewayfilter.classify.lexicon.proximity import MOST, Near
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.normalize.views import normal_view
 from gatewayfilter.compiled import load, why_not
 
-NOT_BUILT = why_not("gatewayfilter.classify._scanner")
-compiled = load("gatewayfilter.classify._scanner")
+NOT_BUILT = why_not("gatewayfilter.classify.lexicon._scanner")
+compiled = load("gatewayfilter.classify.lexicon._scanner")
 needs_compiled = pytest.mark.skipif(bool(NOT_BUILT), reason=f"_scanner is not in use: {NOT_BUILT}")
 
 ROOT = Path(__file__).parents[2]

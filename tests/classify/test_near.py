@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.lexicon_file import WordFile, format_word_file, parse_word_file
-from gatewayfilter.classify.near import Near
-from gatewayfilter.classify.own_words import OwnWords
-from gatewayfilter.classify.phrase_list import PhraseList
+from gatewayfilter.classify.lexicon.custom_words import OwnWords
+from gatewayfilter.classify.lexicon.phrase_list import PhraseList
+from gatewayfilter.classify.lexicon.proximity import Near
+from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
 
 HARM = Near("harm", 5.0, ("hurt", "burn*", "打"), ("boss", "car", "wife", "老板"))

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, highlight
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.classify.scanner import Scanner
-from gatewayfilter.classify.views import normal_view, squashed_view
+from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.normalize.views import normal_view, squashed_view
 from gatewayfilter.interfaces import Page
 
 WORDS = WordFile(

@@ -11,18 +11,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
-from gatewayfilter.classify.opinion import (
-    CLEAR,
-    HINTED,
-    OVER,
-    READS_HARMFUL,
-    READS_HARMLESS,
-    UNDER,
-    asks_for_reading,
-    with_reading,
-)
-from gatewayfilter.classify.score import Judgement
-from gatewayfilter.classify.topics import (
+from gatewayfilter.classify.models.topic_model import (
     BITS,
     MAX_CHARACTERS,
     MAX_TERM,
@@ -32,6 +21,17 @@ from gatewayfilter.classify.topics import (
     TopicModel,
     pack,
     terms_of,
+)
+from gatewayfilter.classify.score import Judgement
+from gatewayfilter.classify.score_adjustment import (
+    CLEAR,
+    HINTED,
+    OVER,
+    READS_HARMFUL,
+    READS_HARMLESS,
+    UNDER,
+    asks_for_reading,
+    with_reading,
 )
 from gatewayfilter.errors import ClassifyError
 from tests.classify.synthetic_pages import pages_of, sites

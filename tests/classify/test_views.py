@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import Lexicon, PageClassifier, plain_views, views
-from gatewayfilter.classify.lexicon_file import WordFile
+from gatewayfilter.classify import Lexicon, PageClassifier
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.classify.normalize import plain_views, views
 from gatewayfilter.compiled import why_not
 
 SAMPLES = Path(__file__).parent / "samples"
-NOT_BUILT = why_not("gatewayfilter.classify._views")
+NOT_BUILT = why_not("gatewayfilter.classify.normalize._views")
 needs_compiled = pytest.mark.skipif(bool(NOT_BUILT), reason=f"_views is not in use: {NOT_BUILT}")
 
 TRICKS = "abz019@$2 .*|/~+=\u00b7\u2022\n-_"

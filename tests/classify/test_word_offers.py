@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.lexicon_file import WordFile, parse_word_file
+from gatewayfilter.classify.lexicon.word_file import WordFile, parse_word_file
 from gatewayfilter.errors import ClassifyError
 
 FILES = (

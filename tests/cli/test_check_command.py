@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.engine.snapshot import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Classification, Evidence, LearnedEntry, ListAction, Source
-from gatewayfilter.proxy.pass_through import PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.listener.pinned_apps import PassThroughEntry, PassThroughFile
 from gatewayfilter.store import Store
 
 type Cli = Callable[..., Any]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from gatewayfilter.cli.moments import expiry_option, past_option, read_duration, read_moment, show_day, show_moment
+from gatewayfilter.cli.ui.dates import expiry_option, past_option, read_duration, read_moment, show_day, show_moment
 
 CONTEXT = click.Context(click.Command("x"))
 OPTION = click.Option(["--at"])

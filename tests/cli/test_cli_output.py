@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gatewayfilter.cli.output import counted, plain, print_table, printable, say
+from gatewayfilter.cli.ui.output import counted, plain, print_table, printable, say
 from gatewayfilter.model import Action
 from gatewayfilter.urls import parse_url
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
+from gatewayfilter.cli.ui.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
 from gatewayfilter.errors import GatewayFilterError, UrlError
 from gatewayfilter.model import EntryKind, ListAction
 

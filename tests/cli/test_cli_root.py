@@ -9,8 +9,8 @@ import pytest
 
 from gatewayfilter import __version__
 from gatewayfilter.cli import root
-from gatewayfilter.cli.command import FilterCommand, FilterGroup
 from gatewayfilter.cli.root import COMMANDS, main
+from gatewayfilter.cli.ui.command import FilterCommand, FilterGroup
 
 type Cli = Callable[..., Any]
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.cli import crawl_progress
-from gatewayfilter.cli.crawl_progress import sentence_of, showing_crawl
+from gatewayfilter.cli.learning import crawl_progress
+from gatewayfilter.cli.learning.crawl_progress import sentence_of, showing_crawl
 from gatewayfilter.crawl import CrawlProgress
 
 type Cli = Callable[..., Any]
 
 _DRIVER = """
 import sys
-from gatewayfilter.cli.crawl_progress import showing_crawl
-from gatewayfilter.cli.output import say
+from gatewayfilter.cli.learning.crawl_progress import showing_crawl
+from gatewayfilter.cli.ui.output import say
 from gatewayfilter.crawl import CrawlProgress
 
 with showing_crawl() as report:

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
-from gatewayfilter.cli.command import COMMON_OPTIONS, FilterCommand, FilterGroup
 from gatewayfilter.cli.root import main
+from gatewayfilter.cli.ui.command import COMMON_OPTIONS, FilterCommand, FilterGroup
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENGLISH = (DOCS / "commands.md").read_text(encoding="utf-8")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.list_formats import read_entries
-from gatewayfilter.cli.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
-from gatewayfilter.cli.patterns import read_pattern
+from gatewayfilter.cli.lists.list_readers import read_entries
+from gatewayfilter.cli.lists.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
+from gatewayfilter.cli.ui.patterns import read_pattern
 from gatewayfilter.errors import GatewayFilterError, ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.pass_through import FILE_NAME, PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PassThroughEntry, PassThroughFile
 from tests.cli.conftest import Cli
 
 DAY_S = 86_400.0

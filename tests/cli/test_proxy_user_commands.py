@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.users import Users
+from gatewayfilter.proxy.auth.user_file import Users
 from tests.cli.conftest import Cli
 
 

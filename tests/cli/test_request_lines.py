@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.request_lines import MAX_LINE, REPORTED, Answers, Batch, RequestLines, read_batches
+from gatewayfilter.cli.filter.jsonl_requests import MAX_LINE, REPORTED, Answers, Batch, RequestLines, read_batches
 from gatewayfilter.model import Action, Explanation, Reason, Request, ResourceType, Verdict
 
 

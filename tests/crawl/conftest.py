@@ -4,8 +4,8 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
 from tests.crawl.crawl_origin import Origin, loopback_settings, serving
 from tests.crawl.crawl_proxy import Proxy, proxying
 from tests.crawl.floods import Wire

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp.abc import ResolveResult
 
-from gatewayfilter.crawl.resolver import PooledResolver
+from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
 
 
 class Proxy:

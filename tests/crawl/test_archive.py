@@ -11,8 +11,8 @@ from fastwarc.warc import ArchiveIterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl import archive as archive_module
-from gatewayfilter.crawl.archive import WarcArchive
+from gatewayfilter.crawl.buffer import warc_archive as archive_module
+from gatewayfilter.crawl.buffer.warc_archive import WarcArchive
 from gatewayfilter.interfaces import Page
 
 PAGE = Page(

@@ -7,9 +7,9 @@ import pytest
 import trustme
 import zstandard
 
-from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.net.fetch_errors import RefusedError, UnreachableError
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.urls import Url, parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving

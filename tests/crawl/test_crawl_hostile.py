@@ -13,10 +13,10 @@ import trustme
 import zstandard
 from aiohttp.abc import ResolveResult
 
-from gatewayfilter.crawl.fetch_errors import BadAnswerError, UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
-from gatewayfilter.crawl.resolver import PooledResolver
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.net.fetch_errors import BadAnswerError, UnreachableError
+from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
 from gatewayfilter.errors import FetchError, ForbiddenAddressError
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving

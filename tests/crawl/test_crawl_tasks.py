@@ -10,7 +10,7 @@ import pytest
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
-from gatewayfilter.crawl.strategy import strategy_of
+from gatewayfilter.crawl.links.strategy import strategy_of
 from gatewayfilter.interfaces import Offer, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

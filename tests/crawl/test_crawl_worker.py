@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, settlement, worker
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, crawl_worker, outcomes
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.telemetry import Counters
@@ -52,7 +52,7 @@ async def test_a_harmless_page(origin: Origin) -> None:
     crawl = Crawl(origin.url("/a"))
     await crawl.settle()
     assert [page.body for page in crawl.sink.pages] == [b"<p>knitting"]
-    assert crawl.frontier.finished == {origin.url("/a"): NOW + settlement.JUDGED_REST_S}
+    assert crawl.frontier.finished == {origin.url("/a"): NOW + outcomes.JUDGED_REST_S}
     assert crawl.counters.as_dict() == {"pages_fetched": 1}
     assert origin.requests == ["/robots.txt", "/a"]
     assert len(crawl.frontier.threads) == len(crawl.sink.threads) == 1
@@ -114,7 +114,7 @@ async def test_passing_answers_are_tried_again_then_buried(origin: Origin, statu
     await crawl.settle()
     [(url, not_before, error)] = crawl.frontier.retried
     assert url == origin.url("/a")
-    assert NOW + settlement.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
+    assert NOW + outcomes.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
     assert status[:3] in error
     last = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
     last.frontier.attempts[url] = 1
@@ -172,7 +172,7 @@ async def test_logs_carry_no_query(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_a_failing_database_is_survived(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "STORE_PAUSE_S", 0.01)
+    monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.01)
     origin.answers["/a"] = reply()
     crawl = Crawl(origin.url("/a"))
     crawl.frontier.failing_leases = 3
@@ -208,7 +208,7 @@ async def test_links_wait_for_their_host_and_visits_go_ahead(origin: Origin) -> 
 
 
 async def test_stopping_gives_back_what_hangs(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "GRACE_S", 0.05)
+    monkeypatch.setattr(crawl_worker, "GRACE_S", 0.05)
 
     async def hang(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(3600)
@@ -235,7 +235,7 @@ async def test_an_idle_worker_polls_seldom() -> None:
     crawl = Crawl()
     started = time.monotonic()
     await crawl.until(lambda: crawl.frontier.polls >= 12)
-    assert time.monotonic() - started >= 10 * worker.POLL_MIN_S
+    assert time.monotonic() - started >= 10 * crawl_worker.POLL_MIN_S
 
 
 async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Origin) -> None:

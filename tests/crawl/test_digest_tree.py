@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from gatewayfilter.crawl import digest_tree
-from gatewayfilter.crawl.digest_tree import DigestTree
+from gatewayfilter.crawl.frontier import digest_tree
+from gatewayfilter.crawl.frontier.digest_tree import DigestTree
 
 # Few different bytes, so that digests share long beginnings and the tree grows deep.
 _CLOSE = st.binary(min_size=3, max_size=3).map(lambda tail: bytes(13) + bytes(byte % 3 for byte in tail))

@@ -4,8 +4,8 @@ import socket
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from gatewayfilter.crawl import dns_cache
-from gatewayfilter.crawl.dns_cache import NEGATIVE_S, DnsCache
+from gatewayfilter.crawl.net import dns_cache
+from gatewayfilter.crawl.net.dns_cache import NEGATIVE_S, DnsCache
 from gatewayfilter.telemetry import Counters
 
 TTL_S = 100.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
-from gatewayfilter.crawl.fleet import DEAD_AFTER_S, FleetFrontier
+from gatewayfilter.crawl.frontier.fleet_frontier import DEAD_AFTER_S, FleetFrontier
 from gatewayfilter.interfaces import SITE_SLOTS, Offer, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gatewayfilter.addresses.links import Link, Links
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.guard import AddressGuard, ForbiddenSocketError
-from gatewayfilter.crawl.politeness import Politeness
-from gatewayfilter.crawl.url_policy import may_crawl
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.fetch.url_policy import may_crawl
+from gatewayfilter.crawl.net.address_guard import AddressGuard, ForbiddenSocketError
 from gatewayfilter.errors import ForbiddenAddressError, UrlError
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import loopback_settings

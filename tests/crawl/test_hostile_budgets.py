@@ -13,11 +13,12 @@ import pytest
 import zstandard
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.lexicon_file import WordFile
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, links
-from gatewayfilter.crawl.fetch_errors import BadAnswerError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.classify.lexicon.word_file import WordFile
+from gatewayfilter.crawl import CrawlContext, CrawlWorker
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.links import page_links
+from gatewayfilter.crawl.net.fetch_errors import BadAnswerError
 from gatewayfilter.errors import FetchError
 from gatewayfilter.interfaces import Offer, Page
 from gatewayfilter.learn.page_kind import is_readable
@@ -169,7 +170,7 @@ class Trap:
 
 
 async def test_a_calendar_without_end(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "SITE_LINKS_A_DAY", 30)
+    monkeypatch.setattr(page_links, "SITE_LINKS_A_DAY", 30)
     served = 0
 
     async def month(writer: asyncio.StreamWriter) -> None:

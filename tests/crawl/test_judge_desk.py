@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gatewayfilter.crawl.judge_desk import MOST_BYTES_TOGETHER, MOST_TOGETHER, JudgeDesk, judge_together
+from gatewayfilter.crawl.buffer.classify_batcher import MOST_BYTES_TOGETHER, MOST_TOGETHER, JudgeDesk, judge_together
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import BatchSink, Page, PageSink
 from gatewayfilter.learn import LearningSink

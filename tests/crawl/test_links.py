@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl import links
-from gatewayfilter.crawl.links import LinkBudget, out_links
-from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.fetch.url_resolution import resolve
+from gatewayfilter.crawl.links import page_links
+from gatewayfilter.crawl.links.page_links import LinkBudget, out_links
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.urls import parse_url
@@ -89,8 +89,8 @@ def test_any_reference_resolves_or_is_refused(text: str) -> None:
 
 
 def test_the_budget_of_a_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "SITE_LINKS_A_DAY", 3)
-    monkeypatch.setattr(links, "MAX_SITES", 2)
+    monkeypatch.setattr(page_links, "SITE_LINKS_A_DAY", 3)
+    monkeypatch.setattr(page_links, "MAX_SITES", 2)
     now = [0.0]
     budget = LinkBudget(lambda: now[0])
     assert [budget.take(host) for host in ("a.bad.test", "b.bad.test", "bad.test", "c.bad.test")] == [True, True, True, False]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from gatewayfilter.crawl.fetch_errors import BadAnswerError, UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.outbound import collect_proxies
-from gatewayfilter.crawl.politeness import Politeness
-from gatewayfilter.crawl.proxy_pool import DROP_AFTER, ProxyPool
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.net.fetch_errors import BadAnswerError, UnreachableError
+from gatewayfilter.crawl.net.outbound_proxies import collect_proxies
+from gatewayfilter.crawl.net.proxy_pool import DROP_AFTER, ProxyPool
 from gatewayfilter.errors import ConfigError, FetchError, ForbiddenAddressError
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.errors import FetchError
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, serving

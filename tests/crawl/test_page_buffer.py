@@ -70,7 +70,7 @@ def test_several_pages_are_judged_and_archived_at_once(tmp_path: Path, *, eviden
 def test_the_evidence_of_a_harmful_page_is_found_and_outlives_the_size_cap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewayfilter.crawl.archive.SEGMENT_BYTES", 1)
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.warc_archive.SEGMENT_BYTES", 1)
     made = Buffered(tmp_path, max_bytes=600)
     bad = Page("http://a.example/asked", "http://a.example/bad", 200, {"content-type": "text/html"}, b"<p>casino")
     made.buffer.page(bad)
@@ -159,7 +159,7 @@ class BrokenArchive(WarcArchive):
 
 
 def test_a_disk_that_hangs_or_refuses_holds_up_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.crawl.page_buffer.MOST_BESIDE", 3)
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.page_buffer.MOST_BESIDE", 3)
     archive, sink, counters = BrokenArchive(tmp_path), FakeSink(), Counters()
     buffer = PageBuffer(sink, archive, Book(), 100.0, counters)
     for number in range(5):
@@ -180,7 +180,7 @@ def test_a_note_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
 
 
 def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.crawl.archive.SEGMENT_BYTES", 1)
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.warc_archive.SEGMENT_BYTES", 1)
     now = [NOW]
     one, other = (WarcArchive(tmp_path, 600, lambda: now[0]) for _ in range(2))
     reference = one.keep(page(b"casino"), NOW)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.pictures import page_pictures
+from gatewayfilter.crawl.links.images import page_pictures
 from gatewayfilter.interfaces import Page
 from tests.crawl.crawl_origin import loopback_settings
 

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from gatewayfilter.crawl import politeness
-from gatewayfilter.crawl.fetch_errors import HostBusyError
-from gatewayfilter.crawl.politeness import Politeness, retry_after_s
+from gatewayfilter.crawl.fetch import politeness
+from gatewayfilter.crawl.fetch.politeness import Politeness, retry_after_s
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_origin import loopback_settings
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gatewayfilter.crawl.proxy_check import ProxyChecker, is_anonymous
-from gatewayfilter.crawl.proxy_pool import ProxyPool
+from gatewayfilter.crawl.net.proxy_check import ProxyChecker, is_anonymous
+from gatewayfilter.crawl.net.proxy_pool import ProxyPool
 
 type Handler = Callable[[bytes], Awaitable[bytes]]
 

@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from gatewayfilter.crawl import proxy_pool
-from gatewayfilter.crawl.proxy_pool import READMIT_S, ProxyPool, proxy_address, read_proxies
+from gatewayfilter.crawl.net import proxy_pool
+from gatewayfilter.crawl.net.proxy_pool import READMIT_S, ProxyPool, proxy_address, read_proxies
 from gatewayfilter.errors import ConfigError
 
 A, B, C = (f"http://{name}.example:3128" for name in "abc")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.references import resolve
+from gatewayfilter.crawl.fetch.url_resolution import resolve
 from gatewayfilter.errors import UrlError
 from gatewayfilter.urls import parse_url
 

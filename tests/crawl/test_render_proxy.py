@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl.render_proxy import Budget, RenderProxy
+from gatewayfilter.crawl.render.render_proxy import Budget, RenderProxy
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.render_signs import rendering_sign
+from gatewayfilter.crawl.render.script_detection import rendering_sign
 
 SCRIPT = "<script src=/app.js></script>"
 PROSE = "<p>" + "Plain words that a reader sees at once. " * 8

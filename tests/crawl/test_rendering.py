@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlContext, ForegroundCrawl, rendering
-from gatewayfilter.crawl.rendering import Renderer, RenderError, can_render, renderer
+from gatewayfilter.crawl import CrawlContext, ForegroundCrawl
+from gatewayfilter.crawl.render import renderer as rendering
+from gatewayfilter.crawl.render.renderer import Renderer, RenderError, can_render, renderer
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -22,7 +23,7 @@ needs_browser = pytest.mark.skipif(bool(can_render()), reason=can_render() or "c
 def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
     monkeypatch.setattr(rendering, "SANDBOX", os.geteuid() != 0)
-    monkeypatch.setattr("gatewayfilter.crawl.rendering.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("gatewayfilter.crawl.render.renderer.os.geteuid", lambda: 1000)
 
 
 APP = (
@@ -166,7 +167,7 @@ async def test_off_and_missing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
 
 async def test_nothing_is_rendered_as_root(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A page's scripts would run without Chromium's sandbox."""
-    monkeypatch.setattr("gatewayfilter.crawl.rendering.os.geteuid", lambda: 0)
+    monkeypatch.setattr("gatewayfilter.crawl.render.renderer.os.geteuid", lambda: 0)
     monkeypatch.setattr(rendering, "can_render", lambda: "")
     async with renderer(loopback_settings(render="auto"), Counters()) as nothing:
         assert nothing is None

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from gatewayfilter.crawl import rendering
-from gatewayfilter.crawl.rendering import Renderer, can_render
+from gatewayfilter.crawl.render import renderer
+from gatewayfilter.crawl.render.renderer import Renderer, can_render
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
@@ -29,7 +29,7 @@ SHELL = b"<html><body><div id=root></div><script src=/app.js></script></body></h
 @pytest.fixture(autouse=True)
 def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
-    monkeypatch.setattr(rendering, "SANDBOX", os.geteuid() != 0)
+    monkeypatch.setattr(renderer, "SANDBOX", os.geteuid() != 0)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.ring import HashRing
+from gatewayfilter.crawl.frontier.hash_ring import HashRing
 
 SITES = [f"site-{number}.example" for number in range(20_000)]
 NAMES = st.sets(st.text(min_size=1, max_size=8), min_size=2, max_size=6)

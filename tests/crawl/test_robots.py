@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from gatewayfilter.crawl import robots as robots_module
-from gatewayfilter.crawl.fetch_errors import RefusedError, UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.robots import Robots, narrowed
+from gatewayfilter.crawl.fetch import robots as robots_module
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.robots import Robots, narrowed
+from gatewayfilter.crawl.net.fetch_errors import RefusedError, UnreachableError
 from gatewayfilter.interfaces import Page, Priority
 from gatewayfilter.urls import Url, parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply

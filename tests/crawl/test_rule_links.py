@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.classify import RuleFolder, RuleResult
-from gatewayfilter.classify.extraction_rules import parse_rule
 from gatewayfilter.config import Settings
 from gatewayfilter.crawl import rule_links
+from gatewayfilter.extraction.rules import parse_rule
 from gatewayfilter.interfaces import Offer
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

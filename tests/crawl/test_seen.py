@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl import SeenFilter, seen
+from gatewayfilter.crawl import SeenFilter
+from gatewayfilter.crawl.frontier import seen_filter
 from gatewayfilter.urls import digest_of
 
 
@@ -19,7 +20,7 @@ def test_nothing_added_is_forgotten(digests: set[bytes]) -> None:
 
 
 def test_growth_keeps_the_error_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "INITIAL_CAPACITY", 500)
+    monkeypatch.setattr(seen_filter, "INITIAL_CAPACITY", 500)
     rng = random.Random(7)
     known = SeenFilter()
     for _ in range(4000):
@@ -71,7 +72,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_a_full_filter_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(seen_filter, "MAX_ENTRIES", 3)
     known = SeenFilter()
     for name in "abcd":
         known.add(digest_of(name))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, DigestTree, SeenFilter, digest_tree
-from gatewayfilter.crawl.seen import SeenUrls
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, DigestTree, SeenFilter
+from gatewayfilter.crawl.frontier import digest_tree
+from gatewayfilter.crawl.frontier.seen_filter import SeenUrls
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import loopback_settings

@@ -2,8 +2,8 @@ import pytest
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext
-from gatewayfilter.crawl.fetch_errors import RefusedError
-from gatewayfilter.crawl.settlement import REFUSED_REST_S, Settlement
+from gatewayfilter.crawl.net.fetch_errors import RefusedError
+from gatewayfilter.crawl.outcomes import REFUSED_REST_S, Settlement
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Lease
 from gatewayfilter.telemetry import Counters

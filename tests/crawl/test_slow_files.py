@@ -5,8 +5,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from gatewayfilter.classify.pdf_text import can_read_pdf
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, visit
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, visitor
+from gatewayfilter.documents.pdf_text import can_read_pdf
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
@@ -28,7 +28,7 @@ async def test_the_judge_goes_on_while_files_are_read(origin: Origin, monkeypatc
         slow.append(Future())
         return slow[-1]
 
-    monkeypatch.setattr(visit, "read_pdf_aside", read_aside)
+    monkeypatch.setattr(visitor, "read_pdf_aside", read_aside)
     files = [f"/{number}.pdf" for number in range(FILES)]
     for path in files:
         origin.answers[path] = reply(b"%PDF-1.4 " + path.encode(), content_type="application/pdf")

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import politeness
-from gatewayfilter.crawl.fetch_errors import HostBusyError, UnreachableError
-from gatewayfilter.crawl.fetcher import Fetcher
-from gatewayfilter.crawl.politeness import Politeness
-from gatewayfilter.crawl.robots import MAX_SITEMAPS, Robots
+from gatewayfilter.crawl.fetch import politeness
+from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.politeness import Politeness
+from gatewayfilter.crawl.fetch.robots import MAX_SITEMAPS, Robots
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError, UnreachableError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.cli.gateway_commands import up as gateway_up
+from gatewayfilter.cli.operate.gateway_commands import up as gateway_up
 from gatewayfilter.config import Settings, known_keys
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import Action, Reason
-from gatewayfilter.proxy.page_texts import CHINESE, ENGLISH
-from gatewayfilter.proxy.parts import assemble_parts
-from gatewayfilter.store.schema import METADATA
+from gatewayfilter.proxy.assembly import assemble_parts
+from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
+from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.telemetry import METRICS, StatusFile
 from tests.docs.markdown_pages import PAGES, ROOT
 
@@ -80,7 +80,7 @@ def test_the_counters_of_the_learner_are_under_its_heading() -> None:
     counted = {
         node.args[0].value
         for room in ("crawl", "learn", "processes")
-        for path in (PACKAGE / room).glob("*.py")
+        for path in (PACKAGE / room).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add"
         if node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value in METRICS

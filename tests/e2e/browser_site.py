@@ -11,7 +11,7 @@ import trustme
 from aiohttp import web
 
 from gatewayfilter.model import Reason
-from gatewayfilter.proxy.stub_responses import stub_response
+from gatewayfilter.proxy.pages.stub_resources import stub_response
 
 PAGE = (Path(__file__).parent / "everything.html").read_text(encoding="utf-8")
 

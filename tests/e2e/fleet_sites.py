@@ -8,8 +8,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from gatewayfilter.crawl.ring import HashRing
-from gatewayfilter.store.frontier import site_slot
+from gatewayfilter.crawl.frontier.hash_ring import HashRing
+from gatewayfilter.store.repositories.frontier import site_slot
 from tests.e2e.conftest import CASINO, GARDEN
 from tests.e2e.e2e_gateway import SiteServer
 

@@ -17,10 +17,10 @@ from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Explanation, LogRecord, Request, ResourceType, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.page_look import PageLook
-from gatewayfilter.proxy.privacy import DecisionRecorder
-from gatewayfilter.proxy.responses import dress
-from gatewayfilter.proxy.unblock import UnblockDesk
+from gatewayfilter.proxy.pages.block_page import dress
+from gatewayfilter.proxy.pages.theme import PageLook
+from gatewayfilter.proxy.request.unblock_form import UnblockDesk
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import engine_for_lists
 from tests.e2e.browser_site import BrowserSite, browser_site

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_format import read_sections
+from gatewayfilter.engine.snapshot.format import read_sections
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
 
 pytestmark = pytest.mark.slow

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockEffects
-from gatewayfilter.engine.adblock import cosmetic_index as index_module
-from gatewayfilter.engine.adblock.cosmetic_rule import Effect, read_cosmetic
-from gatewayfilter.engine.adblock.parser import LineKind, parse_line
-from gatewayfilter.engine.adblock.rule import UnsupportedError
-from gatewayfilter.errors import RuleError
+from gatewayfilter.engine.adblock.index import cosmetic_index as index_module
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import Effect, read_cosmetic
+from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
+from gatewayfilter.errors import RuleError, UnsupportedError
 from gatewayfilter.model import Request, ResourceType, ResponseChange
 from gatewayfilter.urls import parse_url
 

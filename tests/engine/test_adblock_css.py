@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock.css_declarations import read_declarations
-from gatewayfilter.engine.adblock.css_selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
-from gatewayfilter.engine.adblock.rule import UnsupportedError
-from gatewayfilter.errors import RuleError
+from gatewayfilter.engine.adblock.syntax.css_declarations import read_declarations
+from gatewayfilter.engine.adblock.syntax.css_selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
+from gatewayfilter.errors import RuleError, UnsupportedError
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher, facts_cache, literal_scan
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule
-from gatewayfilter.engine.adblock.facts_cache import FactsCache
-from gatewayfilter.engine.adblock.literal_scan import SCANNERS, VARIABLE, available_scanners, make_scan
-from gatewayfilter.engine.adblock.parser import parse_line
-from gatewayfilter.engine.adblock.rule_index import FEW, RuleIndex, party_of
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock.index import bounded_cache, literal_scan
+from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.index.literal_scan import SCANNERS, VARIABLE, available_scanners, make_scan
+from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex, party_of
+from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
@@ -63,7 +64,7 @@ def test_the_environment_names_the_scanner(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_cache_keeps_what_is_in_use_through_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_cache, "GENERATION", 8)
+    monkeypatch.setattr(bounded_cache, "GENERATION", 8)
     asked: list[str] = []
 
     def find(key: str) -> str:

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher, facts_cache
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule, host_names, is_in
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher
+from gatewayfilter.engine.adblock.index import bounded_cache
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.matcher import sources_of
 from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
-from gatewayfilter.engine.adblock.parser import parse_line
-from gatewayfilter.engine.adblock.rule import TYPE_BITS
-from gatewayfilter.engine.adblock.rule_index import RuleIndex, party_of
+from gatewayfilter.engine.adblock.syntax.parser import parse_line
+from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
@@ -161,7 +162,7 @@ def test_another_version_is_refused() -> None:
 
 
 def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_cache, "GENERATION", 10)
+    monkeypatch.setattr(bounded_cache, "GENERATION", 10)
     matcher = AdblockMatcher(compiled(["||example.com^", "*$font,domain=page3.org"]))
     for number in range(100):
         assert matcher.match(request(f"https://h{number}.net/", f"https://page{number}.org/")) is None

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockEffects
-from gatewayfilter.engine.adblock.parser import LineKind, parse_line
-from gatewayfilter.engine.adblock.query_params import may_name, param_names, spellings
-from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
+from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.syntax.removeparam import may_name, param_names, spellings
+from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES
 from gatewayfilter.model import Request, RequestChange, ResourceType
 from gatewayfilter.urls import parse_url
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.directives import evaluate
-from gatewayfilter.engine.adblock.parser import LineKind, parse_line, split_options
-from gatewayfilter.engine.adblock.rule import SAMPLE_LIMIT
+from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line, split_options
+from gatewayfilter.engine.adblock.syntax.preprocessor import evaluate
+from gatewayfilter.engine.adblock.syntax.rule import SAMPLE_LIMIT
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock.parser import read_pattern
-from gatewayfilter.engine.adblock.pattern import compile_pattern, shape_of
-from gatewayfilter.engine.adblock.rule import NetworkRule
+from gatewayfilter.engine.adblock.index.pattern import compile_pattern, shape_of
+from gatewayfilter.engine.adblock.syntax.parser import read_pattern
+from gatewayfilter.engine.adblock.syntax.rule import NetworkRule
 from gatewayfilter.errors import RuleError
 from gatewayfilter.urls import Url, parse_url
 

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
 from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
-from gatewayfilter.engine.adblock.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock.regex_guard import MIN_URL_LENGTH, STEP_BUDGET, guard_regex
-from gatewayfilter.engine.adblock.regex_syntax import Assertion, Chars, Choice, Node, Repeat, Sequence, parse_regex
 from gatewayfilter.errors import RuleError
+from gatewayfilter.safe_regex.cost_guard import MIN_URL_LENGTH, STEP_BUDGET, guard_regex
+from gatewayfilter.safe_regex.syntax import Assertion, Chars, Choice, Node, Repeat, Sequence, parse_regex
 
 
 @pytest.mark.parametrize(

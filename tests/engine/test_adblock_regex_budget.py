@@ -3,12 +3,12 @@
 import pytest
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.parser import parse_line
-from gatewayfilter.engine.adblock.pattern import LONG, compile_pattern
-from gatewayfilter.engine.adblock.query_params import text_test
+from gatewayfilter.engine.adblock.index.pattern import LONG, compile_pattern
 from gatewayfilter.engine.adblock.regex_budget import ALL_STEPS, LIST_STEPS, steps_of
-from gatewayfilter.engine.adblock.regex_guard import STEP_BUDGET, guard_regex
+from gatewayfilter.engine.adblock.syntax.parser import parse_line
+from gatewayfilter.engine.adblock.syntax.removeparam import text_test
 from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.safe_regex.cost_guard import STEP_BUDGET, guard_regex
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
 
 HOSTILE = (

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock.linear_regex import Substitution, compile_linear, split_substitution
-from gatewayfilter.engine.adblock.response_test import address_test, header_test
-from gatewayfilter.engine.adblock.text_removal import ScriptRemoval
+from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
+from gatewayfilter.engine.adblock.syntax.script_removal import ScriptRemoval
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import Reason, Request, ResourceType, ResponseChange, Source
+from gatewayfilter.safe_regex.re2 import Substitution, compile_linear, split_substitution
 from gatewayfilter.urls import parse_url
 
 HTML = {"content-type": "text/html; charset=utf-8"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
 from gatewayfilter.errors import SnapshotError
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]

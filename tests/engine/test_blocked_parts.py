@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.person_rules import classify_pattern
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_patch import learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.patch import learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.model import (
     Change,
     ChangeKind,

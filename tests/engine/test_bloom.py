@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
+from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
 from gatewayfilter.errors import SnapshotError
 
 digests = st.lists(st.binary(min_size=16, max_size=16), max_size=60)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayfilter.engine.counter_file import read_counters, write_counters
-from gatewayfilter.engine.counting_bloom import CounterBits, CountingBloom
+from gatewayfilter.engine.tables.counter_file import read_counters, write_counters
+from gatewayfilter.engine.tables.counting_bloom import CounterBits, CountingBloom
 from gatewayfilter.errors import SnapshotError
 
 MARK = b"m" * 16

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gatewayfilter.engine.bloom import BloomAnswer, BloomFilter, build_bloom
-from gatewayfilter.engine.counting_bloom import CounterBits, CountingBloom, salted_positions
+from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom
+from gatewayfilter.engine.tables.counting_bloom import CounterBits, CountingBloom, salted_positions
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 

@@ -11,8 +11,8 @@ from threading import Event, Thread
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Change, ChangeKind, LearnedEntry, ListAction, Reason, Request, Source
 from gatewayfilter.urls import parse_url

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.deciders import DECIDERS
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import (
     Action,
     Change,

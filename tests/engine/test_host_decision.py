@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.person_rules import classify_pattern
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.model import (
     Change,
     ChangeKind,

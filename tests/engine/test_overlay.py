@@ -1,6 +1,6 @@
 """The overlay: what the change feed says, over the snapshot."""
 
-from gatewayfilter.engine.overlay import Overlay, touches_hosts
+from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
 from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
 from gatewayfilter.urls import digest_of, parse_url
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.person_rules import PersonRules, SearchedUrl, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.engine.state.manual_rules import PersonRules, SearchedUrl, classify_pattern, compile_pattern, written_pattern
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 from gatewayfilter.urls import parse_url

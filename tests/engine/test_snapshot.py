@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.blocked_parts import blocked_page
-from gatewayfilter.engine.bloom import BloomAnswer
-from gatewayfilter.engine.engine_state import EngineState
-from gatewayfilter.engine.host_markers import host_of_key, prefix_marker
-from gatewayfilter.engine.overlay import Overlay
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_format import read_sections
+from gatewayfilter.engine.snapshot.format import read_sections
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.overlay import Overlay
+from gatewayfilter.engine.tables.bloom import BloomAnswer
+from gatewayfilter.engine.tables.host_markers import host_of_key, prefix_marker
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of, parse_url
@@ -233,7 +233,7 @@ def test_opening_rules_leaves_the_interpreter_as_it_was(monkeypatch: pytest.Monk
         raise SnapshotError(f"{len(blob)} bytes are damaged")
 
     before = sys.getswitchinterval()
-    monkeypatch.setattr("gatewayfilter.engine.snapshot.AdblockMatcher", note)
+    monkeypatch.setattr("gatewayfilter.engine.snapshot.reader.AdblockMatcher", note)
     with pytest.raises(SnapshotError, match="damaged"):
         _ = Snapshot.from_bytes(small()).adblock
     ((turn_s, collects),) = seen

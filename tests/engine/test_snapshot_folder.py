@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Source
 from gatewayfilter.urls import digest_of

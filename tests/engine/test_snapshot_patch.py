@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine import snapshot_patch
-from gatewayfilter.engine.bloom import BloomAnswer
-from gatewayfilter.engine.counting_bloom import CountingBloom
-from gatewayfilter.engine.host_markers import prefix_marker
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_image import SnapshotImage
-from gatewayfilter.engine.snapshot_patch import RebuildDueError, learned_news, patch_snapshot
-from gatewayfilter.engine.table_patch import entries_of
+from gatewayfilter.engine.snapshot import patch
+from gatewayfilter.engine.snapshot.image import SnapshotImage
+from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.tables.bloom import BloomAnswer
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
+from gatewayfilter.engine.tables.host_markers import prefix_marker
+from gatewayfilter.engine.tables.table_patch import entries_of
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
 from gatewayfilter.urls import digest_of
 
@@ -175,7 +175,7 @@ def test_counters_of_other_digests_are_told() -> None:
 
 
 def test_patches_in_a_row_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_patch, "MOST_PATCHES", 3)
+    monkeypatch.setattr(patch, "MOST_PATCHES", 3)
     current = image([], [])
     for _ in range(3):
         current = patched(current, {}, [])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.source_sets import SourceSets
+from gatewayfilter.engine.tables.source_sets import SourceSets
 
 # Digests of few first halves, so that different digests share them.
 digest = st.builds(lambda a, b: bytes([a]) * 8 + bytes([b]) * 8, st.integers(0, 4), st.integers(0, 4))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gatewayfilter.engine.bloom import BloomAnswer
-from gatewayfilter.engine.engine_state import EngineState
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.host_facts import work_out
-from gatewayfilter.engine.overlay import Overlay
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.host_cache import work_out
+from gatewayfilter.engine.state.overlay import Overlay
+from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.model import Action, EntryKind, ListAction, PersonRule, Reason, Request, Source, Verdict
 from gatewayfilter.urls import digest_of, parse_url
 

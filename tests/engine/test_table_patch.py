@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from gatewayfilter.engine.bitmap_table import BitmapTable, build_table
-from gatewayfilter.engine.table_patch import MOST_UNUSED, entries_of, patch_table
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
+from gatewayfilter.engine.tables.table_patch import MOST_UNUSED, entries_of, patch_table
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 

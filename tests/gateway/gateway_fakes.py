@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from gatewayfilter.errors import GatewayError
-from gatewayfilter.gateway.kernel import Kernel
+from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.ruleset import TABLE
 
 

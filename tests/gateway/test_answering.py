@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from gatewayfilter.gateway.answering import Answering
+from gatewayfilter.gateway.liveness_probe import Answering
 
 SHORT_S = 0.3
 

@@ -18,9 +18,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from gatewayfilter.certificates.authority import CA_FILE, ensure_ca, key_and_certificate
 from gatewayfilter.config import Settings
-from gatewayfilter.gateway.doctor import CHECKS, Finding, Level, Patient, disk_checks, examine, network_checks, running_checks
-from gatewayfilter.proxy.ca import CA_FILE, ensure_ca, key_and_certificate
+from gatewayfilter.gateway.doctor import CHECKS, Finding, Level, Patient, disk_checks, examine, network_checks, process_checks
 from gatewayfilter.wiring import open_store, publish_now
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -203,13 +203,13 @@ def test_no_configuration_is_no_fault(state: Path) -> None:
 
 class TestProcesses:
     def test_a_filter_that_does_not_run_is_a_note(self, state: Path) -> None:
-        assert running_checks.workers(patient(state)).level is NOTE
-        assert running_checks.learner(patient(state)).level is NOTE
+        assert process_checks.workers(patient(state)).level is NOTE
+        assert process_checks.learner(patient(state)).level is NOTE
 
     def test_workers_that_serve(self, state: Path) -> None:
         running(state)
         says(state, "proxy-0", state="serving")
-        assert running_checks.workers(patient(state)).level is OK
+        assert process_checks.workers(patient(state)).level is OK
 
     @pytest.mark.parametrize(
         "facts", [{"state": "starting"}, {"state": "serving", "at": 1.0}, {"state": "serving", "pid": 2**22 + 1}]
@@ -217,20 +217,20 @@ class TestProcesses:
     def test_a_worker_that_is_silent_or_dead_is_found(self, state: Path, facts: dict[str, Any]) -> None:
         running(state)
         says(state, "proxy-0", **facts)
-        assert running_checks.workers(patient(state)).level is ERROR
+        assert process_checks.workers(patient(state)).level is ERROR
 
     @pytest.mark.parametrize(("stalls", "words"), [(0, "after 3 restarts."), (2, "3 restarts, 2 of them because a worker hung.")])
     def test_restarts_are_told(self, state: Path, stalls: int, words: str) -> None:
         says(state, "supervisor", listen="127.0.0.1:1", children={"proxy-0": {"restarts": 3, "stalls": stalls}})
         says(state, "proxy-0", state="serving")
-        found = running_checks.workers(patient(state))
+        found = process_checks.workers(patient(state))
         assert (found.level, words in found.words) == (WARNING, True)
 
     def test_a_dead_learner_is_found(self, state: Path) -> None:
         running(state)
-        assert running_checks.learner(patient(state)).level is ERROR
+        assert process_checks.learner(patient(state)).level is ERROR
         says(state, "learner", state="learning")
-        assert running_checks.learner(patient(state)).level is OK
+        assert process_checks.learner(patient(state)).level is OK
 
     @pytest.mark.parametrize(("files", "level"), [(512, WARNING), (4096, OK)])
     def test_a_low_file_limit_is_found(self, state: Path, files: int, level: Level) -> None:
@@ -240,14 +240,14 @@ class TestProcesses:
                 assert worker.stdout is not None
                 worker.stdout.readline()
                 says(state, "proxy-0", pid=worker.pid, state="serving")
-                assert running_checks.file_limit(patient(state)).level is level
+                assert process_checks.file_limit(patient(state)).level is level
             finally:
                 worker.kill()
 
     def test_without_a_worker_this_users_limit_counts(self, state: Path) -> None:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        level = WARNING if 0 <= hard < running_checks.ENOUGH_FILES else OK
-        assert running_checks.file_limit(patient(state)).level is level
+        level = WARNING if 0 <= hard < process_checks.ENOUGH_FILES else OK
+        assert process_checks.file_limit(patient(state)).level is level
 
 
 @pytest.mark.parametrize(
@@ -263,8 +263,8 @@ def test_scripts_of_strangers_are_not_run_by_root(
     state: Path, monkeypatch: pytest.MonkeyPatch, render: str, process: str, owner: int, level: Level
 ) -> None:
     says(state, process)
-    monkeypatch.setattr(running_checks, "_owner", lambda *_: owner)
-    assert running_checks.rendering(patient(state, crawl={"render": render})).level is level
+    monkeypatch.setattr(process_checks, "_owner", lambda *_: owner)
+    assert process_checks.rendering(patient(state, crawl={"render": render})).level is level
 
 
 @contextmanager
@@ -350,7 +350,7 @@ def test_a_check_that_fails_itself_is_a_finding(state: Path, monkeypatch: pytest
     def broken(_: Patient) -> Finding:
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr("gatewayfilter.gateway.doctor.visit.CHECKS", (broken, disk_checks.clock))
+    monkeypatch.setattr("gatewayfilter.gateway.doctor.runner.CHECKS", (broken, disk_checks.clock))
     first, second = examine(patient(state))
     assert (first.level, first.check) == (ERROR, "broken")
     assert second.check == "clock"

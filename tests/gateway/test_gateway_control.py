@@ -8,8 +8,8 @@ import pytest
 
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
-from gatewayfilter.gateway.memory import GatewayMemory, MemoryFile
 from gatewayfilter.gateway.plan import GatewayPlan
+from gatewayfilter.gateway.runtime_state import GatewayMemory, MemoryFile
 from gatewayfilter.gateway.watchdog import ASK_EVERY, OPEN_AFTER, RESTORE_EVERY, UNANSWERED, Watchdog
 from tests.gateway.gateway_fakes import FakeKernel
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from gatewayfilter.errors import GatewayError
-from gatewayfilter.gateway.kernel import Kernel
+from gatewayfilter.gateway.nft import Kernel
 
 
 @pytest.mark.parametrize(("host", "families"), [("127.0.0.1", {4}), ("::1", {6}), ("0.0.0.0", {4})], ids=["v4", "v6", "any"])
@@ -48,7 +48,7 @@ def test_switches_are_read_and_a_strange_one_is_refused() -> None:
 
 
 def test_a_missing_nft_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.gateway.kernel._SBIN", "/nowhere")
+    monkeypatch.setattr("gatewayfilter.gateway.nft._SBIN", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GatewayError, match="install the package nftables"):
         Kernel().has_table()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.gateway.news import FirewallNews, kinds
+from gatewayfilter.gateway.netlink_monitor import FirewallNews, kinds
 
 DELETED, MADE = 10 << 8 | 2, 10 << 8 | 0
 

@@ -6,7 +6,7 @@ from gatewayfilter.config import LearnSettings
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import Growth
-from gatewayfilter.learn.growth import CONFIRMED
+from gatewayfilter.learn.verdicts.list_growth import CONFIRMED
 from gatewayfilter.model import ChangeKind, Classification, Evidence, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 

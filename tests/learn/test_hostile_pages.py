@@ -8,8 +8,8 @@ from gatewayfilter.classify import Lexicon, PageClassifier, WordFile, arithmetic
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import Arithmetic, ReviewState
 from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
-from gatewayfilter.learn.intake import MAX_TEXT
-from gatewayfilter.learn.phrases import propose
+from gatewayfilter.learn.review.phrase_suggestions import propose
+from gatewayfilter.learn.review.task_intake import MAX_TEXT
 from gatewayfilter.model import ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store

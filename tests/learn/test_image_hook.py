@@ -4,7 +4,7 @@ import pytest
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.learn import load_image_classifier
-from gatewayfilter.learn.image_hook import ForeignImages
+from gatewayfilter.learn.image_classifier import ForeignImages
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store

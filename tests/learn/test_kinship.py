@@ -4,7 +4,7 @@ from gatewayfilter.config import GrowthMode, LearnSettings
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ReviewState
 from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
-from gatewayfilter.learn.likeness import ALIKE_TITLES, are_alike, simhash, title_likeness
+from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_likeness
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.learn.likeness import ALIKE_BITS, are_alike, distance, simhash, title_likeness
+from gatewayfilter.learn.review.similarity import ALIKE_BITS, are_alike, distance, simhash, title_likeness
 
 _CHOSEN = random.Random(3)
 ENGLISH = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(400))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewTask
 from gatewayfilter.learn import recheck_offers
-from gatewayfilter.learn.review import ReviewDesk
+from gatewayfilter.learn.review.decisions import ReviewDesk
 from gatewayfilter.model import EntryKind, ListAction
 from gatewayfilter.settings import GrowthMode, LearnSettings
 from gatewayfilter.store import Store

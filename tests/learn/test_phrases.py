@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.judgements import ReviewKind, ReviewTask
-from gatewayfilter.learn import phrases
-from gatewayfilter.learn.phrases import propose
+from gatewayfilter.learn.review import phrase_suggestions
+from gatewayfilter.learn.review.phrase_suggestions import propose
 from gatewayfilter.model import Classification, Evidence
 
 
@@ -82,7 +82,9 @@ def test_no_proposed_phrase_stands_on_an_approved_page(rejected: list[str], appr
 
 
 def test_what_was_met_most_often_is_kept_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrases, "MAX_COUNTED", 40)
+    monkeypatch.setattr(phrase_suggestions, "MAX_COUNTED", 40)
     pages = [task(f"word{number} casino word{number + 1}", "casino") for number in range(100)]
     often = [task("casino royale", "casino")] * 5
-    assert propose([*often, *pages, *often], [])[0] == phrases.ProposedPhrase("casino", "gambling", "casino royale", 10)
+    assert propose([*often, *pages, *often], [])[0] == phrase_suggestions.ProposedPhrase(
+        "casino", "gambling", "casino royale", 10
+    )

@@ -8,8 +8,8 @@ from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ContentId, Fingerprint
 from gatewayfilter.learn import ContentIds, Recognition
-from gatewayfilter.learn.content import image_digest, image_identity
-from gatewayfilter.learn.recognition import VALID_S
+from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
+from gatewayfilter.learn.verdicts.recognition import VALID_S
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
 

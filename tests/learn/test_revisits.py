@@ -9,8 +9,8 @@ import pytest
 
 from gatewayfilter.interfaces import Page, Validators
 from gatewayfilter.learn import ContentIds, Growth, Recognition, Revisits
-from gatewayfilter.learn.content import image_digest, image_identity
-from gatewayfilter.learn.revisits import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
+from gatewayfilter.learn.revalidation import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
+from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store

@@ -14,7 +14,7 @@ from typing import Any
 
 import trustme
 
-from gatewayfilter.gateway.memory import RUN_FOLDER
+from gatewayfilter.gateway.runtime_state import RUN_FOLDER
 
 HERE = Path(__file__).parent
 COMMAND = str(Path(sys.executable).with_name("gatewayfilter"))

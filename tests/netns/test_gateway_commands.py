@@ -10,7 +10,7 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.gateway.plan import make_plan
 from gatewayfilter.gateway.ruleset import tried_ruleset
-from gatewayfilter.proxy.users import PasswordHash
+from gatewayfilter.proxy.auth.user_file import PasswordHash
 from tests.netns.netns_network import BOX, CLIENT, PORT, SITE, Network, until
 
 pytestmark = pytest.mark.real
@@ -221,7 +221,7 @@ def test_a_connection_made_past_the_rules_ends_when_they_are_back(network: Netwo
 
 NEWS = """
 import subprocess
-from gatewayfilter.gateway.news import FirewallNews
+from gatewayfilter.gateway.netlink_monitor import FirewallNews
 
 def nft(*words):
     subprocess.run(["nft", *words], check=True)

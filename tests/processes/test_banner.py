@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.certificates import authority
 from gatewayfilter.config import Settings
 from gatewayfilter.processes.banner import banner
-from gatewayfilter.proxy import ca
 
 
 def lines(state: Path, listen: str = "192.168.1.1:8080", mode: str = "regular") -> str:
-    ca.ensure_ca(state / "ca")
+    authority.ensure_ca(state / "ca")
     settings = Settings.model_validate({"data_dir": state, "proxy": {"listen": listen, "mode": mode}})
     return "\n".join(banner(settings, workers=2))
 
@@ -32,5 +32,5 @@ def test_it_tells_where_devices_are_set_up(tmp_path: Path, listen: str, mode: st
 
 
 def test_it_warns_before_the_authority_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ca, "_VALID_FOR", timedelta(days=30))
+    monkeypatch.setattr(authority, "_VALID_FOR", timedelta(days=30))
     assert "the certificate authority ends in 29 days: gatewayfilter ca renew" in lines(tmp_path)

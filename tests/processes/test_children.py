@@ -9,9 +9,9 @@ from multiprocessing.synchronize import Event
 
 import pytest
 
-from gatewayfilter.processes import children
-from gatewayfilter.processes.children import Child
-from gatewayfilter.processes.pulse import Pulse, heard
+from gatewayfilter.processes.supervision import child as children
+from gatewayfilter.processes.supervision.child import Child
+from gatewayfilter.processes.supervision.heartbeat import Pulse, heard
 
 CONTEXT = multiprocessing.get_context("forkserver")
 

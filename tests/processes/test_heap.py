@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import collections, gc, sys, weakref
-from gatewayfilter.processes.heap import settle
+from gatewayfilter.processes.supervision.gc_tuning import settle
 
 class Layer:
     pass
@@ -38,7 +38,7 @@ print(most, gc.get_freeze_count())
 HOLES = """
 import threading
 from pathlib import Path
-from gatewayfilter.processes import heap
+from gatewayfilter.processes.supervision import gc_tuning as heap
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])

@@ -12,8 +12,8 @@ import pytest
 from gatewayfilter.config import CrawlSettings, Settings
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import PassedResponse
-from gatewayfilter.processes.inspection_frames import LENGTHS, pack_answer, pack_request, unpack_answer
-from gatewayfilter.processes.inspection_pool import MOST_WAITING, InspectionPool
+from gatewayfilter.processes.inspection.client import MOST_WAITING, InspectionPool
+from gatewayfilter.processes.inspection.frames import LENGTHS, pack_answer, pack_request, unpack_answer
 from gatewayfilter.wiring import open_store
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.processes import inspector
+from gatewayfilter.processes.inspection import inspector
 from gatewayfilter.settings import ClassifySettings
 from gatewayfilter.wiring import open_store, words_in_use
 
@@ -22,7 +22,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     (words / "gambling-en.toml").write_text(few, encoding="utf-8")
     (words / "topics.npz").write_bytes(b"not read where what pages read like does not count")
     monkeypatch.setattr(inspector, "words_folders", lambda _: [words])
-    monkeypatch.setattr("gatewayfilter.wiring.words.words_folders", lambda _: [words])
+    monkeypatch.setattr("gatewayfilter.wiring.classification.words_folders", lambda _: [words])
     return Settings(data_dir=tmp_path, classify=ClassifySettings(topics=False))
 
 

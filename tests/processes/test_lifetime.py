@@ -8,7 +8,7 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import ConfigError, StoreError
 from gatewayfilter.processes import crawler
-from gatewayfilter.processes.lifetime import ending_with_a_sentence
+from gatewayfilter.processes.supervision.child_setup import ending_with_a_sentence
 
 
 @pytest.mark.parametrize(

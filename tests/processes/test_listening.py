@@ -6,7 +6,7 @@ import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import StartupError
-from gatewayfilter.processes.listening import reserve_address
+from gatewayfilter.processes.supervision.port_reservation import reserve_address
 
 
 def settings(listen: str) -> Settings:

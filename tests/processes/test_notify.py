@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.processes.notify import ServiceManager
+from gatewayfilter.processes.supervision.systemd_notify import ServiceManager
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Offer
-from gatewayfilter.processes import patient_store
-from gatewayfilter.processes.patient_store import PatientStore
+from gatewayfilter.processes import reconnecting_store
+from gatewayfilter.processes.reconnecting_store import PatientStore
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(patient_store, "_RETRY_AFTER_S", 0.0)
+    monkeypatch.setattr(reconnecting_store, "_RETRY_AFTER_S", 0.0)
     return Settings(data_dir=tmp_path)
 
 
@@ -38,7 +38,7 @@ def test_it_says_why_and_takes_the_database_up_when_it_is_back(settings: Setting
 
 
 def test_between_tries_it_does_not_ask_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patient_store, "_RETRY_AFTER_S", 1000.0)
+    monkeypatch.setattr(reconnecting_store, "_RETRY_AFTER_S", 1000.0)
     file = settings.data_dir / "gatewayfilter.sqlite3"
     file.write_bytes(b"no database" * 1000)
     store = PatientStore(settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.processes.run_lock import RunLock
+from gatewayfilter.processes.supervision.run_lock import RunLock
 
 
 def test_the_second_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:

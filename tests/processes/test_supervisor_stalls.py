@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
-from gatewayfilter.processes.children import Child
+from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervisor import _Supervisor
 
 

@@ -12,10 +12,10 @@ import pytest
 import trustme
 from aiohttp import web
 
+from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
-from gatewayfilter.proxy.ca import ensure_ca
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.poller import new_loop
+from gatewayfilter.proxy.tunnel.poller import new_loop
 from tests.proxy.proxy_fakes import FakePassed, Gateway, Origin
 
 type StartGateway = Callable[..., AbstractAsyncContextManager[Gateway]]

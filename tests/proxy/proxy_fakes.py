@@ -23,7 +23,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 
 BLOCK = Verdict(Action.BLOCK, Reason.BLACKLIST, source_list="test", rule="blocked.example", category="gambling", detail="score 9")

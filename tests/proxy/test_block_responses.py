@@ -7,8 +7,8 @@ import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.page_texts import CHINESE, ENGLISH, choose_texts
-from gatewayfilter.proxy.responses import bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.pages.block_page import bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH, choose_texts
 from gatewayfilter.urls import parse_url
 from tests.proxy.proxy_fakes import BLOCK
 

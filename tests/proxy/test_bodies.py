@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.proxy import element_removal
-from gatewayfilter.proxy.bodies import EditedBody, WholeText, decode_text
-from gatewayfilter.proxy.element_removal import remove_elements
+from gatewayfilter.proxy.response import element_remover
+from gatewayfilter.proxy.response.body_rewriter import EditedBody, WholeText, decode_text
+from gatewayfilter.proxy.response.element_remover import remove_elements
 
 
 class Upper:
@@ -92,11 +92,11 @@ def test_what_a_document_costs_in_expressions_is_bounded(monkeypatch: pytest.Mon
         def steps(self, _length: int) -> int:
             return 4_000_000
 
-    monkeypatch.setattr(element_removal, "guard_regex", lambda _text, **_options: Counting())
+    monkeypatch.setattr(element_remover, "guard_regex", lambda _text, **_options: Counting())
     page = f"<html><body>{'<div>x</div>' * 200}</body></html>"
     selectors = [f"div:has-text(/costly{number}/)" for number in range(50)]
     assert remove_elements(page, [*selectors]) == page
-    assert 0 < looked_into * 4_000_000 <= element_removal._MOST_STEPS
+    assert 0 < looked_into * 4_000_000 <= element_remover._MOST_STEPS
 
 
 def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyP
             return text
 
     now = iter(range(1_000))
-    monkeypatch.setattr("gatewayfilter.proxy.bodies.time.perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr("gatewayfilter.proxy.response.body_rewriter.time.perf_counter", lambda: float(next(now)))
     stage = WholeText("text/plain", [Slow()] * 100, (), lambda: None)
     stage.feed(b"text")
     assert stage.finish() == [b"text"]

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, p
 from mitmproxy.certs import CertStore
 from mitmproxy.options import CONF_BASENAME
 
+from gatewayfilter.certificates import authority
+from gatewayfilter.certificates.authority import CA_FILE, ensure_ca, load_ca
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy import ca
-from gatewayfilter.proxy.ca import CA_FILE, ensure_ca, load_ca
 
 
 def test_first_start_makes_a_private_ec_authority(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_key_and_certificate_must_belong_together(tmp_path: Path) -> None:
 
 
 def test_an_expired_authority_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ca, "_VALID_FOR", timedelta(days=-1))
+    monkeypatch.setattr(authority, "_VALID_FOR", timedelta(days=-1))
     with pytest.raises(StartupError, match="expired on"):
         ensure_ca(tmp_path)
 

@@ -8,9 +8,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
+from gatewayfilter.certificates.authority import CA_FILE, ensure_ca, load_ca
+from gatewayfilter.certificates.renewal import NEXT_FILE, activate_next, make_next, next_authority, renew_same_key
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy.ca import CA_FILE, ensure_ca, load_ca
-from gatewayfilter.proxy.ca_renewal import NEXT_FILE, activate_next, make_next, next_authority, renew_same_key
 
 
 def leaf(folder: Path) -> x509.Certificate:
@@ -50,7 +50,7 @@ def test_an_expired_authority_can_be_renewed(tmp_path: Path) -> None:
     folder = tmp_path / "ca"
     folder.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())
-    from gatewayfilter.proxy.ca import key_and_certificate, own_name, self_signed  # noqa: PLC0415
+    from gatewayfilter.certificates.authority import key_and_certificate, own_name, self_signed  # noqa: PLC0415
 
     good = self_signed(key, own_name())
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415

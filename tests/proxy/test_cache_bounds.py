@@ -9,12 +9,12 @@ import pytest
 from gatewayfilter.config import UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.proxy.connect_request import read_connect
-from gatewayfilter.proxy.element_removal import remove_elements
-from gatewayfilter.proxy.flow_request import _source
-from gatewayfilter.proxy.message_heads import read_request, read_response
-from gatewayfilter.proxy.offering import Offering
-from gatewayfilter.proxy.traffic_changes import TrafficChanges
+from gatewayfilter.proxy.listener.connect_request import read_connect
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_request, read_response
+from gatewayfilter.proxy.request.flow_request import _source
+from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.response.element_remover import remove_elements
+from gatewayfilter.proxy.sync.url_reporter import Offering
 from gatewayfilter.settings import FilterSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url, registrable_domain

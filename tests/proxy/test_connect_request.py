@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.proxy.connect_request import ConnectRequest, read_connect
+from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import h2.config
 import h2.connection
 import pytest
 
-from gatewayfilter.proxy import arrival, connection_deadlines, front_door
+from gatewayfilter.proxy.listener import connection_deadlines, handshake, listener
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.split_clients import Channel, channel
 from tests.proxy.wire_fakes import WireGateway, client_hello, wire_gateway
@@ -25,8 +25,8 @@ async def gateway(state: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """A proxy with short limits."""
     monkeypatch.setattr(connection_deadlines, "HEAD_S", LIMIT_S)
     monkeypatch.setattr(connection_deadlines, "HELLO_S", LIMIT_S)
-    monkeypatch.setattr(arrival, "HELLO_S", LIMIT_S)
-    monkeypatch.setattr(front_door, "_SWEEP_S", DRIP_S)
+    monkeypatch.setattr(handshake, "HELLO_S", LIMIT_S)
+    monkeypatch.setattr(listener, "_SWEEP_S", DRIP_S)
     async with wire_gateway(state, {}) as running:
         yield running
 

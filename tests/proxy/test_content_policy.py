@@ -1,7 +1,7 @@
 import pytest
 from mitmproxy.http import Headers
 
-from gatewayfilter.proxy.content_policy import allow_style
+from gatewayfilter.proxy.response.csp import allow_style
 
 SOURCE = "'sha256-x'"
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gatewayfilter.config import CosmeticScope, FilterSettings
 from gatewayfilter.model import Request, RequestChange, ResponseChange
-from gatewayfilter.proxy.traffic_changes import TrafficChanges
+from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 

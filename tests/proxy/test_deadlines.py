@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gatewayfilter.proxy.deadlines import Deadlines
+from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 from tests.proxy.wire_fakes import until
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.proxy import dialer as dialers
-from gatewayfilter.proxy.dialer import Dial, Dialer, ParentRefusedError, Way
-from gatewayfilter.proxy.resolver import AddressInfo, Resolver
+from gatewayfilter.proxy.tunnel import dialer as dialers
+from gatewayfilter.proxy.tunnel.dialer import Dial, Dialer, ParentRefusedError, Way
+from gatewayfilter.proxy.tunnel.resolver import AddressInfo, Resolver
 from tests.proxy.wire_fakes import free_port, tcp_server, until
 
 BOTH = [

@@ -9,7 +9,7 @@ from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 from mitmproxy.test.tflow import tclient_conn
 
-from gatewayfilter.proxy.direct_reading import DirectReader, read_directly
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader, read_directly
 
 
 class Transport(asyncio.Transport):

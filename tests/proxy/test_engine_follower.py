@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
-from gatewayfilter.engine.snapshot_format import SECTION_NAMES, read_sections
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.format import SECTION_NAMES, read_sections
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import StoreError
 from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, PersonRule, Reason, Request, ResourceType, Source
-from gatewayfilter.proxy.updates import EngineFollower
+from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.faults import INTERNAL_MESSAGE, Fault, is_origin_fault, read_fault
-from gatewayfilter.proxy.page_texts import CHINESE, ENGLISH
-from gatewayfilter.proxy.responses import error_response
+from gatewayfilter.proxy.pages.block_page import error_response
+from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
+from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE, Fault, is_origin_fault, read_fault
 
 NASTY = '</code><script>alert(1)</script>"\r\nset-cookie: a=b'
 

@@ -1,7 +1,7 @@
 import pytest
 from mitmproxy import http
 
-from gatewayfilter.proxy.field_values import holds_breaks, mend
+from gatewayfilter.proxy.request.header_sanitizer import holds_breaks, mend
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.test_http1_shapes import OK, RawOrigin, exchange
 

@@ -6,7 +6,7 @@ from mitmproxy.test import tflow
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import ResourceType
-from gatewayfilter.proxy.flow_request import read_flow
+from gatewayfilter.proxy.request.flow_request import read_flow
 
 
 def make_flow(

@@ -14,9 +14,9 @@ from mitmproxy import platform
 
 from gatewayfilter.config import TlsSettings
 from gatewayfilter.model import HostVerdict
-from gatewayfilter.proxy import front_door
-from gatewayfilter.proxy.arrival import Arrival
-from gatewayfilter.proxy.front_door import FrontDoor
+from gatewayfilter.proxy.listener import listener
+from gatewayfilter.proxy.listener.handshake import Arrival
+from gatewayfilter.proxy.listener.listener import FrontDoor
 from gatewayfilter.settings import DenyRule
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.wire_fakes import DENY, LOOK, PASS, client_hello, connect, free_port, tcp_server, until, wire_gateway
@@ -133,7 +133,7 @@ async def test_a_mismatched_name_is_intercepted_after_all(state: Path, origin: O
 async def test_a_server_that_speaks_first_is_not_waited_out(
     state: Path, handed: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front_door, "SILENT_S", 0.05)
+    monkeypatch.setattr(listener, "SILENT_S", 0.05)
     async with tcp_server() as server, wire_gateway(state, dict(HERE)) as gateway:
         _, writer, answer = await connect(gateway, f"localhost:{server.port}")
         assert answer.startswith(b"HTTP/1.1 200")

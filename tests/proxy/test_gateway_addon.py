@@ -12,8 +12,8 @@ from mitmproxy.test import taddons, tflow, tutils
 from gatewayfilter.config import ProxySettings
 from gatewayfilter.model import Request, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
-from gatewayfilter.proxy.offers import StoreWriter
-from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.store_writer import StoreWriter
 from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import ALLOW, FakeDecide, Gateway
 
@@ -139,7 +139,7 @@ def test_a_url_is_offered_once_a_minute_unless_the_queue_was_full(gateway: Gatew
 
 
 def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.offering._MOST_REMEMBERED", 50)
+    monkeypatch.setattr("gatewayfilter.proxy.sync.url_reporter._MOST_REMEMBERED", 50)
     for number in range(60):
         addon.requestheaders(flow_for(f"http://unknown{number}.example/"))
     assert addon._offering is not None

@@ -5,8 +5,8 @@ import gc
 
 import pytest
 
-from gatewayfilter.proxy import head_budget
-from gatewayfilter.proxy.head_budget import FREE_BYTES, HeadBudget, HeldBytes
+from gatewayfilter.proxy.mitm.http import head_budget
+from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeadBudget, HeldBytes
 from tests.proxy.proxy_fakes import Gateway
 
 

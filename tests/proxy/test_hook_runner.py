@@ -8,7 +8,7 @@ import pytest
 from mitmproxy.connection import Server
 from mitmproxy.proxy import commands, events
 
-from gatewayfilter.proxy.dispatch import CachedAddonManager, HookRunner
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
 
 ONE, OTHER = Server(address=("a.example", 80)), Server(address=("b.example", 80))
 

@@ -11,7 +11,7 @@ import h2.events
 import pytest
 import trustme
 
-from gatewayfilter.proxy.http2_flow import PAUSED
+from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.test_http2 import Http2Client
 from tests.proxy.wire_fakes import until

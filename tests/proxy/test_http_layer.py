@@ -11,7 +11,7 @@ from mitmproxy import http
 from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
 
-from gatewayfilter.proxy import http_layer
+from gatewayfilter.proxy.mitm.fastpath import http_layer
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import Gateway, Origin
 

@@ -10,7 +10,7 @@ import pytest
 
 from gatewayfilter.addresses.links import Link, Links
 from gatewayfilter.model import ResponseChange
-from gatewayfilter.proxy.passed_pages import OpenNetworks
+from gatewayfilter.proxy.response.page_capture import OpenNetworks
 from tests.proxy.edit_origin import ENCODERS, Answer, EditOrigin, edit_origin
 from tests.proxy.proxy_fakes import FakePassed, Gateway
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from gatewayfilter.proxy import login_turns
-from gatewayfilter.proxy.client_network import network_of
-from gatewayfilter.proxy.login_turns import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
+from gatewayfilter.proxy.auth import login_turns
+from gatewayfilter.proxy.auth.login_turns import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
+from gatewayfilter.proxy.listener.client_network import network_of
 
 
 def _wrong() -> bool:
@@ -88,7 +88,7 @@ async def test_the_pause_grows_with_each_failure_and_is_forgotten(monkeypatch: p
     async def sleep(seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr("gatewayfilter.proxy.login_turns.asyncio.sleep", sleep)
+    monkeypatch.setattr("gatewayfilter.proxy.auth.login_turns.asyncio.sleep", sleep)
     turns = LoginTurns(lambda: now)
     for number in range(6):
         await turns.attempt("192.0.2.1", bytes([number]), _wrong)

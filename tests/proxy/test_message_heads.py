@@ -8,7 +8,7 @@ from mitmproxy import http
 from mitmproxy.net.http import http1
 from mitmproxy.net.http.validate import validate_headers
 
-from gatewayfilter.proxy.message_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
 
 NAMES = st.sampled_from([
     b"Host", b"accept", b"Connection", b"content-length", b"Content-Length", b"Transfer-Encoding", b"expect", b"Upgrade", b"x",

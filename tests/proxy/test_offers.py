@@ -7,8 +7,8 @@ import pytest
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Offer
 from gatewayfilter.model import LogRecord
-from gatewayfilter.proxy import offers
-from gatewayfilter.proxy.offers import LogQueue, StoreWriter
+from gatewayfilter.proxy.sync import store_writer
+from gatewayfilter.proxy.sync.store_writer import LogQueue, StoreWriter
 from gatewayfilter.telemetry import Counters
 
 
@@ -85,8 +85,8 @@ def test_records_wait_for_their_turn_however_often_offers_come() -> None:
 
 
 def test_more_records_than_a_batch_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "_LOG_EVERY_S", 60.0)
-    monkeypatch.setattr(offers, "_BATCH", 10)
+    monkeypatch.setattr(store_writer, "_LOG_EVERY_S", 60.0)
+    monkeypatch.setattr(store_writer, "_BATCH", 10)
     database, counters = Database(), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     for number in range(25):
@@ -134,7 +134,7 @@ def test_stop_without_start_is_nothing() -> None:
 
 
 def test_a_busy_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "_RETRY_AFTER_S", (0.0, 0.0))
+    monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0, 0.0))
     database, counters = Database(failures=2), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
@@ -149,7 +149,7 @@ def test_a_busy_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_dead_database_loses_the_batch_but_not_the_thread(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(offers, "_RETRY_AFTER_S", (0.0,))
+    monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
     database, counters = Database(failures=2 if error is StoreError else 1, error=error), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()

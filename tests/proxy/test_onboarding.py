@@ -10,12 +10,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from gatewayfilter.certificates.authority import CertificateAuthority, ensure_ca
+from gatewayfilter.certificates.renewal import activate_next, make_next, next_authority
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import OwnAnswer, OwnRequest
-from gatewayfilter.proxy.ca import CertificateAuthority, ensure_ca
-from gatewayfilter.proxy.ca_renewal import activate_next, make_next, next_authority
-from gatewayfilter.proxy.onboarding import SetupPages
-from gatewayfilter.proxy.onboarding_texts import CHINESE, ENGLISH, GatewayFacts
+from gatewayfilter.proxy.pages.setup_pages import SetupPages
+from gatewayfilter.proxy.pages.setup_translations import CHINESE, ENGLISH, GatewayFacts
 from gatewayfilter.urls import parse_url
 
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15"

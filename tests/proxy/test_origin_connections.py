@@ -10,8 +10,8 @@ import pytest
 import trustme
 from mitmproxy.proxy.layers.http import HttpLayer
 
-from gatewayfilter.proxy import origin_connections
-from gatewayfilter.proxy.origin_connections import PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.mitm import origin_pool
+from gatewayfilter.proxy.mitm.origin_pool import PatientLimit, leads_back, limit_connecting
 from tests.proxy.proxy_fakes import Gateway, Origin
 from tests.proxy.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.test_http2 import Http2Client, closing, http2_tls
@@ -55,7 +55,7 @@ async def test_one_client_connection_visits_many_sites(gateway: Gateway) -> None
         async with one_connection(gateway) as ask:
             for origin in origins:
                 assert await ask(f"http://127.0.0.1:{origin.port}/")
-            assert to_origins(gateway) <= origin_connections._MOST_IDLE + 1
+            assert to_origins(gateway) <= origin_pool._MOST_IDLE + 1
             assert await ask(f"http://127.0.0.1:{origins[-1].port}/")
             assert origins[-1].connections == 1  # the newest ones are used again
             assert await ask(f"http://127.0.0.1:{origins[0].port}/")
@@ -67,14 +67,14 @@ async def test_one_client_connection_visits_many_sites_through_a_parent(start_ga
         async with one_connection(gateway) as ask:
             for number in range(40):
                 assert await ask(f"http://site{number}.example/")
-            assert to_origins(gateway) <= origin_connections._MOST_IDLE + 1
-            assert remembered(gateway) <= 2 * origin_connections._MOST_IDLE + 8
+            assert to_origins(gateway) <= origin_pool._MOST_IDLE + 1
+            assert remembered(gateway) <= 2 * origin_pool._MOST_IDLE + 8
         assert parent.heard.count(b"GET http://site") == 40
 
 
 async def test_a_site_whose_connection_was_idle_is_visited_again_through_a_parent(start_gateway: Any) -> None:
     """The oldest idle connection is given up just when it is wanted: the request must not be sent on it."""
-    sites = origin_connections._MOST_IDLE + 2
+    sites = origin_pool._MOST_IDLE + 2
     async with RawOrigin(OK).running() as parent, start_gateway(mode=f"upstream:http://127.0.0.1:{parent.port}") as gateway:
         async with one_connection(gateway) as ask:
             for step in (1, 1, 1, 3, 7):
@@ -101,9 +101,9 @@ async def test_closed_connections_are_forgotten(gateway: Gateway) -> None:
 async def test_slow_streams_over_one_connection_do_not_starve_the_others(
     gateway: Gateway, origin: Origin, http2_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin_connections, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(origin_pool, "_PATIENCE_S", 0.05)
     with closing(await Http2Client.connect(gateway, origin.https, http2_tls)) as client:
-        for _ in range(origin_connections._MOST_AT_ONCE + 4):
+        for _ in range(origin_pool._MOST_AT_ONCE + 4):
             client.ask("GET", "/events")
         assert (await client.answer(client.ask("GET", "/page")))[0] == "200"
 
@@ -142,8 +142,8 @@ async def test_an_untrusted_origin_is_refused_and_explained(*, upload: bool, gat
 
 
 async def test_a_limit_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin_connections, "_MOST_AT_ONCE", 2)
-    monkeypatch.setattr(origin_connections, "_PATIENCE_S", 30.0)
+    monkeypatch.setattr(origin_pool, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(origin_pool, "_PATIENCE_S", 30.0)
     limit = PatientLimit()
     order: list[int] = []
     gates = [asyncio.Event() for _ in range(4)]
@@ -161,7 +161,7 @@ async def test_a_limit_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     gates[1].set()
     await asyncio.sleep(0.01)
     assert order == [0, 1, 3]  # the turn of one who has left is not lost
-    monkeypatch.setattr(origin_connections, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(origin_pool, "_PATIENCE_S", 0.01)
     impatient = asyncio.create_task(use(2))
     await asyncio.sleep(0.05)
     assert order == [0, 1, 3, 2]

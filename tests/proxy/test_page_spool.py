@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.config import CrawlSettings
+from gatewayfilter.crawl.spool_reader import PassedPages
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Offer, Page, PassedResponse
 from gatewayfilter.model import Classification
-from gatewayfilter.processes.passed_pages import PassedPages
-from gatewayfilter.proxy import page_spool
-from gatewayfilter.proxy.page_spool import MOST_DECODED, PageSpool, page_of, read_page, waiting_pages
+from gatewayfilter.store import page_spool
+from gatewayfilter.store.page_spool import MOST_DECODED, PageSpool, page_of, read_page, waiting_pages
 from gatewayfilter.telemetry import Counters
 
 HTML = {"content-type": "text/html"}

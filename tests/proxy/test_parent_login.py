@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy.parent_login import parent_login
+from gatewayfilter.proxy.auth.upstream_auth import parent_login
 from tests.proxy.test_http1_shapes import END, OK
 from tests.proxy.wire_fakes import PASS, client_hello, until, wire_gateway
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot, SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import Change, ChangeKind, HostAction, HostVerdict, LearnedEntry, ListAction
-from gatewayfilter.proxy.pass_through import PassThrough, PassThroughEntry, PassThroughFile
-from gatewayfilter.proxy.tls_decision import TlsDecision
+from gatewayfilter.proxy.listener.host_policy import TlsDecision
+from gatewayfilter.proxy.listener.pinned_apps import PassThrough, PassThroughEntry, PassThroughFile
 from gatewayfilter.settings import TlsSettings
 from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import Origin
@@ -170,7 +170,7 @@ def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) ->
 
 
 def test_a_full_file_takes_from_whoever_has_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.pass_through._MOST_ENTRIES", 4)
+    monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._MOST_ENTRIES", 4)
     file = PassThroughFile(tmp_path / "pass-through.json")
     file.add(PassThroughEntry("192.0.2.6", APP, 0.0, 100.0, 3))
     for number in range(10):
@@ -213,7 +213,7 @@ async def test_over_real_handshakes(
     state: Path, origin: Origin, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An app that trusts its own maker alone, on a device that trusts us."""
-    monkeypatch.setattr("gatewayfilter.proxy.pass_through._AT_ONCE_S", 0.0)
+    monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._AT_ONCE_S", 0.0)
     port = origin.https.rpartition(":")[2]
     (state / "pass-through.json").unlink(missing_ok=True)
     async with wire_gateway(state, {}) as gateway:
@@ -236,7 +236,7 @@ async def test_over_real_handshakes(
 async def test_an_app_that_hangs_up_after_the_handshake(
     state: Path, origin: Origin, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.pass_through._AT_ONCE_S", 0.0)
+    monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._AT_ONCE_S", 0.0)
     port = origin.https.rpartition(":")[2]
     async with wire_gateway(state, {}) as gateway:
         assert gateway.pass_through is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.proxy.poller import GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
+from gatewayfilter.proxy.tunnel.poller import GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
 from tests.proxy.wire_fakes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")

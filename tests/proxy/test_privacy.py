@@ -2,7 +2,7 @@ import pytest
 
 from gatewayfilter.config import LogPrivacy
 from gatewayfilter.model import Action, LogRecord, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.privacy import DecisionRecorder
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.urls import parse_url
 from tests.proxy.proxy_fakes import BLOCK
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatewayfilter.proxy.protocol_detection import Protocol, count_line_ends, detect
+from gatewayfilter.proxy.listener.protocol_detection import Protocol, count_line_ends, detect
 from tests.proxy.wire_fakes import client_hello
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

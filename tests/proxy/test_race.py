@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from gatewayfilter.proxy import race
-from gatewayfilter.proxy.race import connect_to_any, interleaved, race_of
-from gatewayfilter.proxy.resolver import AddressInfo
+from gatewayfilter.proxy.tunnel import happy_eyeballs
+from gatewayfilter.proxy.tunnel.happy_eyeballs import connect_to_any, interleaved, race_of
+from gatewayfilter.proxy.tunnel.resolver import AddressInfo
 from tests.proxy.wire_fakes import free_port, tcp_server, until
 
 
@@ -26,7 +26,7 @@ SILENT = "192.0.2.1"
 def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     """Nobody is contacted at the silent address, and nothing comes of it; the sockets that tried."""
     tried: list[socket.socket] = []
-    connect = race._connect
+    connect = happy_eyeballs._connect
 
     def pretend(made: socket.socket, address: tuple[object, ...]) -> int:
         if address[0] != SILENT:
@@ -41,8 +41,8 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
         return made.connect_ex(full.getsockname())
 
     kept: list[socket.socket] = []
-    monkeypatch.setattr(race, "_connect", pretend)
-    monkeypatch.setattr(race, "RACE_AFTER_S", 0.02)
+    monkeypatch.setattr(happy_eyeballs, "_connect", pretend)
+    monkeypatch.setattr(happy_eyeballs, "RACE_AFTER_S", 0.02)
     yield tried
     for one in kept:
         one.close()
@@ -77,7 +77,7 @@ async def test_an_address_that_says_nothing_keeps_the_next_waiting_for_a_moment_
 
 
 async def test_who_fails_lets_the_next_try_at_once(silence: list[socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(race, "RACE_AFTER_S", 1000)
+    monkeypatch.setattr(happy_eyeballs, "RACE_AFTER_S", 1000)
     async with tcp_server() as server:
         made = await connected([info("127.0.0.1", free_port()), info("127.0.0.1", server.port)])
         made.close()

@@ -11,8 +11,8 @@ from mitmproxy.test import tflow
 
 from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import HostVerdict
-from gatewayfilter.proxy.privacy import DecisionRecorder
-from gatewayfilter.proxy.raw_tunnels import RawTunnels
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.split_clients import channel
 from tests.proxy.wire_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway

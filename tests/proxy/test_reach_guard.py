@@ -18,8 +18,8 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from gatewayfilter.addresses.links import NO_LINKS, Links
 from gatewayfilter.config import ProxySettings
 from gatewayfilter.model import Reason
-from gatewayfilter.proxy.faults import INTERNAL_MESSAGE
-from gatewayfilter.proxy.reach_guard import InternalAddressError, ReachGuard
+from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
+from gatewayfilter.proxy.tunnel.reach_guard import InternalAddressError, ReachGuard
 from gatewayfilter.telemetry import Counters
 from tests.proxy.test_http1_shapes import OK, RawOrigin
 from tests.proxy.wire_fakes import PASS, WireGateway, connect, tcp_server, wire_gateway
@@ -139,7 +139,7 @@ async def test_a_tunnel_that_would_pass_unread(times: int, state: Path, names: d
 async def test_a_name_that_changes_its_answer_is_judged_by_what_is_connected_to(
     state: Path, inner: RawOrigin, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.resolver._KEEP_S", 0.0)
+    monkeypatch.setattr("gatewayfilter.proxy.tunnel.resolver._KEEP_S", 0.0)
     async with wire_gateway(state, {}, allow_networks=["127.0.0.2/32"]) as gateway:
         server = await asyncio.start_server(RawOrigin(OK).serve, "127.0.0.2", inner.port)
         async with server:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from gatewayfilter.proxy import pipes, poller, relay
-from gatewayfilter.proxy.poller import LoopPoller
-from gatewayfilter.proxy.relay import RelayPool
+from gatewayfilter.proxy.tunnel import kernel_pipes, poller, relay
+from gatewayfilter.proxy.tunnel.poller import LoopPoller
+from gatewayfilter.proxy.tunnel.relay import RelayPool
 from gatewayfilter.telemetry import Counters
 from tests.proxy.wire_fakes import until
 
@@ -190,7 +190,7 @@ async def test_busy_means_lately_active() -> None:
 
 
 async def test_many_bulk_transfers_share_few_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipes, "_MOST_PIPES", 2)
+    monkeypatch.setattr(kernel_pipes, "_MOST_PIPES", 2)
     pool = RelayPool(asyncio.get_running_loop(), Counters())
     loop = asyncio.get_running_loop()
     rigs = [start(pool) for _ in range(5)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.proxy.resolver import Resolver, addresses_of, known_addresses
+from gatewayfilter.proxy.tunnel.resolver import Resolver, addresses_of, known_addresses
 
 
 class Clock:
@@ -86,7 +86,7 @@ async def test_it_is_asked_once_for_all_and_one_who_leaves_spoils_nothing(asked:
 
 
 async def test_the_memory_is_bounded(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.resolver._MOST_KEPT", 2)
+    monkeypatch.setattr("gatewayfilter.proxy.tunnel.resolver._MOST_KEPT", 2)
     for name in ("a", "b", "c", "b", "a"):
         await look_up(name)
     assert asked.names == ["a", "b", "c", "a"]

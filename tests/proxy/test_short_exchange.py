@@ -11,7 +11,8 @@ import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import RequestChange, ResponseChange
-from gatewayfilter.proxy import short_exchange, short_ways
+from gatewayfilter.proxy.mitm.fastpath import exchange as short_exchange
+from gatewayfilter.proxy.mitm.fastpath import tls_path
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.test_http1_shapes import END, OK, RawOrigin
@@ -109,7 +110,7 @@ async def outcome(
         taken.append(found)
         return found
 
-    monkeypatch.setattr(short_ways, "take", note)
+    monkeypatch.setattr(tls_path, "take", note)
     gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
     async with RawOrigin(answer).running() as origin:
         sent = [head.replace(b"HOST", b"127.0.0.1:%d" % origin.port) for head in heads]

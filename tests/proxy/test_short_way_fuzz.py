@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mitmproxy import http
 
 from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
-from gatewayfilter.proxy import short_exchange, short_ways
 from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.mitm.fastpath import exchange, tls_path
 from tests.proxy.layer_drivers import HOOKS, Driver, Watcher
 from tests.proxy.proxy_fakes import Gateway
 
@@ -224,7 +224,7 @@ def test_both_ways_are_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     short = 0
-    take = short_exchange.take
+    take = exchange.take
 
     def count(*arguments: Any) -> Any:
         nonlocal short
@@ -232,7 +232,7 @@ def test_both_ways_are_one(
         short += type(found) is list
         return found
 
-    monkeypatch.setattr(short_ways, "take", count)
+    monkeypatch.setattr(tls_path, "take", count)
     caplog.set_level(logging.CRITICAL)
 
     @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck), phases=set(Phase) - {Phase.explain})

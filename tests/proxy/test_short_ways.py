@@ -11,7 +11,7 @@ import pytest
 import trustme
 from mitmproxy.proxy.layers.tls import TLSLayer
 
-from gatewayfilter.proxy import dispatch, short_ways
+from gatewayfilter.proxy.mitm.fastpath import hook_runner, tls_path
 from tests.proxy.proxy_fakes import Gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -68,14 +68,14 @@ async def test_requests_take_the_short_way(
     gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results: list[object] = []
-    deliver = short_ways.deliver
+    deliver = tls_path.deliver
 
     def note(*arguments: Any) -> Any:
         found = deliver(*arguments)
         results.append(type(found))
         return found
 
-    monkeypatch.setattr(dispatch, "deliver", note)
+    monkeypatch.setattr(hook_runner, "deliver", note)
     async with site(authority, keep_alive) as port, asyncio.timeout(30):
         reader, writer = await through(gateway, port, client_tls)
         for _ in range(3):
@@ -120,6 +120,6 @@ async def test_what_is_no_tls_ends_the_connection_alone(
 
 
 def test_it_is_installed_once() -> None:
-    short_ways.install()
-    short_ways.install()
-    assert TLSLayer.receive_data is short_ways._receive_data
+    tls_path.install()
+    tls_path.install()
+    assert TLSLayer.receive_data is tls_path._receive_data

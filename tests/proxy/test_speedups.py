@@ -8,7 +8,7 @@ from mitmproxy.coretypes import multidict
 from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
-from gatewayfilter.proxy import speedups
+from gatewayfilter.proxy.mitm.fastpath import patches
 
 NAMES = st.sampled_from(["a", "A", "b", "Content-Type", "content-type", "x\u00e9", "none"])
 FIELDS = st.lists(st.tuples(NAMES.map(str.encode), st.binary(max_size=8)), max_size=6)
@@ -28,7 +28,7 @@ class SlowHeaders(multidict.MultiDict[bytes, bytes]):
 def installed() -> Iterator[None]:
     kept = {name: http.Headers.__dict__.get(name) for name in ("get_all", "get", "__contains__")}
     check, fork = http.MessageData.__post_init__, Context.fork
-    speedups.install()
+    patches.install()
     yield
     setattr(http.MessageData, "__post_init__", check)  # noqa: B010  a method, to mypy
     setattr(Context, "fork", fork)  # noqa: B010
@@ -68,7 +68,7 @@ def test_headers_can_still_be_changed() -> None:
 
 def test_options_read_the_same() -> None:
     current = options.Options()
-    frozen = speedups.frozen_options(current)
+    frozen = patches.frozen_options(current)
     assert vars(frozen) == {name: getattr(current, name) for name in current.keys()}  # type: ignore[no-untyped-call]  # noqa: SIM118
 
 

@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gatewayfilter.engine.adblock.stub_names import STUB_NAMES
+from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.responses import block_response
-from gatewayfilter.proxy.stub_responses import stub_response
+from gatewayfilter.proxy.pages.block_page import block_response
+from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.urls import parse_url
 
 NAMES = sorted(set(STUB_NAMES.values()))

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.proxy.style_injection import MOST_HELD, StyleInjector, meta_charset, style_hash, style_text
+from gatewayfilter.proxy.response.css_injector import MOST_HELD, StyleInjector, meta_charset, style_hash, style_text
 
 CSS = "p{}"
 SHEET = b"<style>p{}</style>"

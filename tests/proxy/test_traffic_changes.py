@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from gatewayfilter.model import Action, Reason, RequestChange, ResponseChange, Verdict
-from gatewayfilter.proxy.style_injection import style_hash, style_text
+from gatewayfilter.proxy.response.css_injector import style_hash, style_text
 from tests.proxy.edit_origin import ENCODERS, Answer, EditOrigin, edit_origin
 from tests.proxy.proxy_fakes import Gateway
 

@@ -11,9 +11,9 @@ from gatewayfilter.config import ProxySettings
 from gatewayfilter.errors import StartupError
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.page_look import PageLook
-from gatewayfilter.proxy.responses import ASK_PATH, block_response, dress, failure_response
-from gatewayfilter.proxy.unblock import MOST_BYTES, UnblockDesk
+from gatewayfilter.proxy.pages.block_page import ASK_PATH, block_response, dress, failure_response
+from gatewayfilter.proxy.pages.theme import PageLook
+from gatewayfilter.proxy.request.unblock_form import MOST_BYTES, UnblockDesk
 from gatewayfilter.urls import parse_url
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin

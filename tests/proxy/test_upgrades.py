@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mitmproxy import http
 
-from gatewayfilter.proxy.upgrades import is_websocket_answer
+from gatewayfilter.proxy.mitm.http.upgrades import is_websocket_answer
 from tests.proxy.proxy_fakes import Gateway
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatewayfilter.proxy.upload_flow import AHEAD
+from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.wire_fakes import until
 

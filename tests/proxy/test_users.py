@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy import login_turns
-from gatewayfilter.proxy.users import PasswordHash, Users, read_users, write_users
-from gatewayfilter.proxy.wire import assemble_wire
+from gatewayfilter.proxy.auth import login_turns
+from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
+from gatewayfilter.proxy.listener.services import assemble_wire
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import Origin

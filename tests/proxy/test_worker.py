@@ -16,7 +16,7 @@ import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.proxy.parts import WorkerParts
+from gatewayfilter.proxy.assembly import WorkerParts
 from gatewayfilter.proxy.worker import _raise_file_limit, run_worker
 from tests.proxy.proxy_fakes import Gateway
 

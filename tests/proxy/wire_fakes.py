@@ -13,13 +13,13 @@ import pytest
 from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
-from gatewayfilter.proxy.front_door import FrontDoor
+from gatewayfilter.proxy.auth.user_file import Users
+from gatewayfilter.proxy.listener.host_policy import TlsDecision
+from gatewayfilter.proxy.listener.listener import FrontDoor
+from gatewayfilter.proxy.listener.pinned_apps import PassThrough, PassThroughFile
+from gatewayfilter.proxy.listener.services import Wire
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.pass_through import PassThrough, PassThroughFile
-from gatewayfilter.proxy.privacy import DecisionRecorder
-from gatewayfilter.proxy.tls_decision import TlsDecision
-from gatewayfilter.proxy.users import Users
-from gatewayfilter.proxy.wire import Wire
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from tests.proxy.proxy_fakes import Gateway
 
 PASS = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.SPLICELIST, "banks", ".bank.example", category="finance"))

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gatewayfilter.sources.giving_way import NICENESS, giving_way
+from gatewayfilter.processes.low_priority import NICENESS, giving_way
 
 
 @pytest.mark.parametrize("may_raise", [True, False])

@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.errors import SourceError
 from gatewayfilter.sources import Subscriptions
-from gatewayfilter.sources.includes import MAX_DEPTH, MAX_PARTS, expand_includes, has_includes, part_address
+from gatewayfilter.sources.download.includes import MAX_DEPTH, MAX_PARTS, expand_includes, has_includes, part_address
 
 ADDRESS = "https://lists.example/folder/main.txt"
 

@@ -8,8 +8,8 @@ import pytest
 
 from gatewayfilter.config import SourceSettings
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import ListError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source, Verdict
 from gatewayfilter.sources import Categories, ListFormat, SourceFile, Subscriptions, build_snapshot, load_lists, publish

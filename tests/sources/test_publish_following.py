@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot import Snapshot
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source
 from gatewayfilter.sources import ListFormat, PublishReport, SourceFile, Subscriptions, publish
 from gatewayfilter.sources import publish as publish_function

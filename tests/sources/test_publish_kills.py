@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gatewayfilter.config import SourceSettings
-from gatewayfilter.engine import snapshot_folder
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot import folder as snapshot_folder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.model import LearnedEntry, ListAction, Reason, Request
 from gatewayfilter.sources import Subscriptions, publish
 from gatewayfilter.store import Store

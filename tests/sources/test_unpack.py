@@ -13,8 +13,8 @@ import pytest
 import zstandard
 
 from gatewayfilter.errors import ListError, SourceError
-from gatewayfilter.sources import unpack as unpack_module
-from gatewayfilter.sources.unpack import unpack
+from gatewayfilter.sources.download import unpack as unpack_module
+from gatewayfilter.sources.download.unpack import unpack
 
 LIST = b"".join(b"host%d.example.com\n" % number for number in range(20_000))
 MAX = 1_000_000

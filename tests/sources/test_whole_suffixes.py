@@ -6,8 +6,8 @@ from io import BytesIO
 import pytest
 
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.list_format import ListFormat
-from gatewayfilter.sources.parse import count_list
+from gatewayfilter.sources.formats.list_format import ListFormat
+from gatewayfilter.sources.formats.parse import count_list
 
 SUFFIXES = ("com", "co.uk", "xn--fiqs8s", "中国", "公司.cn", "ck", "foo.ck", "COM", "com.")
 

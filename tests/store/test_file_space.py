@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.model import LogRecord
-from gatewayfilter.store import Store, file_space
-from gatewayfilter.store.database import Database
-from gatewayfilter.store.file_space import tidy_file
+from gatewayfilter.store import Store
+from gatewayfilter.store.sql import file_space
+from gatewayfilter.store.sql.database import Database
+from gatewayfilter.store.sql.file_space import tidy_file
 
 RECORD = LogRecord(7.0, "192.0.2.1", "GET", "u" * 1_700, "document", "block", "blacklist")
 

@@ -9,9 +9,9 @@ from sqlalchemy.dialects import sqlite
 
 from gatewayfilter.interfaces import Offer, Priority, QueueState
 from gatewayfilter.store import Store
-from gatewayfilter.store.database import Database
-from gatewayfilter.store.frontier import DEAD_KEEP_S
-from gatewayfilter.store.frontier_statements import DUE_IN_LEVEL, NEXT_LEVEL
+from gatewayfilter.store.repositories.frontier import DEAD_KEEP_S
+from gatewayfilter.store.repositories.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
+from gatewayfilter.store.sql.database import Database
 
 LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL
 

@@ -14,9 +14,9 @@ from sqlalchemy import JSON, Boolean, MetaData, Table, create_engine, insert, in
 from gatewayfilter.judgements import ContentId, ContentKind, ReviewState
 from gatewayfilter.model import EntryKind, Evidence, ListAction
 from gatewayfilter.store import Store
-from gatewayfilter.store import schema_version as schema_version_module
-from gatewayfilter.store.database import Area, Database
-from gatewayfilter.store.schema import METADATA
+from gatewayfilter.store.sql import schema_version as schema_version_module
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.urls import digest_of
 
 URL: Final = "http://casino.example/play"

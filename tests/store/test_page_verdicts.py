@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.interfaces import HostPages, VerdictStore
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
-from gatewayfilter.store.page_verdicts import KEEP_S, SqlVerdictStore
+from gatewayfilter.store.repositories.page_verdicts import KEEP_S, SqlVerdictStore
 
 URL = "http://a.example/x?y=1"
 HARMFUL = Classification(

@@ -7,8 +7,10 @@ import pytest
 from gatewayfilter.interfaces import Offer, Priority, UnblockRequest, Validators
 from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
-from gatewayfilter.store import Store, fingerprints, page_verdicts, row_bound, task_sites, unblock_requests, validators
-from gatewayfilter.store.schema import FINGERPRINTS, METADATA, PAGE_VALIDATORS, PAGE_VERDICTS, TASK_SITES
+from gatewayfilter.store import Store
+from gatewayfilter.store.repositories import fingerprints, page_verdicts, task_sites, unblock_requests, validators
+from gatewayfilter.store.sql import row_bound
+from gatewayfilter.store.sql.schema import FINGERPRINTS, METADATA, PAGE_VALIDATORS, PAGE_VERDICTS, TASK_SITES
 
 HARMLESS = Classification("", 0.0, 20.0)
 MOST = 20

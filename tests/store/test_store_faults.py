@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from gatewayfilter.store.faults import sentence_of
+from gatewayfilter.store.sql.db_errors import sentence_of
 
 
 def fault(code: int | None, text: str = "the words of the driver") -> sqlite3.Error:

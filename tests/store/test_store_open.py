@@ -17,14 +17,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-import gatewayfilter.store.schema_version as schema_version_module
+import gatewayfilter.store.sql.schema_version as schema_version_module
 from gatewayfilter.errors import StoreError
 from gatewayfilter.model import EntryKind, ListAction
 from gatewayfilter.store import SchemaStatus, Store, schema_status, upgrade
-from gatewayfilter.store.database import Area, Database
-from gatewayfilter.store.schema import HEAD, METADATA
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import HEAD, METADATA
 
-MIGRATIONS = Path(schema_version_module.__file__).parent / "migrations"
+MIGRATIONS = Path(schema_version_module.__file__).parents[1] / "migrations"
 
 
 def schema_of(path: Path) -> list[tuple[str, str]]:

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from mmap import mmap
 
-from gatewayfilter.engine.adblock.cosmetic_index import CosmeticIndex
-from gatewayfilter.engine.adblock.cosmetic_rule import Effect
-from gatewayfilter.engine.adblock.linear_regex import Substitution
-from gatewayfilter.engine.adblock.modifier_index import FoundRule, Group, ModifierIndex
-from gatewayfilter.engine.adblock.modifiers import RemovedHeader, Stub
-from gatewayfilter.engine.adblock.query_params import ParamFilter, may_name, param_names, without
-from gatewayfilter.engine.adblock.rule import AdblockMatch
-from gatewayfilter.engine.adblock.sections import SectionReader
-from gatewayfilter.engine.adblock.stub_names import read_stub
-from gatewayfilter.engine.adblock.url_changes import UriTransform, UrlSkip
+from gatewayfilter.engine.adblock.index.cosmetic_index import CosmeticIndex
+from gatewayfilter.engine.adblock.index.modifier_index import FoundRule, Group, ModifierIndex
+from gatewayfilter.engine.adblock.index.sections import SectionReader
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import Effect
+from gatewayfilter.engine.adblock.syntax.modifier_values import RemovedHeader, Stub
+from gatewayfilter.engine.adblock.syntax.removeparam import ParamFilter, may_name, param_names, without
+from gatewayfilter.engine.adblock.syntax.rule import AdblockMatch
+from gatewayfilter.engine.adblock.syntax.stub_names import read_stub
+from gatewayfilter.engine.adblock.syntax.url_transform import UriTransform, UrlSkip
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import AppliedRule, Request, RequestChange, ResourceType, ResponseChange
+from gatewayfilter.safe_regex.re2 import Substitution
 from gatewayfilter.urls import Url
 
 _NOTHING: frozenset[int] = frozenset()

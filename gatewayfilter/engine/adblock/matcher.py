@@ -5,11 +5,11 @@ from itertools import chain
 from mmap import mmap
 from typing import Protocol
 
-from gatewayfilter.engine.adblock.compiled_rule import is_in
-from gatewayfilter.engine.adblock.rule import DOCUMENT, TYPE_BITS, AdblockMatch
-from gatewayfilter.engine.adblock.rule_index import RuleIndex, party_of
-from gatewayfilter.engine.adblock.rule_table import IMPORTANT, RuleTable
-from gatewayfilter.engine.adblock.sections import SectionReader
+from gatewayfilter.engine.adblock.index.compiled_rule import is_in
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
+from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RuleTable
+from gatewayfilter.engine.adblock.index.sections import SectionReader
+from gatewayfilter.engine.adblock.syntax.rule import DOCUMENT, TYPE_BITS, AdblockMatch
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 

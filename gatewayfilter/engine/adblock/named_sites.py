@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from gatewayfilter.engine.adblock.pattern import shape_of
-from gatewayfilter.engine.adblock.rule import NO_CONDITIONS, PARTY_SHIFT, TYPE_BITS, NetworkRule
+from gatewayfilter.engine.adblock.index.pattern import shape_of
+from gatewayfilter.engine.adblock.syntax.rule import NO_CONDITIONS, PARTY_SHIFT, TYPE_BITS, NetworkRule
 from gatewayfilter.model import ResourceType
 from gatewayfilter.urls import is_public_suffix
 

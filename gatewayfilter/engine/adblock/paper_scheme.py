@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from mmap import mmap
 
-from gatewayfilter.engine.adblock.literal_scan import make_scan
+from gatewayfilter.engine.adblock.index.literal_scan import make_scan
+from gatewayfilter.engine.adblock.index.pattern import shape_of
+from gatewayfilter.engine.adblock.index.rule_index import party_of
+from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RuleTable
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
-from gatewayfilter.engine.adblock.pattern import shape_of
-from gatewayfilter.engine.adblock.rule_index import party_of
-from gatewayfilter.engine.adblock.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RuleTable
 from gatewayfilter.model import Request
 
 PAPER_K = 8

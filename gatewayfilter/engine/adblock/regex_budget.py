@@ -4,10 +4,10 @@ Each expression has a bound of its own (regex_guard.py). A page that asks for on
 (pattern.py): the sums of these bounds are what a request takes at most.
 """
 
-from gatewayfilter.engine.adblock.query_params import split_flags
-from gatewayfilter.engine.adblock.regex_guard import guard_regex
-from gatewayfilter.engine.adblock.rule import HostSet, NetworkRule
+from gatewayfilter.engine.adblock.syntax.removeparam import split_flags
+from gatewayfilter.engine.adblock.syntax.rule import HostSet, NetworkRule
 from gatewayfilter.errors import RuleError
+from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 LIST_STEPS = 150_000_000
 """Steps of all expressions of one list, about 1.5 s. uBlock Origin's list of bad sites has the most: 94 million."""

@@ -9,7 +9,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from gatewayfilter.engine.snapshot_folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.errors import SnapshotError, StoreError
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, mode_of, note, warning
 from gatewayfilter.store import schema_status

@@ -10,9 +10,9 @@ from gatewayfilter.config import split_address
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
-from gatewayfilter.gateway.kernel import Kernel
-from gatewayfilter.gateway.memory import MemoryFile
+from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.plan import GatewayPlan, make_plan
+from gatewayfilter.gateway.runtime_state import MemoryFile
 
 _PATIENCE_S: Final = 3.0
 _UP: Final = "sudo gatewayfilter gateway up"

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from gatewayfilter.store.schema import METADATA
+from gatewayfilter.store.sql.schema import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

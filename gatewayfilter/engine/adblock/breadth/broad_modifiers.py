@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gatewayfilter.engine.adblock.modifiers import PAGE_SWITCHES
-from gatewayfilter.engine.adblock.query_params import ParamFilter, read_param
-from gatewayfilter.engine.adblock.rule import NetworkRule
+from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES
+from gatewayfilter.engine.adblock.syntax.removeparam import ParamFilter, read_param
+from gatewayfilter.engine.adblock.syntax.rule import NetworkRule
 from gatewayfilter.errors import RuleError
 
 _PARAMS = MappingProxyType(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gatewayfilter.engine.adblock.response_test import address_test, header_test
-from gatewayfilter.engine.adblock.rule import Conditions
+from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
+from gatewayfilter.engine.adblock.syntax.rule import Conditions
 
 _ADDRESSES = (
     *(f"{first}.{(first * 37) % 256}.{(first * 91) % 256}.{first}" for first in range(2, 224, 11) if first != 10),

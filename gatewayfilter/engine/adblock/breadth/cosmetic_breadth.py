@@ -4,9 +4,9 @@ import re
 from functools import lru_cache
 
 from gatewayfilter.engine.adblock.breadth.probe_sites import MANY, SUFFIXES, Sites
-from gatewayfilter.engine.adblock.compiled_rule import is_in
-from gatewayfilter.engine.adblock.cosmetic_rule import CosmeticRule, Effect
-from gatewayfilter.engine.adblock.rule import HostSet
+from gatewayfilter.engine.adblock.index.compiled_rule import is_in
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, Effect
+from gatewayfilter.engine.adblock.syntax.rule import HostSet
 from gatewayfilter.urls import is_registry_suffix, registry_suffixes
 
 _ELEMENTS_TEXT = """

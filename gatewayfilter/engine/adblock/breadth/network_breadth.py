@@ -21,9 +21,9 @@ from gatewayfilter.engine.adblock.breadth.probe_sites import (
     common_text,
     fixed_sites,
 )
-from gatewayfilter.engine.adblock.compiled_rule import CompiledRule
-from gatewayfilter.engine.adblock.pattern import PatternShape
-from gatewayfilter.engine.adblock.rule import HostSet, NetworkRule
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.index.pattern import PatternShape
+from gatewayfilter.engine.adblock.syntax.rule import HostSet, NetworkRule
 from gatewayfilter.urls import is_registry_suffix, registry_suffixes
 
 MAX_TRIED = 5_000

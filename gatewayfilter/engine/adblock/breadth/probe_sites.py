@@ -9,7 +9,7 @@ from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
-from gatewayfilter.engine.adblock.rule import PARTY_SHIFT, TYPE_BITS
+from gatewayfilter.engine.adblock.syntax.rule import PARTY_SHIFT, TYPE_BITS
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url
 

@@ -1,0 +1,1 @@
+"""Words and phrases by category: files, the operator's own words, and the search for them in a text."""

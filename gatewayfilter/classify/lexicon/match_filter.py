@@ -1,0 +1,178 @@
+"""Tells which of the automaton's matches count: whole words, not covered by an exception, not inside a longer word."""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from ahocorasick_rs import AhoCorasick, Implementation
+
+from gatewayfilter.classify.lexicon.proximity import places
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Role(IntEnum):
+    """What a phrase does for a category."""
+
+    WORD = 0
+    CONTEXT = 1
+    PART = 2
+    OFFER = 3
+    NEAR = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meaning:
+    """One thing that a phrase means: for which category (`any` for all), as what, with which weight (0 for parts and offers).
+
+    There is one object for each in a scanner: compared and hashed by identity, which is most of the cost of scoring.
+    """
+
+    phrase: str
+    category: str
+    role: Role
+    weight: float
+
+
+WORD, CONTEXT = int(Role.WORD), int(Role.CONTEXT)
+"""Bare, because they are compared at each match."""
+LEFT, RIGHT, OPEN, EXCEPTION, SIDE = 1, 2, 4, 8, 16
+"""Bits of a pattern's kind: its left, its right end is a letter of an alphabet; some meaning opens an end; it is an exception,
+which covers what it holds; it is a side of a pair."""
+
+
+class Patterns(NamedTuple):
+    """What the automaton finds, and what it means, by the patterns' numbers.
+
+    Attributes:
+        kinds: a byte of bits for each.
+        meanings: for each meaning of each, which ends are open, its role, its category, and itself.
+        sides: of those that are sides of pairs, for each, which ends are open, the pair's number, and which side.
+        places: pair → what its places mean, the first place first.
+    """
+
+    kinds: bytes
+    meanings: list[tuple[tuple[int, int, str, Meaning], ...]]
+    sides: dict[int, tuple[tuple[int, int, int], ...]]
+    places: list[list[Meaning]]
+
+
+type Match = tuple[int, int, int]
+"""What an automaton says: number of the pattern, start and end."""
+type Hits = dict[Meaning, tuple[int, int]]
+"""Each meaning that counts, with start and end of its first place."""
+
+
+class Automaton:
+    """An automaton over the phrases of a lexicon. Immutable; safe to share between threads.
+
+    Args:
+        texts: the phrases, bare; none empty, none twice.
+        patterns: what they mean, by the same numbers.
+    """
+
+    def __init__(self, texts: list[str], patterns: Patterns) -> None:
+        self._patterns = patterns
+        self._automaton = AhoCorasick(texts, implementation=Implementation.ContiguousNFA) if texts else None
+
+    def scan(self, text: str) -> Hits:
+        """Returns what counts of a text."""
+        if self._automaton is None or not text:
+            return {}
+        try:
+            matches = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        except UnicodeEncodeError:  # halves of a pair: no character, and no phrase holds one
+            matches = self._automaton.find_matches_as_indexes(_SURROGATES.sub("\ufffd", text), overlapping=True)
+        return settle(text, matches, self._patterns)
+
+
+def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
+    """Returns what counts of a text. Linear in the text and the matches, but for sorting them.
+
+    Does not count: what touches a letter at a closed end; a match inside an exception, save context, which speaks there too; a
+    word inside a longer word of its category (a part of a combination counts there). Phrases of a pair that stand near each other
+    (near.py) have a meaning for each such place.
+
+    Args:
+        text: what was searched.
+        matches: all of them, overlapping ones too.
+        patterns: what was looked for.
+    """
+    kinds, meanings, _, _ = patterns
+    hits: Hits = {}
+    beside: list[tuple[int, int, int, int]] = []
+    covered_to = 0
+    reach: dict[str, int] = {}
+    for start, minus_end, number, touches in _placed(text, matches, kinds):
+        end = -minus_end
+        kind = kinds[number]
+        if kind & EXCEPTION and not touches and end > covered_to:
+            covered_to = end
+        covered = end <= covered_to
+        for opened, role, category, meaning in meanings[number]:
+            if touches & ~opened or (covered and role != CONTEXT):
+                continue
+            if role == WORD:
+                if end <= reach.get(category, 0):
+                    continue
+                reach[category] = end
+            if meaning not in hits:
+                hits[meaning] = start, end
+        if kind & SIDE and not covered:
+            beside.append((number, start, end, touches))
+    if len(beside) > 1:
+        _pair(text, beside, patterns, hits)
+    return hits
+
+
+def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns, hits: Hits) -> None:
+    """Adds the places where two phrases of a pair stand near each other.
+
+    Args:
+        text: what was searched.
+        beside: the phrases of pairs, first and longest first: pattern, start, end, and which ends touch a letter.
+        patterns: what was looked for.
+        hits: where they are added.
+    """
+    phrases: dict[int, list[tuple[int, int, int]]] = {}
+    for number, start, end, touches in beside:
+        for opened, pair, side in patterns.sides[number]:
+            if not touches & ~opened:
+                phrases.setdefault(pair, []).append((start, end, side))
+    for pair, found in phrases.items():
+        if len(found) > 1:
+            hits.update(zip(patterns.places[pair], places(text, found), strict=False))
+
+
+def _placed(text: str, matches: list[Match], kinds: bytes) -> list[tuple[int, int, int, int]]:
+    """Returns start, minus end, pattern and which ends touch a letter, first and longest first.
+
+    Matches that touch a letter where no meaning of theirs is open are left out: most of all, and told here at least cost.
+    """
+    padded = f" {text} "
+    placed: list[tuple[int, int, int, int]] = []
+    for number, start, end in matches:
+        kind = kinds[number]
+        touches = 0
+        # Nearly always a blank or a small letter: told without a call.
+        if kind & LEFT and (before := padded[start]) != " " and ("a" <= before <= "z" or is_alphabetic(before)):
+            if not kind & OPEN:
+                continue
+            touches = LEFT
+        if kind & RIGHT and (after := padded[end + 1]) != " " and ("a" <= after <= "z" or is_alphabetic(after)):
+            if not kind & OPEN:
+                continue
+            touches |= RIGHT
+        placed.append((start, -end, number, touches))
+    placed.sort()
+    return placed
+
+
+def is_alphabetic(character: str) -> bool:
+    """Tells letters and digits of scripts that put blanks between words; Chinese, Japanese and Thai do not."""
+    if character.isascii():
+        return character.isalnum()
+    return character.isalnum() and not (
+        "\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character > "\uf8ff"
+    )

@@ -1,0 +1,1 @@
+"""Trained models: linear and topic model, their files and their training."""

@@ -1,0 +1,1 @@
+"""Views of a text with spelling tricks undone."""

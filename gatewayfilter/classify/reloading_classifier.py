@@ -1,0 +1,173 @@
+"""A classifier that follows its words: files that change on disk are taken in while it is in use."""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import md5
+from pathlib import Path
+
+from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.lexicon.lexicon import Lexicon
+from gatewayfilter.classify.lexicon.word_file import read_word_file
+from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
+from gatewayfilter.classify.models.topic_model import TOPICS_FILE, TopicModel
+from gatewayfilter.classify.score_breakdown import arithmetic_of
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.extraction.rule_book import RuleBook
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import Arithmetic
+from gatewayfilter.model import Classification
+from gatewayfilter.settings import Extractor
+
+_log = logging.getLogger(__name__)
+
+CHECK_EVERY_S = 1.0
+"""Looking at the files costs some 0.1 ms, so a page pays for it at most once in this time."""
+
+type _Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class FollowingClassifier:
+    """Judges pages by the words that stand in these folders now. Implements `interfaces.Classify`.
+
+    A change is taken in by the first page judged at least `CHECK_EVERY_S` after the last look, in the thread that judges it:
+    call it off the event loop, as any `Classify`. While the new words are compiled, other threads judge by the old ones. Files
+    that cannot be used leave the last good words in use; that is logged once for each state of the files.
+
+    Args:
+        folders: as for `Lexicon.load`.
+        clock: seconds, monotonic.
+        extractor: as for `PageClassifier`; so is `rules`, which follow their folder themselves.
+        topics: whether pages are judged by what they read like, too, where a folder holds a model for it.
+
+    Raises:
+        ClassifyError: the words cannot be used at the start, when there are no last good ones.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        clock: Callable[[], float] = time.monotonic,
+        extractor: Extractor = Extractor.DENSITY,
+        rules: RuleBook | None = None,
+        *,
+        topics: bool = True,
+    ) -> None:
+        self._rules = rules
+        self._topics = topics
+        self._extractor = extractor
+        self._folders = tuple(folders)
+        self._clock = clock
+        self._one = threading.Lock()
+        self._look_at = clock() + CHECK_EVERY_S
+        self._seen = self._signature()
+        self._version = self._digest()
+        self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
+
+    def classify_page(self, page: Page) -> Classification:
+        """Judges a fetched page, as `PageClassifier` does."""
+        return self._newest().classify_page(page)
+
+    def classify_text(self, text: str) -> Classification:
+        """Judges plain text, as `PageClassifier` does."""
+        return self._newest().classify_text(text)
+
+    def text_of(self, page: Page) -> str:
+        """Returns what a page says, as `PageClassifier` does."""
+        return self._current.text_of(page)
+
+    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
+        """Returns how a page's score in a category came about, `None` where nothing on the page speaks of it."""
+        version = self.words_version()
+        return arithmetic_of(self._current.explain(page), version, category)
+
+    def words_version(self) -> str:
+        """Returns what names the words and extraction rules in use: others have another name."""
+        self._newest()
+        rules = self._rules.version() if self._rules is not None else ""
+        return f"{self._version}{rules}"
+
+    def _newest(self) -> PageClassifier:
+        if self._clock() >= self._look_at and self._one.acquire(blocking=False):
+            try:
+                self._follow()
+                self._look_at = self._clock() + CHECK_EVERY_S
+            finally:
+                self._one.release()
+        return self._current
+
+    def _follow(self) -> None:
+        try:
+            signature = self._signature()
+            if signature == self._seen:
+                return
+            self._seen = signature  # before the files are read: one that changes meanwhile is read again
+            version = self._digest()
+            self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
+            self._version = version
+        except ClassifyError as error:
+            _log.warning("%s; pages are judged by the words as they were before", error)
+        else:
+            _log.info("words or model have changed: %d words in use", self._current.lexicon.word_count())
+
+    def _digest(self) -> str:
+        return words_version(self._folders, topics=self._topics)
+
+    def _signature(self) -> _Signature:
+        return tuple(_state(path) for folder in self._folders for path in _files(folder, topics=self._topics))
+
+
+def load_classifier(
+    folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY, rules: RuleBook | None = None, *, topics: bool = True
+) -> PageClassifier:
+    """Returns the classifier by the words and the models that stand in these folders; the last model of each kind counts.
+
+    With `topics`, what pages read like counts too, where a folder holds a model for it. It takes nothing away from categories
+    of which a later folder has words.
+
+    Raises:
+        ClassifyError: a file is damaged.
+    """
+    models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
+    reading = _topic_model(folders) if topics else None
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading)
+
+
+def _topic_model(folders: Sequence[Path]) -> TopicModel | None:
+    found: TopicModel | None = None
+    for folder in folders:
+        if (model := TopicModel.load(folder / TOPICS_FILE)) is not None:
+            found = model
+        elif found is not None:
+            added = {read_word_file(path).category for path in folder.glob("*.toml")}
+            found = replace(found, additive=found.additive | added)
+    return found
+
+
+def _files(folder: Path, *, topics: bool) -> list[Path]:
+    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE), *(folder.glob(TOPICS_FILE) if topics else ())]
+
+
+def words_version(folders: Sequence[Path], *, topics: bool = True) -> str:
+    """Returns what names the words and the models that stand in these folders: others have another name.
+
+    A judgement made under another version may come out differently today; kept judgements stay what they were.
+    """
+    digest = md5(usedforsecurity=False)
+    for folder in folders:
+        for path in _files(folder, topics=topics):
+            with contextlib.suppress(OSError):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _state(path: Path) -> tuple[str, int, int, int]:
+    """Returns path, time of change, size and inode: a file that is renamed into place has a new inode."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0, 0
+    return str(path), status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,1 @@
+"""Commands that run the filter and ask it: run, check, match."""

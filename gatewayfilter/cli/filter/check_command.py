@@ -1,0 +1,169 @@
+"""`gatewayfilter check`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.filter.connection_sentences import connection_sentences
+from gatewayfilter.cli.review.review_rows import summary
+from gatewayfilter.cli.ui.classification_view import show_judgement
+from gatewayfilter.cli.ui.command import FilterCommand
+from gatewayfilter.cli.ui.dates import moment_option, show_moment
+from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.resource_types import type_option
+from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
+from gatewayfilter.urls import parse_loose_url, unescaped
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.config import Settings
+    from gatewayfilter.judgements import ReviewTask
+    from gatewayfilter.proxy.listener.connection_report import ConnectionReport
+
+
+@click.command(
+    cls=FilterCommand,
+    examples=(
+        "gatewayfilter check https://example.com/",
+        "gatewayfilter check https://cdn.example/ad.js --source https://news.example/ --type script",
+        "gatewayfilter check https://app.example/ --client 192.168.1.20",
+        "gatewayfilter check example.com --at 2030-01-31T18:00 --json",
+    ),
+    prints_data=True,
+    short_help="Ask what would happen to a URL, and why.",
+)
+@click.argument("url")
+@click.option("--source", metavar="URL", help="The page that asks for it: decides what is third-party.")
+@click.option(
+    "--type",
+    "resource_type",
+    default="document",
+    metavar="TYPE",
+    callback=type_option,
+    show_default=True,
+    help="What it is for: document, script, image …",
+)
+@click.option("--method", default="GET", metavar="METHOD", show_default=True, help="HTTP method.")
+@click.option("--client", default="", metavar="IP", help="What holds for this client: its address.")
+@click.option("--at", metavar="TIME", callback=moment_option, help="As if it were then: what has expired by then does not count.")
+@click.pass_obj
+def check(
+    invocation: Invocation,
+    *,
+    url: str,
+    source: str | None,
+    resource_type: ResourceType,
+    method: str,
+    client: str,
+    at: float | None,
+) -> int:
+    """Ask what would happen to a URL: each decider's answer in order, the verdict, and what the classifier last said.
+
+    Of https it also says what becomes of connections to the host: where they pass unread, the verdict does not count. Nothing is
+    fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
+    """
+    request = Request(
+        url=parse_loose_url(url),
+        source=parse_loose_url(source) if source else None,
+        resource_type=resource_type,
+        method=method.upper(),
+        client=client,
+    )
+    explanation, judged, connection, said = _ask(invocation.settings(), request, at)
+    if invocation.json:
+        reviewed = None if said is None else summary(said)
+        print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
+    else:
+        _show(explanation, judged, connection, said)
+    return int(explanation.verdict.blocked)
+
+
+type _Answers = tuple[Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None]
+
+
+def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
+    from gatewayfilter.proxy.listener.connection_report import report_connection
+    from gatewayfilter.wiring import open_engine, open_store
+
+    clock = time.time if at is None else lambda: at
+    store = open_store(settings)
+    try:
+        engine = open_engine(settings, store, clock=clock)
+        encrypted = request.url.scheme in {"https", "wss"}
+        connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
+        newest = store.reviews.newest_of(request.url.key)
+        said = newest if newest is not None and newest.decided_at is not None else None
+        return engine.explain(request), store.verdicts.find(request.url.text), connection, said
+    finally:
+        store.close()
+
+
+def _document(explanation: Explanation, judged: tuple[Classification, float] | None) -> dict[str, object]:
+    request = explanation.request
+    return {
+        "url": request.url,
+        "source": request.source,
+        "type": request.resource_type,
+        "method": request.method,
+        "client": request.client,
+        "answers": explanation.answers,
+        "verdict": explanation.verdict,
+        "classification": None if judged is None else {"judged_at": judged[1], "classification": judged[0]},
+    }
+
+
+def _of_connection(connection: ConnectionReport | None) -> dict[str, object]:
+    if connection is None:
+        return {"host": None, "connection": None}
+    facts = {"unread": connection.unread, "pass_through": connection.learned, "raw_tunnels": connection.raw}
+    return {"host": connection.decision, "connection": facts}
+
+
+def _show(
+    explanation: Explanation,
+    judged: tuple[Classification, float] | None,
+    connection: ConnectionReport | None,
+    said: ReviewTask | None,
+) -> None:
+    say(str(explanation.request.url))
+    readable = unescaped(explanation.request.url.path)
+    if readable != explanation.request.url.path:
+        say(f"reads {readable}")
+    say()
+    print_table(
+        ("decider", "answer", "explanation"),
+        [(answer.decider, answer.answer, answer.explanation) for answer in explanation.answers],
+    )
+    say()
+    say(_sentence(explanation.verdict))
+    if connection is not None:
+        for sentence in connection_sentences(connection, explanation.request.client):
+            say(sentence)
+    if said is not None and said.decided_at is not None:
+        what = said.category if said.blocked else "harmless"
+        say(f"\n{said.decided_by} said on {show_moment(said.decided_at)} that it is {what} (review task {said.task_id}).")
+    if judged is not None:
+        classification, judged_at = judged
+        if said is not None and judged_at == said.decided_at:  # a person's word is recorded in the place of the judgement
+            classification, judged_at = said.classification, said.created_at
+        say(f"\nThe classifier said on {show_moment(judged_at)}:")
+        show_judgement(classification)
+
+
+def _sentence(verdict: Verdict) -> str:
+    parts = [f"{verdict.action.upper()} ({verdict.reason})"]
+    if verdict.source_list:
+        place = f"{verdict.source_list}, line {verdict.line}" if verdict.line else verdict.source_list
+        parts.append(f"by {place}")
+    if verdict.rule:
+        parts.append(f"rule {verdict.rule}")
+    if verdict.category:
+        parts.append(f"category {verdict.category}")
+    if verdict.detail:
+        parts.append(verdict.detail)
+    if verdict.unknown:
+        parts.append("no list knows it: the crawler will look at it")
+    return ", ".join(parts)

@@ -1,0 +1,47 @@
+"""`gatewayfilter run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterCommand
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+
+@click.command(
+    cls=FilterCommand,
+    examples=(
+        "gatewayfilter run",
+        "gatewayfilter run --listen 0.0.0.0:8080 --workers 4",
+        "gatewayfilter run --mode upstream:http://proxy.example:3128",
+    ),
+    short_help="Start the filter: proxy workers and learner.",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Address and port for clients, in place of proxy.listen.")
+@click.option("--mode", metavar="MODE", help="regular, transparent or upstream:URL, in place of proxy.mode.")
+@click.option("--workers", type=int, metavar="N", help="Proxy processes, 0 for one a core, in place of proxy.workers.")
+@click.option("--no-learn", is_flag=True, help="Do not fetch and judge unknown pages.")
+@click.option("--no-web", is_flag=True, help="No dashboard. Accepted for later: this version has none.")
+@click.pass_obj
+def run(
+    invocation: Invocation, *, listen: str | None, mode: str | None, workers: int | None, no_learn: bool, no_web: bool
+) -> int:
+    """Start the filter: one proxy worker a core, and the learner that looks at pages which no list knows.
+
+    It runs until Ctrl-C or SIGTERM and then lets open requests end. Settings given here win over the file and the
+    environment.
+    """
+    from gatewayfilter.processes import run as run_processes
+
+    del no_web
+    settings = invocation.settings(
+        proxy__listen=listen,
+        proxy__mode=mode,
+        proxy__workers=workers,
+        learn__enabled=False if no_learn else None,
+    )
+    return run_processes(settings)

@@ -1,0 +1,1 @@
+"""Commands of crawling and classification: crawl, queue, classify, words, rules, learn, fingerprint."""

@@ -1,0 +1,163 @@
+"""`gatewayfilter learn`: the statistical second opinion, trained on what people decided."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.page_files import read_bytes
+from gatewayfilter.errors import ClassifyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gatewayfilter.classify import LinearModel
+    from gatewayfilter.classify.models.training import Example
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+USEFUL_AUC = 0.7
+"""Below this a model is little better than chance, and is not put to use."""
+_PAGE = 500
+
+
+@click.group(
+    "learn",
+    cls=FilterGroup,
+    short_help="A second opinion, trained on the pages that you decided.",
+    examples=("gatewayfilter learn train", "gatewayfilter learn status"),
+)
+def learn_group() -> None:
+    """A statistical second opinion, trained on the pages that people approved or rejected.
+
+    It is asked only where the words are not clear, between half and one and a half times a category's limit. Off until trained.
+    """
+
+
+def _path(invocation: Invocation) -> Path:
+    from gatewayfilter.classify import MODEL_FILE
+    from gatewayfilter.wiring import words_folder
+
+    return words_folder(invocation.settings()) / MODEL_FILE
+
+
+@learn_group.command(
+    examples=(
+        "gatewayfilter learn train",
+        "gatewayfilter review export --examples > decided.jsonl && gatewayfilter learn train --from decided.jsonl",
+    ),
+    prints_data=True,
+)
+@click.option(
+    "--from",
+    "files",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help='JSON lines {"text": …, "label": category or ""} in place of the decided reviews; may be given again.',
+)
+@click.pass_obj
+def train(invocation: Invocation, *, files: tuple[str, ...]) -> int:
+    """Train on the decided reviews, measure by cross-validation, and put the model to use.
+
+    Exit code 1, and the old model stays, when the new one is little better than chance.
+    """
+    from gatewayfilter.classify.models.training import train as train_model
+
+    path = _path(invocation)
+    examples = [example for file in files for example in _read(file)] if files else list(_decided(invocation))
+    model = train_model(examples, time.time())
+    used = model.auc >= USEFUL_AUC
+    if used:
+        model.save(path)
+    if invocation.json:
+        print_json({**_summary(model), "used": used})
+    else:
+        _show(model)
+        if used:
+            say("It is asked from now on, where the words are not clear. A running filter heeds it within a second.")
+        else:
+            say(f"gatewayfilter: that is little better than chance (at least {USEFUL_AUC} is needed): it is not used", err=True)
+    return int(not used)
+
+
+@learn_group.command(examples=("gatewayfilter learn status",), prints_data=True)
+@click.pass_obj
+def status(invocation: Invocation) -> int:
+    """Show what the model was trained on and how well it does. Exit code 1 when there is none."""
+    from gatewayfilter.classify import LinearModel
+
+    model = LinearModel.load(_path(invocation))
+    if invocation.json:
+        print_json({**_summary(model), "used": True} if model else {"used": False})
+    elif model:
+        _show(model)
+    else:
+        say("There is no second opinion: nothing was trained.")
+    return int(model is None)
+
+
+@learn_group.command(examples=("gatewayfilter learn off",), prints_data=True)
+@click.pass_obj
+def off(invocation: Invocation) -> int:
+    """Remove the model: pages are judged by words alone. Exit code 1 when there was none."""
+    path = _path(invocation)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        removed = False
+    except OSError as error:
+        raise ClassifyError(f"cannot remove the model {path}: {error.strerror}") from error
+    else:
+        removed = True
+    if invocation.json:
+        print_json({"removed": removed})
+    else:
+        say("The second opinion is off." if removed else "There was no second opinion.")
+    return int(not removed)
+
+
+def _read(file: str) -> list[Example]:
+    from gatewayfilter.classify.models.training import read_examples
+
+    try:
+        return read_examples(read_bytes(file).decode().splitlines(), file)
+    except UnicodeDecodeError as error:
+        raise ClassifyError(f"{file} is not UTF-8 text: byte {error.start}") from error
+
+
+def _decided(invocation: Invocation) -> Iterator[Example]:
+    from gatewayfilter.classify.models.training import Example
+    from gatewayfilter.judgements import ReviewKind, ReviewState
+
+    with invocation.store() as store:
+        for state in (ReviewState.APPROVED, ReviewState.REJECTED):
+            after = 0
+            while batch := store.reviews.tasks(state, after=after, limit=_PAGE):
+                after = batch[-1].task_id
+                for task in batch:
+                    if task.kind is ReviewKind.PAGE and task.text:
+                        yield Example(task.text, state is ReviewState.APPROVED)
+
+
+def _summary(model: LinearModel) -> dict[str, object]:
+    return {
+        "examples": model.examples,
+        "harmful": model.harmful,
+        "auc": round(model.auc, 4),
+        "trained_at": model.trained_at,
+    }
+
+
+def _show(model: LinearModel) -> None:
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.trained_at))
+    rows = [
+        ("trained", day),
+        ("on", f"{counted(model.examples, 'text')}, {model.harmful:,} of them harmful"),
+        ("area under the curve", f"{model.auc:.3f} by cross-validation (0.5 is chance, 1 is perfect)"),
+    ]
+    print_table(("", ""), rows)

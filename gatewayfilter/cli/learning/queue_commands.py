@@ -1,0 +1,221 @@
+"""`gatewayfilter queue`: the frontier of pages to look at."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day, show_moment
+from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+_STATES = ("waiting", "leased", "resting", "dead")
+
+
+@click.group("queue", cls=FilterGroup, short_help="The queue of pages to look at.", examples=("gatewayfilter queue stats",))
+def queue_group() -> None:
+    """The queue of pages that no list knows and that the crawler looks at, the most urgent first."""
+
+
+@queue_group.command(
+    examples=("gatewayfilter queue add https://example.com/", "gatewayfilter queue add --task forums https://forum.example/"),
+    prints_data=True,
+)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option("--task", default="", metavar="NAME", help="Follow links by the strategy [crawl.tasks.NAME] of the settings.")
+@click.pass_obj
+def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
+    """Have pages looked at by the running crawler, ahead of all others; with --task, when that task's turn comes.
+
+    Exit code 1 when all were in the queue already (waiting, in work, or resting after they were looked at), 2 when one may not be
+    crawled: then none is added.
+    """
+    from gatewayfilter.cli.learning.crawl_tasks import chosen_task
+    from gatewayfilter.crawl import may_crawl
+    from gatewayfilter.errors import FetchError
+    from gatewayfilter.interfaces import Offer, Priority
+    from gatewayfilter.urls import parse_loose_url
+
+    settings = invocation.settings()
+    priority = chosen_task(settings, task).priority if task else Priority.MANUAL
+    targets = [parse_loose_url(url) for url in urls]
+    for target in targets:
+        if refusal := may_crawl(target, settings.crawl):
+            raise FetchError(f"{target.text} may not be crawled: {refusal}")
+    offers = {target.text: Offer(target.text, priority, task=task) for target in targets}
+    with invocation.store() as store:
+        new = store.frontier.add(offers.values(), time.time())
+    if invocation.json:
+        print_json({"queued": new, "known": len(offers) - new})
+    else:
+        known = len(offers) - new
+        say(f"{counted(new, 'URL')} queued" + (f", {known:,} there already." if known else "."))
+    return 0 if new else 1
+
+
+@queue_group.command(examples=("gatewayfilter queue tasks", "gatewayfilter queue tasks --json"), prints_data=True)
+@click.pass_obj
+def tasks(invocation: Invocation) -> None:
+    """Show the crawl tasks of the settings, and of those in the queue how many URLs are in each state.
+
+    `links` counts the pages that links led to, in this period of `pages_a_site`.
+    """
+    strategies = invocation.settings().crawl.tasks
+    with invocation.store() as store:
+        counts = store.frontier.tasks()
+        links = store.task_sites.totals()
+    names = sorted({*strategies, *counts})
+    if invocation.json:
+        print_json(
+            {
+                name: {
+                    "strategy": strategies[name].model_dump(mode="json") if name in strategies else None,
+                    "links": links.get(name, 0),
+                    "urls": {state: counts.get(name, {}).get(state, 0) for state in _STATES},
+                }
+                for name in names
+            }
+        )
+    elif not names:
+        say("There are no crawl tasks: a table [crawl.tasks.NAME] in the settings makes one.")
+    else:
+        print_table(
+            ("task", "depth", "pages a site", "follows", "again after h", "links", *_STATES),
+            [
+                (
+                    name,
+                    *(
+                        (chosen.depth, chosen.pages_a_site, chosen.follow.value, f"{chosen.recrawl_hours:g}")
+                        if (chosen := strategies.get(name)) is not None
+                        else ("not set", "", "none", "")
+                    ),
+                    links.get(name, 0),
+                    *(counts.get(name, {}).get(state, 0) for state in _STATES),
+                )
+                for name in names
+            ],
+        )
+
+
+@queue_group.command(examples=("gatewayfilter queue show", "gatewayfilter queue show --state dead --limit 100"), prints_data=True)
+@click.option("--state", type=click.Choice(_STATES), help="Only URLs in this state.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
+@click.pass_obj
+def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
+    """Show the URLs of the queue, the most urgent first."""
+    from gatewayfilter.interfaces import QueueState
+
+    with invocation.store() as store:
+        rows = store.frontier.show(limit, QueueState(state) if state else None)
+    if invocation.json:
+        print_json(rows)
+    elif not rows:
+        say("The queue is empty." if state is None else f"No URL is {state}.")
+    else:
+        print_table(
+            ("state", "priority", "tries", "not before", "task", "url", "error"),
+            [
+                (row.state, row.priority, row.attempts, show_day(row.not_before or None), row.task, row.url, row.error)
+                for row in rows
+            ],
+        )
+
+
+@queue_group.command(examples=("gatewayfilter queue stats --json",), prints_data=True)
+@click.pass_obj
+def stats(invocation: Invocation) -> None:
+    """Show how many URLs are in each state; `due` are those that wait and may be fetched now."""
+    with invocation.store() as store:
+        counts = store.frontier.stats(time.time())
+        paused_since = store.frontier.paused_since()
+    if invocation.json:
+        print_json({**counts, "paused_since": paused_since})
+    else:
+        print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
+        if paused_since is not None:
+            say(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
+
+
+@queue_group.command(examples=("gatewayfilter queue pause",), prints_data=True)
+@click.pass_obj
+def pause(invocation: Invocation) -> None:
+    """Fetch nothing more, over restarts too, until `queue resume`; pages in work are finished, new ones go on waiting."""
+    with invocation.store() as store:
+        changed = store.frontier.pause(time.time())
+    if invocation.json:
+        print_json({"paused": True, "changed": changed})
+    else:
+        say("The queue is paused." if changed else "The queue was paused already.")
+
+
+@queue_group.command(examples=("gatewayfilter queue resume",), prints_data=True)
+@click.pass_obj
+def resume(invocation: Invocation) -> None:
+    """Go on fetching after `queue pause`."""
+    with invocation.store() as store:
+        changed = store.frontier.resume()
+    if invocation.json:
+        print_json({"paused": False, "changed": changed})
+    else:
+        say("The queue goes on." if changed else "The queue was not paused.")
+
+
+@queue_group.command(examples=("gatewayfilter queue proxies", "gatewayfilter queue proxies --json"), prints_data=True)
+@click.pass_obj
+def proxies(invocation: Invocation) -> int:
+    """Collect the crawler's outbound proxies, check each now, and show them, the best first. Exit code 1 when none answers."""
+    from gatewayfilter.wiring import check_proxies
+
+    found = check_proxies(invocation.settings())
+    if invocation.json:
+        print_json(found)
+    elif not found:
+        say("No outbound proxies are set: crawl.proxies and crawl.proxies_from are empty.")
+    else:
+        hides = {True: "yes", False: "no", None: "unknown"}
+        print_table(
+            ("proxy", "answers in ms", "anonymous", "failures"),
+            [
+                (row.address, f"{row.response_ms:.0f}" if row.successes else "", hides[row.anonymous], row.failures)
+                for row in found
+            ],
+        )
+    return 0 if any(row.successes for row in found) else 1
+
+
+@queue_group.command(examples=("gatewayfilter queue retry",), prints_data=True)
+@click.pass_obj
+def retry(invocation: Invocation) -> None:
+    """Put the URLs that failed for good back to waiting."""
+    with invocation.store() as store:
+        count = store.frontier.revive()
+    if invocation.json:
+        print_json({"revived": count})
+    else:
+        say(f"{counted(count, 'URL')} put back to waiting.")
+
+
+@queue_group.command(examples=("gatewayfilter queue clear --yes", "gatewayfilter queue clear --task forums"), prints_data=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--task", metavar="NAME", help="Only the URLs of this crawl task, which ends with that.")
+@click.pass_obj
+def clear(invocation: Invocation, *, yes: bool, task: str | None) -> int:
+    """Empty the queue: waiting, resting and failed URLs. They come back when somebody visits them again."""
+    question = "Empty the queue?" if task is None else f"Take the URLs of the task {task} out of the queue?"
+    if not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
+        return 1
+    with invocation.store() as store:
+        count = store.frontier.clear(task)
+        if task is not None:
+            store.task_sites.forget(task)
+    if invocation.json:
+        print_json({"removed": count})
+    else:
+        say(f"{counted(count, 'URL')} removed.")
+    return 0

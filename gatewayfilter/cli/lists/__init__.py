@@ -1,0 +1,1 @@
+"""The list command: manual rules, search, import and export."""

@@ -1,0 +1,1 @@
+"""Commands of operation: log, gateway, doctor, pass-through, proxy-user, ca, config, db."""

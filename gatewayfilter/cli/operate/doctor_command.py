@@ -1,0 +1,58 @@
+"""`gatewayfilter doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterCommand
+from gatewayfilter.cli.ui.output import print_json, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.config import Loaded
+
+_MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
+
+
+@click.command(
+    cls=FilterCommand,
+    examples=("gatewayfilter doctor", "sudo gatewayfilter doctor --json"),
+    short_help="Look for what is wrong, and say how to mend it.",
+    prints_data=True,
+)
+@click.pass_obj
+def doctor(invocation: Invocation) -> int:
+    """Look for what is wrong, and say how to mend each.
+
+    Looks at the state folder, settings, disk, clock, certificate authority, database, lists, processes, rendering, file limits,
+    compiled code, port, firewall, forwarding, IPv6, QUIC and DNS. Exit code 1 when something does not work; warnings and
+    notes leave it 0. The firewall can be looked at as root alone.
+    """
+    import time
+
+    from gatewayfilter.gateway.doctor import Level, Patient, examine
+
+    loaded = invocation.loaded()
+    patient = Patient(loaded.settings, _file_of(loaded), time.time())
+    findings = []
+    for finding in examine(patient):
+        findings.append(finding)
+        if not invocation.json:
+            say(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
+            if finding.mend and finding.level is not Level.OK:
+                say(f"    → {finding.mend}")
+    healthy = not any(finding.level is Level.ERROR for finding in findings)
+    if invocation.json:
+        print_json({"healthy": healthy, "findings": findings})
+    return 0 if healthy else 1
+
+
+def _file_of(loaded: Loaded) -> Path | None:
+    from pathlib import Path
+
+    files = {origin.removeprefix("file ") for origin in loaded.origins.values() if origin.startswith("file ")}
+    return Path(files.pop()) if files else None

@@ -1,0 +1,85 @@
+"""`gatewayfilter review`: what the classifier blocked, for a person to confirm or to undo."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.review.review_decisions import approve, change, redo, reject, undo
+from gatewayfilter.cli.review.review_reports import export, phrases, show_log, stats
+from gatewayfilter.cli.review.review_rows import all_tasks, summary
+from gatewayfilter.cli.review.review_show import page, show
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_moment
+from gatewayfilter.cli.ui.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+_STATES = ("open", "approved", "rejected")
+
+
+@click.group(
+    "review",
+    cls=FilterGroup,
+    short_help="Confirm or undo what the classifier judged harmful.",
+    examples=("gatewayfilter review list", "gatewayfilter review reject 12"),
+)
+def review_group() -> None:
+    """Tasks for a person: pages and hosts that the classifier judged harmful, with the evidence. Your word always wins."""
+
+
+@review_group.command(
+    "list", examples=("gatewayfilter review list", "gatewayfilter review list --category gambling"), prints_data=True
+)
+@click.option("--state", type=click.Choice([*_STATES, "all"]), default="open", show_default=True, help="Which tasks.")
+@click.option("--category", default="", metavar="NAME", help="Only tasks of this category.")
+@click.option("--group", type=click.IntRange(1), metavar="TASK", help="Only tasks whose pages are like this one's.")
+@click.option("--asked", "only_asked", is_flag=True, help="Only tasks about pages that visitors asked to have unblocked.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
+@click.pass_obj
+def show_list(invocation: Invocation, *, state: str, category: str, group: int | None, only_asked: bool, limit: int) -> None:
+    """List tasks, the oldest first.
+
+    `group` is the first task whose page is the same or nearly, `asked` how often visitors asked for the page on its block page.
+    """
+    from gatewayfilter.cli.review.unblock_index import Asked
+    from gatewayfilter.errors import ReviewError
+    from gatewayfilter.judgements import ReviewState
+
+    with invocation.store() as store:
+        wanted = None if state == "all" else ReviewState(state)
+        asked = Asked(store.unblock)
+        alike = store.reviews.get(group) if group else None
+        if group and alike is None:
+            raise ReviewError(f"there is no task {group}")
+        every = all_tasks(store, wanted, category, alike.group_id if alike else 0)
+        tasks = list(islice((task for task in every if asked.of(task) or not only_asked), limit))
+    if invocation.json:
+        print_json([{**summary(task), "asked": asked.times(task)} for task in tasks])
+    elif not tasks:
+        say("No task waits." if state == "open" else "There are no such tasks.")
+    else:
+        print_table(
+            ("task", "group", "state", "blocked", "category", "score", "since", "asked", "url"),
+            [
+                (
+                    task.task_id,
+                    task.group_id,
+                    task.state.value,
+                    "yes" if task.blocked else "no",
+                    task.category,
+                    f"{task.classification.score:.0f}",
+                    show_moment(task.created_at),
+                    asked.times(task) or "",
+                    task.url,
+                )
+                for task in tasks
+            ],
+        )
+
+
+for _command in (show, page, approve, reject, change, undo, redo, stats, show_log, phrases, export):
+    review_group.add_command(_command)

@@ -1,0 +1,1 @@
+"""The source and publish commands: subscriptions."""

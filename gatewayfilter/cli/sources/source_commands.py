@@ -1,0 +1,305 @@
+"""`gatewayfilter source`: subscriptions to lists of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gatewayfilter.cli.sources.publish_command import publish_lists, published_sentence
+from gatewayfilter.cli.sources.source_preview import look, show_previews
+from gatewayfilter.cli.sources.source_reports import complain_of_samples, entries_sentence, show_details
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day
+from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.progress import showing
+from gatewayfilter.errors import ListError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.sources import SourceFile, Subscriptions, UpdateResult
+    from gatewayfilter.sources.preview import Preview
+    from gatewayfilter.wiring import Progress
+
+_FORMATS = ("hosts", "domains", "adblock", "dnsmasq", "urls", "ut1", "digests", "rpz", "json", "csv")
+_no_publish = click.option(
+    "--no-publish", is_flag=True, help="Leave running workers as they are; `gatewayfilter publish` swaps later."
+)
+
+
+@click.group(
+    "source",
+    cls=FilterGroup,
+    short_help="Subscriptions to lists of others.",
+    examples=("gatewayfilter source catalog", "gatewayfilter source add easylist easyprivacy", "gatewayfilter source status"),
+)
+def source_group() -> None:
+    """Subscriptions to lists of others: addresses, files and folders, in any usual format.
+
+    The learner asks each for news when it is due. A change is published at once: running workers swap without a pause.
+    """
+
+
+def _subscriptions(invocation: Invocation) -> Subscriptions:
+    from gatewayfilter.wiring import prepare_data_dir, subscriptions
+
+    settings = invocation.settings()
+    prepare_data_dir(settings)
+    return subscriptions(settings)
+
+
+def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) -> None:
+    """Publishes and says so; with --json prints everything in one document."""
+    report = publish_lists(invocation.settings(), quiet=invocation.json) if publish else None
+    if invocation.json:
+        print_json({"results": results, "published": report})
+    elif report is not None:
+        say(published_sentence(report))
+
+
+@source_group.command(
+    examples=(
+        "gatewayfilter source add easylist",
+        "gatewayfilter source add https://lists.example/hosts.txt --name ads --category ads --interval 12",
+        "gatewayfilter source add ./blacklists/gambling ./my-hosts.txt",
+        "gatewayfilter source add trusted.txt --action allow --preview",
+        "gatewayfilter source add --defaults",
+    ),
+    prints_data=True,
+)
+@click.argument("addresses", nargs=-1, metavar="ADDRESS|NAME...")
+@click.option("--defaults", is_flag=True, help="The lists of the catalogue that most people want, but for those that are there.")
+@click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
+@click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
+@click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
+@click.option(
+    "--action", type=click.Choice(["block", "allow", "splice"]), help="What its entries mean (default: as the category says)."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 24 * 365, min_open=True),
+    metavar="HOURS",
+    help="How often to ask for news (default: sources.interval_h).",
+)
+@click.option("--preview", is_flag=True, help="Only show what it holds and what would change; nothing is kept.")
+@_no_publish
+@click.pass_obj
+def add(  # noqa: PLR0913  one parameter an option
+    invocation: Invocation,
+    *,
+    addresses: tuple[str, ...],
+    defaults: bool,
+    name: str,
+    list_format: str | None,
+    category: str,
+    action: str | None,
+    interval: float | None,
+    preview: bool,
+    no_publish: bool,
+) -> int:
+    """Subscribe to lists: names of the catalogue, http(s) addresses, files, or UT1 folders and archives.
+
+    Exit code 1 when one of several could not be added; the others are.
+    """
+    from gatewayfilter.model import ListAction
+    from gatewayfilter.sources import ListFormat
+
+    if name and len(addresses) > 1:
+        raise SourceError("--name can only be given with one address")
+    known = _subscriptions(invocation)
+    if defaults:
+        there = set(known.names())
+        addresses += tuple(entry.name for entry in known.catalog.values() if entry.default and entry.name not in there)
+        if not addresses:
+            say("All of them are there.")
+            return 0
+    elif not addresses:
+        raise click.UsageError("name an address or a list of the catalogue, or give --defaults")
+    previews: dict[str, Preview] = {}
+
+    def add_one(address: str) -> UpdateResult:
+        return known.add(
+            address,
+            name=name,
+            list_format=ListFormat(list_format) if list_format else None,
+            category=category,
+            action=ListAction(action) if action else None,
+            interval_h=interval or 0.0,
+            preview=preview,
+            look=look_at,
+            progress=progress,
+        )
+
+    def look_at(item: SourceFile) -> None:
+        previews[item.source.name] = look(invocation, item, progress)
+
+    with showing(quiet=invocation.json) as progress:
+        results, failed = _each(addresses, add_one, progress)
+    if preview:
+        show_previews(invocation, results, previews)
+        return 1 if failed else 0
+    if not invocation.json:
+        for result in results:
+            say(f"{result.name}: {entries_sentence(result.report)}")
+            complain_of_samples(result.name, result.report, most=3)
+    _finish(invocation, results, publish=bool(results) and not no_publish)
+    return 1 if failed else 0
+
+
+def _each[T](names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None) -> tuple[list[T], int]:
+    """Does the work for each name; one that fails is said and counted, unless it is the only one."""
+    results: list[T] = []
+    failed = 0
+    for number, name in enumerate(names):
+        if progress is not None:
+            progress(f"fetching {name}", number, len(names))
+        try:
+            results.append(work(name))
+        except (SourceError, ListError) as error:
+            if len(names) == 1:
+                raise
+            failed += 1
+            say(f"gatewayfilter: {error}", err=True)
+    return results, failed
+
+
+@source_group.command(examples=("gatewayfilter source remove ads",), prints_data=True)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_no_publish
+@click.pass_obj
+def remove(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
+    """Forget sources and their copies. Lists that come with the program can be disabled instead."""
+    return _change(invocation, names, _subscriptions(invocation).remove, "removed", publish=not no_publish)
+
+
+@source_group.command(examples=("gatewayfilter source enable starter-ads",), prints_data=True)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_no_publish
+@click.pass_obj
+def enable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
+    """Let disabled sources count again."""
+    return _change(invocation, names, _subscriptions(invocation).enable, "enabled", publish=not no_publish)
+
+
+@source_group.command(examples=("gatewayfilter source disable starter-ads",), prints_data=True)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_no_publish
+@click.pass_obj
+def disable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
+    """Let sources not count, and keep their copies."""
+    return _change(invocation, names, _subscriptions(invocation).disable, "disabled", publish=not no_publish)
+
+
+def _change(invocation: Invocation, names: Sequence[str], work: Callable[[str], None], done: str, *, publish: bool) -> int:
+    def change(name: str) -> dict[str, str]:
+        work(name)
+        return {"name": name, "status": done}
+
+    results, failed = _each(names, change)
+    if not invocation.json:
+        for result in results:
+            say(f"{result['name']} {done}.")
+    _finish(invocation, results, publish=bool(results) and publish)
+    return 1 if failed else 0
+
+
+@source_group.command(
+    examples=("gatewayfilter source update", "gatewayfilter source update easylist --force", "gatewayfilter source update --all"),
+    prints_data=True,
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "every", is_flag=True, help="All enabled sources, due or not.")
+@click.option("--force", is_flag=True, help="Fetch anew, and take a list that shrank suddenly, too.")
+@_no_publish
+@click.pass_obj
+def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force: bool, no_publish: bool) -> int:
+    """Ask sources for news: those named, or those that are due. The learner does so by itself.
+
+    A source that cannot be fetched keeps its last good copy. Exit code 1 when one failed or was kept back.
+    """
+    from gatewayfilter.sources import UpdateStatus
+
+    known = _subscriptions(invocation)
+    if every:
+        names = tuple(item.definition.name for item in known.all() if item.definition.enabled and not item.definition.bundled)
+    with showing(quiet=invocation.json) as progress:
+        results = known.update(names if names or every else None, force=force, progress=progress)
+    if not invocation.json:
+        for result in results:
+            say(f"{result.name}: {result.error or f'{result.status}, {entries_sentence(result.report)}'}", err=bool(result.error))
+            if result.status is UpdateStatus.UPDATED and result.report is not None and result.report.refused:
+                complain_of_samples(result.name, result.report, most=0)
+        if not results:
+            say("No source is due for an update." if not every else "There are no sources to update.")
+    changed = any(result.status is UpdateStatus.UPDATED for result in results)
+    _finish(invocation, results, publish=changed and not no_publish)
+    return 1 if any(result.error for result in results) else 0
+
+
+@source_group.command(examples=("gatewayfilter source status", "gatewayfilter source status easylist"), prints_data=True)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_obj
+def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
+    """Show all sources, or details of those named: what they hold, when they changed, and what went wrong."""
+    from gatewayfilter.wiring import subscriptions
+
+    known = subscriptions(invocation.settings())
+    found = [known.get(name) for name in names] if names else known.all()
+    if invocation.json:
+        print_json(found)
+    elif names:
+        for item in found:
+            show_details(item)
+    elif not found:
+        say("There are no sources. Add one: gatewayfilter source catalog")
+    else:
+        print_table(
+            ("name", "on", "means", "category", "format", "entries", "changed", "next", "problem"),
+            [
+                (
+                    item.definition.name,
+                    "yes" if item.definition.enabled else "no",
+                    item.definition.action,
+                    item.definition.category,
+                    item.definition.list_format,
+                    f"{item.report.accepted:,}" if item.report else "",
+                    "bundled" if item.definition.bundled else show_day(item.state.changed_at or None),
+                    show_day(item.next_due_at or None) if not item.definition.bundled else "",
+                    item.state.error,
+                )
+                for item in found
+            ],
+        )
+
+
+@source_group.command(examples=("gatewayfilter source catalog", "gatewayfilter source catalog --category ads"), prints_data=True)
+@click.option("--category", default="", metavar="NAME", help="Only lists of this category.")
+@click.pass_obj
+def catalog(invocation: Invocation, *, category: str) -> None:
+    """Show well-known lists that `source add` knows by name. Read a list's licence before you subscribe."""
+    from gatewayfilter.wiring import subscriptions
+
+    known = subscriptions(invocation.settings())
+    entries = [entry for entry in known.catalog.values() if category in {"", entry.category}]
+    if not entries:
+        raise SourceError(f"no list of the catalogue is of the category {category!r}")
+    if invocation.json:
+        print_json(entries)
+    else:
+        added = set(known.names())
+        print_table(
+            ("name", "default", "added", "category", "licence", "description"),
+            [
+                (
+                    entry.name,
+                    "on" if entry.default else "off",
+                    "yes" if entry.name in added else "",
+                    entry.category,
+                    entry.licence,
+                    entry.description,
+                )
+                for entry in entries
+            ],
+        )

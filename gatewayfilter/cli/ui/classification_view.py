@@ -1,0 +1,85 @@
+"""How a classification is shown: by `check`, `crawl` and `classify` alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewayfilter.cli.ui.output import counted, print_table, say
+
+if TYPE_CHECKING:
+    from gatewayfilter.judgements import Arithmetic
+    from gatewayfilter.model import Classification
+
+_SHOWN_EVIDENCE = 12
+
+
+def show_judgement(classification: Classification) -> None:
+    """Prints category, score and limit, the other scores, and the heaviest words with their places."""
+    if classification.harmful:
+        say(f"{classification.category.upper()}: {classification.summary()}")
+    else:
+        say(f"HARMLESS: nearest to a limit with a score of {classification.score:.1f} (limit {classification.limit:.1f})")
+    if classification.title:
+        say(f"title: {classification.title}")
+    if classification.charset:
+        say(f"charset: {classification.charset}")
+    others = {name: score for name, score in classification.scores.items() if name != classification.category}
+    if others:
+        say(
+            "other scores: "
+            + ", ".join(f"{name} {score:.1f}" for name, score in sorted(others.items(), key=lambda item: -item[1]))
+        )
+    if classification.fields:
+        say()
+        print_table(("field", "value"), [(name, value) for name, values in classification.fields.items() for value in values])
+    hits = classification.evidence[:_SHOWN_EVIDENCE]
+    if hits:
+        say()
+        print_table(
+            ("word", "category", "weight", "zone", "position"),
+            [(hit.word, hit.category, f"{hit.weight:.2f}", hit.zone, hit.position) for hit in hits],
+        )
+    if (more := len(classification.evidence) - len(hits)) > 0:
+        say(f"and {counted(more, 'more hit')}")
+
+
+def show_arithmetic(then: Arithmetic, now: Arithmetic | None = None, *, compared: bool = False) -> None:
+    """Prints how a score came about, line by line.
+
+    Args:
+        then: the arithmetic.
+        now: by other words, beside it.
+        compared: there is a second judgement, whose arithmetic is `now`; `None` is then one without any hit.
+    """
+    both = [_arithmetic_rows(then), _arithmetic_rows(now) if now else {_WORDS: ("0.0", ""), _SCORE: ("= 0.0", "")}]
+    labels = [label for label in _LABELS if label in both[0] or (compared and label in both[1])]
+    if not compared:
+        rows = [(label.format(then.category), *both[0][label]) for label in labels]
+        print_table(("arithmetic", "", ""), rows)
+        return
+    cells = [(label.format(then.category), *(" ".join(side.get(label, ("", ""))).strip() for side in both)) for label in labels]
+    print_table(("arithmetic", "then", "by today's words"), cells)
+
+
+_WORDS, _TOPIC, _CONTEXT, _OPINION, _SCORE = _LABELS = (
+    "words and combinations",
+    "topic words",
+    "context",
+    "second opinion",
+    "score of {}",
+)
+
+
+def _arithmetic_rows(total: Arithmetic) -> dict[str, tuple[str, str]]:
+    """Returns label → amount and remark, without lines that add nothing."""
+    rows = {_WORDS: (f"{total.strong:.1f}", "")}
+    if total.topic:
+        rows[_TOPIC] = (f"+ {total.topic_counted:.1f}", f"of {total.topic:.1f}" if total.topic_counted < total.topic else "")
+    if total.context:
+        capped = f"of {total.context:.1f}" if total.context_counted < total.context else ""
+        rows[_CONTEXT] = (f"- {total.context_counted:.1f}", capped)
+    if total.opinion:
+        rows[_OPINION] = (f"{'+' if total.opinion > 0 else '-'} {abs(total.opinion):.1f}", "")
+    few = f"; {total.words} of {total.min_words} words that it needs" if total.words < total.min_words else ""
+    rows[_SCORE] = (f"= {total.score:.1f}", f"limit {total.limit:.1f}{few}")
+    return rows

@@ -1,0 +1,1 @@
+"""Pages between fetch and classification: WARC archive, evidence, batches."""

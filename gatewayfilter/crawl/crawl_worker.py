@@ -1,0 +1,237 @@
+"""The crawler worker: takes the most urgent URLs off the frontier, has them looked at, and settles what becomes of each.
+
+What becomes of a page stands at the head of `settlement`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from gatewayfilter.crawl.context import CrawlContext
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
+from gatewayfilter.crawl.links.strategy import strategy_of
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError
+from gatewayfilter.crawl.outcome_batcher import SettlementDesk
+from gatewayfilter.crawl.outcomes import Settle, Settlement
+from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
+from gatewayfilter.crawl.visitor import Look, Target
+from gatewayfilter.errors import FetchError, StoreError, UrlError
+from gatewayfilter.interfaces import Lease, Validators
+from gatewayfilter.urls import parse_url, redacted
+
+_log = logging.getLogger(__name__)
+
+POLL_MIN_S = 0.02
+POLL_MAX_S = 0.075
+"""An idle look at the queue costs some 0.6 ms of CPU from cold caches: at this rate below 1 % of a core."""
+POLL_GROWTH = 1.1
+GATHER_S = 0.05
+"""How long a full crawler lets places become free before it looks at the queue: one look for several, others go on meanwhile."""
+STORE_PAUSE_S = 1.0
+GRACE_S = 5.0
+SAVE_SEEN_S = 60.0
+LEASE_S = 60.0
+"""Of a lease, beside four times `timeout_s`: longer than waits, robots.txt, page and judgement can take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leased:
+    """URLs in work, and by which validators their pages may be asked for."""
+
+    leases: Sequence[Lease]
+    validators: Mapping[str, Validators]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """What is open while the worker works.
+
+    Attributes:
+        closing: set when the queue's thread should wait for nothing any more.
+        buffered: set while pages may wait in the buffer.
+    """
+
+    runtime: CrawlRuntime
+    desk: SettlementDesk
+    closing: threading.Event
+    buffered: asyncio.Event
+
+
+class CrawlWorker:
+    """Works off the frontier.
+
+    Args:
+        context: its collaborators.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read (by `run`).
+    """
+
+    def __init__(self, context: CrawlContext) -> None:
+        self._context = context
+        self._frontier = context.frontier
+        self._settings = context.settings
+        self._buffer = context.buffer
+        self._seen = context.seen
+        self._manners = Manners(context)
+        self._settlement = Settlement(context)
+        self._lease_s = LEASE_S + 4 * context.settings.timeout_s
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until `stop` is set; then finishes what it has begun, or gives it back after `GRACE_S`.
+
+        Raises:
+            ConfigError: `crawl.upstream_ca` cannot be read.
+        """
+        tasks: set[asyncio.Task[None]] = set()
+        async with open_runtime(self._context, self._manners) as runtime:
+            closing = threading.Event()
+            shift = _Shift(
+                runtime, SettlementDesk(self._context, self._settlement, runtime.queue, closing), closing, asyncio.Event()
+            )
+            stopping = asyncio.create_task(stop.wait())
+            stopping.add_done_callback(lambda _: closing.set())
+            scanning = asyncio.create_task(self._scan(shift, stopping))
+            try:
+                await self._work(shift, tasks, stopping)
+                if tasks:
+                    await asyncio.wait(tasks, timeout=GRACE_S)
+            finally:
+                stopping.cancel()
+                closing.set()
+                shift.buffered.set()
+                await asyncio.gather(scanning, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await shift.desk.finish()
+                await shift.desk.run(self._seen.save)
+
+    async def _work(self, shift: _Shift, tasks: set[asyncio.Task[None]], stopping: asyncio.Task[Literal[True]]) -> None:
+        poll_s = POLL_MIN_S
+        save_at = time.monotonic() + SAVE_SEEN_S
+        while not stopping.done():
+            free = self._settings.concurrency - len(tasks)
+            leased = await self._lease(shift, free, wait=not tasks) if free else _Leased((), {})
+            for lease in leased.leases if leased is not None else ():
+                known = leased.validators.get(lease.url) if leased is not None else None
+                task = asyncio.create_task(self._handle(shift, lease, known, self._patience_s(len(tasks))))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            if time.monotonic() >= save_at:
+                save_at = time.monotonic() + SAVE_SEEN_S
+                await shift.desk.run(self._seen.save)
+            if leased is None:
+                await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
+            elif len(tasks) >= self._settings.concurrency:
+                changing: set[asyncio.Task[Any]] = {stopping, *tasks}
+                await asyncio.wait(changing, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({stopping}, timeout=GATHER_S)
+            elif tasks:
+                poll_s = POLL_MIN_S if leased.leases else min(poll_s * POLL_GROWTH, POLL_MAX_S)
+                await asyncio.wait({stopping}, timeout=poll_s)
+
+    async def _scan(self, shift: _Shift, stopping: asyncio.Task[Literal[True]]) -> None:
+        """Works off the buffer, a page at a time: pages that are waited for go between."""
+        if self._buffer is None:
+            return
+        while not shift.closing.is_set():
+            try:
+                look = await shift.runtime.visitor.scan_first()
+                if isinstance(look, Look):
+                    await shift.desk.run(partial(self._keep_scanned, look))
+            except StoreError as error:
+                _log.warning("%s; the page is looked at again", error)
+                await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
+                continue
+            except Exception:  # noqa: BLE001  the outermost boundary of one page: none may end the scanner
+                self._context.counters.add("pages_failed")
+                _log.exception("judging a page out of the archive failed")
+                look = True
+            if look is not False:
+                self._buffer.advance()
+            elif not self._buffer.waiting:
+                shift.buffered.clear()
+                await shift.buffered.wait()
+
+    def _keep_scanned(self, look: Look) -> None:
+        for digest in self._settlement.scanned(look):
+            self._seen.add(digest)
+
+    def _patience_s(self, busy: int) -> float:
+        """Returns how long a page may wait for its host: not at all once half the places are taken, others may be urgent."""
+        return PATIENCE_S if busy < self._settings.concurrency / 2 else 0.0
+
+    async def _handle(self, shift: _Shift, lease: Lease, known: Validators | None, patience_s: float) -> None:
+        """Looks at a leased URL and settles it. Whatever goes wrong is this page's alone."""
+        try:
+            settle = await self._looked_at(shift, lease, known, patience_s)
+        except asyncio.CancelledError:
+            await asyncio.shield(shift.desk.settle(self._settlement.stopped(lease)))
+            raise
+        await shift.desk.settle(settle)
+
+    async def _looked_at(self, shift: _Shift, lease: Lease, known: Validators | None, patience_s: float) -> Settle:
+        """Looks at a leased URL and returns what to tell the frontier."""
+        settlement = self._settlement
+        if settlement.has_died_too_often(lease):
+            return settlement.surprised(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
+        try:
+            strategy = strategy_of(self._settings, lease.task)
+            target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)
+            look = await shift.runtime.visitor.look(target, patience_s=patience_s)
+        except HostBusyError as error:
+            return settlement.postponed(lease, error)
+        except FetchError as error:
+            return settlement.failed(lease, error)
+        except StoreError as error:
+            _log.warning("%s; %s is looked at again", error, redacted(lease.url))
+            return settlement.not_kept(lease)
+        except UrlError:
+            return settlement.not_a_url(lease)
+        except Exception as error:  # noqa: BLE001  the outermost boundary of one page: none may end the crawler
+            _log.exception("looking at %s failed", redacted(lease.url))
+            return settlement.surprised(lease, f"failed with {type(error).__name__}")
+        if look.buffered:
+            shift.buffered.set()
+        return settlement.judged(lease, target, look)
+
+    async def _lease(self, shift: _Shift, limit: int, *, wait: bool) -> _Leased | None:
+        """Returns what to work on, `None` when the database fails.
+
+        Args:
+            shift: what is open.
+            limit: most leases.
+            wait: nothing else is in work: look again and again, in the queue's thread, where that costs least.
+        """
+        look = self._wait_for_leases if wait else self._lease_now
+        try:
+            return await asyncio.get_running_loop().run_in_executor(shift.runtime.queue, look, limit, shift.closing)
+        except StoreError as error:
+            _log.warning("cannot read the queue: %s", error)
+            return None
+
+    def _lease_now(self, limit: int, _: threading.Event) -> _Leased:
+        leases = self._frontier.lease(limit, self._lease_s, self._context.clock())
+        revisits = self._context.revisits
+        if not leases or revisits is None:
+            return _Leased(leases, {})
+        with contextlib.suppress(StoreError):  # then the pages are fetched whole
+            return _Leased(leases, revisits.conditions([lease.url for lease in leases]))
+        return _Leased(leases, {})
+
+    def _wait_for_leases(self, limit: int, closing: threading.Event) -> _Leased:
+        """Returns leases as soon as there are any, or nothing when it is time for upkeep or the end."""
+        until = time.monotonic() + SAVE_SEEN_S
+        poll_s = POLL_MIN_S
+        while not (leased := self._lease_now(limit, closing)).leases and time.monotonic() < until:
+            if closing.wait(poll_s):
+                break
+            poll_s = min(poll_s * POLL_GROWTH, POLL_MAX_S)
+        return leased

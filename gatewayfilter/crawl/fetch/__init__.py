@@ -1,0 +1,1 @@
+"""The fetch of one URL: policy, robots, politeness, HTTP."""

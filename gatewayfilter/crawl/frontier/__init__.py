@@ -1,0 +1,1 @@
+"""Which crawler takes which URL, and which URLs were seen."""

@@ -1,0 +1,153 @@
+"""Several crawlers over one queue: each takes the sites of its arcs on the ring, and those of whoever dies.
+
+Source: [cloud-crawler] dispatch over a consistent-hash ring; when a fetcher fails, its arc goes to the next clockwise.
+Deviation: sites fall into `SITE_SLOTS` slots, and the slots lie on the ring, so that the queue in SQL can be asked for a
+crawler's own sites with one index.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from gatewayfilter.crawl.frontier.hash_ring import HashRing
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import SITE_SLOTS, Crawlers, Lease, Offer, QueuedUrl, QueueState, SharedFrontier
+from gatewayfilter.telemetry import Counters
+
+_log = logging.getLogger(__name__)
+
+BEAT_S = 2.0
+"""How often a crawler says that it is alive."""
+DEAD_AFTER_S = 15.0
+"""Of silence, before a crawler's sites and what it had in work go to the others."""
+
+
+class FleetFrontier:
+    """One crawler's view of the shared queue: it leases what is its own. Implements `interfaces.Frontier`.
+
+    What a crawler had in work that is gone is handed out again as soon as the others notice, and what one had that was started
+    again under its name, at once. Counts `leases_returned`.
+
+    Args:
+        frontier: the queue of all.
+        crawlers: who is alive; `None`: this one is alone, and nobody has to be told.
+        name: this crawler's, unique.
+        clock: Unix seconds.
+        beat_s: as `BEAT_S`; `dead_after_s` as `DEAD_AFTER_S`.
+        counters: where it is counted.
+    """
+
+    def __init__(
+        self,
+        frontier: SharedFrontier,
+        crawlers: Crawlers | None,
+        name: str,
+        clock: Callable[[], float] = time.time,
+        *,
+        beat_s: float = BEAT_S,
+        dead_after_s: float = DEAD_AFTER_S,
+        counters: Counters | None = None,
+    ) -> None:
+        self._frontier = frontier
+        self._crawlers = crawlers
+        self._name = name
+        self._clock = clock
+        self._beat_s = beat_s
+        self._dead_after_s = dead_after_s
+        self._counters = counters or Counters()
+        self._beat_at = 0.0
+        self._began = False
+        self._ring = HashRing()
+        self._slots: tuple[int, ...] | None = None
+
+    @property
+    def slots(self) -> tuple[int, ...] | None:
+        """The slots of sites that are this crawler's own; `None` while it is alone, and all are."""
+        now = self._clock()
+        if self._crawlers is not None and now >= self._beat_at:
+            self._beat_at = now + self._beat_s
+            self._crawlers.beat(self._name, now)
+            alive = {self._name, *self._crawlers.alive(now - self._dead_after_s)}
+            if alive != self._ring.members:
+                self._turn(HashRing(alive), now)
+        return self._slots
+
+    async def keep_alive(self, stop: asyncio.Event) -> None:
+        """Says that this crawler is alive until `stop` is set, also while all its places are taken and it leases nothing."""
+        while self._crawlers is not None and not stop.is_set():
+            try:
+                await asyncio.to_thread(self._crawlers.beat, self._name, self._clock())
+            except StoreError as error:
+                _log.warning("%s cannot say that it is alive: %s", self._name, error)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._beat_s)
+
+    def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
+        """Returns up to `limit` URLs of this crawler's sites, the most urgent first, oldest first among equals."""
+        if not self._began:  # what it had in work when it was killed; alone, what anybody had
+            self._returned(
+                self._frontier.release((self._name,), now) if self._crawlers else self._frontier.release_except((), now)
+            )
+            self._began = True
+        return self._frontier.lease(limit, lease_s, now, self.slots, self._name)
+
+    def leave(self) -> None:
+        """Gives this crawler's sites to the others at once."""
+        if self._crawlers is not None:
+            self._crawlers.leave(self._name)
+
+    def _turn(self, ring: HashRing, now: float) -> None:
+        """Takes the sites that another ring gives, and what those had in work who are gone."""
+        gone, come = self._ring.members - ring.members, ring.members - self._ring.members
+        _log.info("%s: %d crawlers share the queue (%d came, %d went)", self._name, len(ring.members), len(come), len(gone))
+        self._ring = ring
+        own = tuple(slot for slot in range(SITE_SLOTS) if ring.owner(str(slot)) == self._name)
+        self._slots = own if len(ring.members) > 1 else None
+        self._returned(self._frontier.release_except(sorted(ring.members), now))
+
+    def _returned(self, count: int) -> None:
+        if count:
+            _log.info("%s: %d URLs that crawlers had in work which are gone are handed out again", self._name, count)
+            self._counters.add("leases_returned", count)
+
+    def add(self, offers: Iterable[Offer], now: float) -> int:
+        """As `interfaces.Frontier`."""
+        return self._frontier.add(offers, now)
+
+    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
+        """As `interfaces.Frontier`."""
+        return self._frontier.done(lease, rest_until)
+
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        """As `interfaces.Frontier`."""
+        self._frontier.done_all(finished)
+
+    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
+        """As `interfaces.Frontier`."""
+        return self._frontier.retry(lease, not_before, error, counted=counted)
+
+    def again(self, lease: Lease, at: float, priority: int) -> bool:
+        """As `interfaces.Frontier`."""
+        return self._frontier.again(lease, at, priority)
+
+    def bury(self, lease: Lease, error: str) -> bool:
+        """As `interfaces.Frontier`."""
+        return self._frontier.bury(lease, error)
+
+    def stats(self, now: float) -> dict[str, int]:
+        """As `interfaces.Frontier`."""
+        return self._frontier.stats(now)
+
+    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
+        """As `interfaces.Frontier`."""
+        return self._frontier.show(limit, state)
+
+    def revive(self) -> int:
+        """As `interfaces.Frontier`."""
+        return self._frontier.revive()
+
+    def clear(self, task: str | None = None) -> int:
+        """As `interfaces.Frontier`."""
+        return self._frontier.clear(task)

@@ -1,0 +1,1 @@
+"""Links of a page: extraction, feeds, sitemaps, images, strategies."""

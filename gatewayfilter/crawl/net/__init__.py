@@ -1,0 +1,1 @@
+"""The crawler's network: address guard, DNS, outbound proxies, limits."""

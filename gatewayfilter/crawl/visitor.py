@@ -1,0 +1,252 @@
+"""One look at one URL: fetch, judge, find links. Knows nothing of the queue."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gatewayfilter.crawl.buffer.classify_batcher import JudgeDesk
+from gatewayfilter.crawl.context import CrawlContext
+from gatewayfilter.crawl.fetch.fetcher import NOT_MODIFIED, Fetcher
+from gatewayfilter.crawl.fetch.robots import Robots
+from gatewayfilter.crawl.links.page_links import out_links
+from gatewayfilter.crawl.links.sitemap_discovery import task_links
+from gatewayfilter.crawl.links.strategy import Strategy, strategy_of
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError, UnreachableError
+from gatewayfilter.crawl.render.renderer import Renderer
+from gatewayfilter.documents.pdf_text import is_pdf, read_pdf_aside
+from gatewayfilter.interfaces import Page, Priority, Validators
+from gatewayfilter.model import Classification
+from gatewayfilter.urls import Url, parse_url
+
+_log = logging.getLogger(__name__)
+
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers that say nothing of the page and may be another one later."""
+_MOST_FILES = 4
+"""PDF files that may wait to be read: each may take five seconds, and the places of the crawler are for pages too."""
+_FILES_REST_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOutcome:
+    """What came of looking at one URL.
+
+    Attributes:
+        url: what was asked for, canonical where it could be read.
+        final_url: what answered, `""` when nothing did.
+        status: HTTP status, 0 without an answer.
+        classification: `None` for a page that is not classified or was not fetched.
+        error: why there is no classification, in one sentence; `""` without an error.
+        refused: we did not want to fetch it (policy, robots.txt, address), rather than could not.
+        elapsed_ms: fetching and judging, waits included.
+    """
+
+    url: str
+    final_url: str = ""
+    status: int = 0
+    classification: Classification | None = None
+    error: str = ""
+    refused: bool = False
+    elapsed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A page that was fetched and judged.
+
+    Attributes:
+        links: those that its strategy follows, as a rule of harmful pages alone, and those that an extraction rule names.
+        buffered: it lies in the buffer and is judged later.
+        unchanged: its origin says that it is as it was; the verdict before counts anew.
+        rendered: a browser made it what it is, so its origin's validators do not speak for all of it.
+        task: to which it belongs, `""` for none.
+        links_depth: how many links away from where the task began its links lead.
+    """
+
+    page: Page
+    classification: Classification | None
+    links: tuple[Url, ...]
+    buffered: bool = False
+    unchanged: bool = False
+    rendered: bool = False
+    task: str = ""
+    links_depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be looked at.
+
+    Attributes:
+        url: canonical.
+        priority: see `Priority`.
+        strategy: whose links are followed.
+        depth: links away from where the task began.
+        validators: by which the origin knows the page that was judged before; `None` fetches it whole.
+    """
+
+    url: Url
+    priority: int
+    strategy: Strategy
+    depth: int = 0
+    validators: Validators | None = None
+
+
+class Visitor:
+    """Looks at URLs with an open fetcher.
+
+    Counts `pages_fetched` and `pages_unchanged`.
+
+    Args:
+        context: the crawler's collaborators.
+        fetcher: open.
+        robots: what sites want.
+        judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
+        rendering: renders pages that a script builds; `None` where they are judged as they came.
+    """
+
+    def __init__(
+        self, context: CrawlContext, fetcher: Fetcher, robots: Robots, judge: Executor, rendering: Renderer | None = None
+    ) -> None:
+        self._context = context
+        self._fetcher = fetcher
+        self._robots = robots
+        self._judge_thread = judge
+        self._desk = JudgeDesk(context.sink, judge)
+        self._rendering = rendering
+        self._in_memory = 0
+        self._files = 0
+        self._most_in_memory = max(context.settings.concurrency // 4, 1)
+
+    async def look(self, target: Target, *, patience_s: float) -> Look:
+        """Fetches and judges a URL.
+
+        Args:
+            target: what to look at.
+            patience_s: longest wait for a host's turn.
+
+        Raises:
+            FetchError: it was refused or could not be fetched.
+            StoreError: the verdict could not be kept.
+        """
+
+        async def permit(hop: Url) -> None:
+            await self._robots.check(hop, self._fetcher, priority=target.priority, patience_s=patience_s)
+
+        urgent = target.priority <= Priority.VISIT
+        page = await self._fetcher.fetch(
+            target.url, urgent=urgent, patience_s=patience_s, permit=permit, validators=target.validators
+        )
+        self._context.counters.add("pages_fetched")
+        if page.status == NOT_MODIFIED and target.validators is not None:
+            return await self._renewed(page, target, patience_s)
+        if page.status in _PASSING:
+            raise self._passing(page)
+        if is_pdf(page.content_type, page.body):
+            await self._read_aside(page)
+        came = page
+        if self._rendering is not None:
+            page = await self._rendering.improved(page)
+        if not urgent and await self._put_aside(page, target):
+            return Look(page, None, (), buffered=True)
+        self._in_memory += 1
+        try:
+            look = await self._desk.judge(page, partial(self._look_of, page, target), urgent=urgent)
+        finally:
+            self._in_memory -= 1
+        return look if page is came else replace(look, rendered=True)
+
+    async def scan_first(self) -> Look | bool:
+        """Judges the page that has waited longest in the buffer; `buffer.advance` takes it out.
+
+        Returns:
+            The page, True when one was lost, False when none waits.
+
+        Raises:
+            StoreError: the verdict could not be kept.
+        """
+        return await self._in_judge_thread(self._scan)
+
+    async def _renewed(self, page: Page, target: Target, patience_s: float) -> Look:
+        """Lets the verdict of a page that has not changed count anew; where there is none that may, looks at it whole."""
+        classification = await self._in_judge_thread(partial(self._renew, page))
+        if classification is None:
+            return await self.look(replace(target, validators=None), patience_s=patience_s)
+        self._context.counters.add("pages_unchanged")
+        return Look(page, classification, (), unchanged=True)
+
+    def _renew(self, page: Page) -> Classification | None:
+        """Renews a verdict, and keeps its evidence as long: the new record of the verdict knows nothing of it."""
+        buffer = self._context.buffer
+        evidence = buffer.evidence_of(page) if buffer is not None else ""
+        classification = self._context.revisits.renew(page) if self._context.revisits is not None else None
+        if buffer is not None and evidence and classification is not None and classification.harmful:
+            buffer.keep_longer(page, evidence)
+        return classification
+
+    async def _in_judge_thread[T](self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._judge_thread, work)
+
+    async def _read_aside(self, page: Page) -> None:
+        """Has a PDF file read beside the judge, whom a file that was made to be slow would hold from all others.
+
+        Raises:
+            HostBusyError: too many files wait already.
+        """
+        if self._files >= _MOST_FILES:
+            raise HostBusyError("other files are read first", _FILES_REST_S)
+        self._files += 1
+        try:
+            await asyncio.wrap_future(read_pdf_aside(page.body))
+        finally:
+            self._files -= 1
+
+    async def _put_aside(self, page: Page, target: Target) -> bool:
+        """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
+        buffer = self._context.buffer
+        if is_pdf(page.content_type, page.body):
+            return False  # out of the buffer it would be read in the judge's thread
+        if buffer is None or not page.body or self._in_memory < self._most_in_memory or not buffer.has_room:
+            return False
+        try:
+            await asyncio.wrap_future(buffer.put(page, target.strategy.task, target.depth))
+        except OSError as error:
+            self._context.counters.add("archive_failures")
+            _log.warning("cannot put a page into the archive: %s; it waits in memory", error.strerror)
+            return False
+        return True
+
+    def _scan(self) -> Look | bool:
+        buffer = self._context.buffer
+        scanned = buffer.scan_first() if buffer is not None else None
+        if scanned is None or scanned.page is None:
+            return scanned is not None
+        return self._looked_at(
+            scanned.page, scanned.classification, strategy_of(self._context.settings, scanned.task), scanned.depth
+        )
+
+    def _look_of(self, page: Page, target: Target, classification: Classification | None) -> Look:
+        return self._looked_at(page, classification, target.strategy, target.depth)
+
+    def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> Look:
+        settings, sitemaps = self._context.settings, self._robots.sitemaps(page.final_url)
+        more: Sequence[Url] = ()
+        if self._context.more_links is not None:
+            more = self._context.more_links(page, classification, sitemaps)
+        harmful = classification is not None and classification.harmful
+        charset = classification.charset if classification is not None else ""
+        links = [*out_links(page, charset, settings, strategy), *more] if strategy.follows(depth, harmful=harmful) else []
+        if not strategy.task:
+            return Look(page, classification, tuple(links or more))
+        named, next_depth = task_links(page, charset, sitemaps, strategy, depth, settings)
+        return Look(page, classification, (*links, *named), task=strategy.task, links_depth=next_depth)
+
+    def _passing(self, page: Page) -> UnreachableError:
+        wait_s = 0.0
+        if page.status == 429 or (page.status == 503 and "retry-after" in page.headers):
+            netloc = parse_url(page.final_url).netloc
+            wait_s = self._fetcher.politeness.asked_to_wait(netloc, page.headers, self._context.clock())
+        return UnreachableError(f"answered with status {page.status}", wait_s)

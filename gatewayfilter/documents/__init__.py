@@ -1,0 +1,1 @@
+"""Reading of documents: charset, markup, visible text, main text, PDF."""

@@ -1,0 +1,355 @@
+"""Compiles Adblock lists into the form that workers open without reading rules."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import log2
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation
+
+from gatewayfilter.engine.adblock.breadth import BreadthGuard, cosmetic_refusal
+from gatewayfilter.engine.adblock.index.cosmetic_index import CosmeticRecord, pack_cosmetics
+from gatewayfilter.engine.adblock.index.modifier_index import Group, ParamPlan, addresses_of, group_of, pack_modifiers, param_of
+from gatewayfilter.engine.adblock.index.pattern import PatternShape, shape_of
+from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, pack_index
+from gatewayfilter.engine.adblock.index.rule_table import RuleRecord, pack_rules
+from gatewayfilter.engine.adblock.index.sections import pack_sections
+from gatewayfilter.engine.adblock.named_sites import sites_of
+from gatewayfilter.engine.adblock.regex_budget import RegexBudget
+from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES, REDIRECTS
+from gatewayfilter.engine.adblock.syntax.parser import BLANKS, LineKind, ParsedLine, parse_line
+from gatewayfilter.engine.adblock.syntax.preprocessor import Preprocessor
+from gatewayfilter.engine.adblock.syntax.rule import NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
+from gatewayfilter.errors import RuleError
+
+MAX_SOURCES = 65_535
+RULES_PER_HOST = 4
+"""A host with more rules than this that look at the path leaves them to the automaton: testing each would cost more."""
+
+EXCEPTIONS_PER_HOST = 500
+"""Exceptions are asked after a block alone, and most name their pages, which is settled once for host and page."""
+
+TELLING = 4.0
+"""A literal below this score stands in too many URLs to find a rule by it, if the page that it works on is known."""
+
+RULES_PER_PAGE = 4
+"""Rules that are found by the page they work on cost nothing on other pages; this many may be tried on their own."""
+
+MAX_PAGES = 1_000
+"""A rule that names more pages than this is not listed under each of them."""
+
+_UBIQUITOUS = (
+    "https://www.",
+    "http://www.",
+    ".com/",
+    ".js?",
+    ".html",
+    ".php?",
+    ".css",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    "/js/",
+    "/css/",
+)
+"""What half the URLs of the web have in them, although few rules do."""
+
+_EVERY_URL = "https://"
+"""A literal that is a part of this finds every rule in every URL; host and page tell more."""
+
+_UBIQUITOUS_COUNT = 10_000
+_LITERAL_LENGTH = 32
+_SAMPLE_LENGTH = 200
+_NOBODY: frozenset[int] = frozenset()
+
+
+_COMPANIONS = REDIRECTS | PAGE_SWITCHES
+"""Modifiers of rules that may go with another of the same line, which counts once."""
+
+_NO_RULE = ParsedLine(LineKind.COMMENT)
+
+type _Taken = tuple[NetworkRule, PatternShape, str, int, int, int]
+"""A rule, its shape, the line's text, source, number of the line, number of the rule on it."""
+
+
+class _Tally:
+    """Counts the lines of one list for its report."""
+
+    def __init__(self) -> None:
+        self._accepted = 0
+        self._kinds: Counter[LineKind] = Counter()
+        self._unsupported: Counter[str] = Counter()
+        self._samples: list[tuple[int, str, str]] = []
+        self._refused: list[tuple[int, str, str]] = []
+        self._refusals = 0
+        self.duplicates = 0
+
+    def refuse(self, number: int, line: str, why: str) -> None:
+        """Takes note of a rule that is valid but must not be taken; such lines are shown before all others."""
+        self._refusals += 1
+        if len(self._refused) < SAMPLE_LIMIT:
+            self._refused.append((number, line.strip()[:_SAMPLE_LENGTH], why))
+
+    def take_back(self, rules: tuple[NetworkRule, ...]) -> None:
+        """Takes note that the rules of a line that was counted are refused after all."""
+        self._accepted -= _counted(rules)
+        self._kinds[LineKind.NETWORK] -= 1
+
+    def count(self, number: int, line: str, parsed: ParsedLine) -> None:
+        """Takes note of what became of a line."""
+        self._accepted += _counted(parsed.rules)
+        self._kinds[parsed.kind] += 1
+        if parsed.kind is LineKind.REJECTED:
+            self._show(number, line, parsed.note)
+        elif parsed.kind is LineKind.UNSUPPORTED:
+            if parsed.note not in self._unsupported:
+                self._show(number, line, f"not supported: {parsed.note}")
+            self._unsupported[parsed.note] += 1
+
+    def _show(self, number: int, line: str, why: str) -> None:
+        if len(self._samples) < SAMPLE_LIMIT:
+            self._samples.append((number, line.strip()[:_SAMPLE_LENGTH], why))
+
+    def report(self) -> AdblockReport:
+        """Returns the counts."""
+        return AdblockReport(
+            accepted=self._accepted,
+            duplicates=self.duplicates,
+            cosmetic=self._kinds[LineKind.COSMETIC],
+            comments=self._kinds[LineKind.COMMENT],
+            unsupported=dict(self._unsupported),
+            rejected=self._kinds[LineKind.REJECTED] + self._refusals,
+            refused=self._refusals,
+            samples=(*self._refused, *self._samples)[:SAMPLE_LIMIT],
+        )
+
+
+def _counted(rules: tuple[NetworkRule, ...]) -> int:
+    """Returns for how many entries the rules of one line count."""
+    return sum(rule.modifier not in _COMPANIONS for rule in rules) or bool(rules)
+
+
+def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
+    try:
+        name = preprocessor.directive(line)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+    return ParsedLine(LineKind.UNSUPPORTED, note=name) if name else _NO_RULE
+
+
+class AdblockBuilder:
+    """Takes lists, line by line, and compiles all their rules together.
+
+    Args:
+        judge: refuse rules that speak of the web as a whole (breadth/), and regular expressions that cost too much together
+            (regex_budget.py). Without it everything valid is taken.
+    """
+
+    def __init__(self, *, judge: bool = True) -> None:
+        self._judge = judge
+        self._budget = RegexBudget()
+        self._records: list[_Taken] = []
+        self._cosmetics: list[CosmeticRecord] = []
+        self._badfilters: dict[tuple[object, ...], set[int]] = {}
+
+    def add_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
+        """Adds a list; nothing in it raises.
+
+        Args:
+            source: the number by which matches name the list, below 65,536.
+            lines: its lines, with or without line ends.
+
+        Raises:
+            ValueError: there is no such source.
+        """
+        if not 0 <= source <= MAX_SOURCES:
+            raise ValueError(f"a source is a number from 0 to {MAX_SOURCES}")
+        tally = _Tally()
+        preprocessor = Preprocessor()
+        taken = len(self._records)
+        seen: set[str] = set()
+        self._budget.begin_list()
+        for number, given in enumerate(lines, 1):
+            # A rule is kept as UTF-8 and read again from that: it must mean the same then.
+            line = given if given.isascii() else given.encode(errors="replace").decode()
+            if line.startswith("!#"):
+                parsed = _follow_directive(preprocessor, line)
+            elif not preprocessor.active:
+                parsed = _NO_RULE
+            elif line in seen:
+                tally.duplicates += 1
+                continue
+            else:
+                parsed = parse_line(line)
+                if parsed.rules:
+                    seen.add(line)
+                    self._add_rules(source, number, line, parsed.rules)
+                elif parsed.cosmetic is not None:
+                    if self._judge and (why := cosmetic_refusal(parsed.cosmetic)):
+                        tally.refuse(number, line, why)
+                        continue
+                    self._cosmetics.append(CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
+            tally.count(number, line, parsed)
+        if self._judge:
+            self._judge_rules(taken, tally)
+        return tally.report()
+
+    def _add_rules(self, source: int, number: int, line: str, rules: tuple[NetworkRule, ...]) -> None:
+        text = line.strip(BLANKS)
+        for ordinal, rule in enumerate(rules):
+            if rule.badfilter:
+                self._badfilters.setdefault(rule.identity, set()).add(source)
+            else:
+                self._records.append((rule, shape_of(rule), text, source, number, ordinal))
+
+    def _judge_rules(self, taken: int, tally: _Tally) -> None:
+        """Drops the lines that hold a rule that is refused, among the rules from `taken` on."""
+        mine = self._records[taken:]
+        refusals = BreadthGuard().refusals((record[0], record[1]) for record in mine)
+        costly = {}
+        for rule, _, _, _, number, _ in mine:
+            if (rule.is_regex or rule.conditions is not NO_CONDITIONS or rule.value) and (why := self._budget.refusal(rule)):
+                costly[number] = why
+        if not refusals and not costly:
+            return
+        lines = {mine[position][4]: why for position, why in refusals.items()} | costly
+        self._records[taken:] = [record for record in mine if record[4] not in lines]
+        dropped: dict[int, tuple[str, list[NetworkRule]]] = {}
+        for rule, _, text, _, number, _ in mine:
+            if number in lines:
+                dropped.setdefault(number, (text, []))[1].append(rule)
+        for number, (text, rules) in dropped.items():
+            tally.take_back(tuple(rules))
+            tally.refuse(number, text, lines[number])
+
+    def named_sites(self) -> dict[int, set[str]]:
+        """Returns for each source the sites that its blocking rules speak of (named_sites.py)."""
+        named: dict[int, set[str]] = {}
+        for rule, _, _, source, _, _ in self._records:
+            if sites := sites_of(rule):
+                named.setdefault(source, set()).update(sites)
+        return named
+
+    def build(self) -> bytes:
+        """Returns the compiled form of everything added so far."""
+        network: list[RuleRecord] = []
+        modifiers: list[RuleRecord] = []
+        shapes: tuple[list[PatternShape], list[PatternShape]] = ([], [])
+        badfilters = self._badfilters
+        for rule, shape, text, source, line, ordinal in self._records:
+            cancelled_by = frozenset(badfilters.get(rule.identity, ())) if badfilters else _NOBODY
+            if source in cancelled_by:
+                continue
+            is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
+            needs_test = not is_found or rule.conditions is not NO_CONDITIONS
+            record = RuleRecord(rule, text, source, line, ordinal, needs_test, cancelled_by)
+            (modifiers if rule.modifier else network).append(record)
+            shapes[bool(rule.modifier)].append(shape)
+        sections = _pack_network(network, shapes[False])
+        effects = _pack_effects(modifiers, shapes[True])
+        return pack_sections([*sections, pack_sections([*effects, *pack_cosmetics(self._cosmetics)])])
+
+
+def _pack_network(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
+    planner = _Planner(records, shapes)
+    kinds = (
+        [number for number, record in enumerate(records) if not record.rule.exception],
+        [number for number, record in enumerate(records) if record.rule.exception],
+        [number for number, record in enumerate(records) if not record.rule.exception and record.rule.important],
+    )
+    sections = pack_rules(records)
+    for numbers, per_host in zip(kinds, (RULES_PER_HOST, EXCEPTIONS_PER_HOST, RULES_PER_HOST), strict=True):
+        sections += pack_index(planner.plan(numbers, per_host))
+    return sections
+
+
+def _pack_effects(records: list[RuleRecord], shapes: list[PatternShape]) -> list[bytes]:
+    planner = _Planner(records, shapes)
+    params = ParamPlan()
+    addresses: dict[str, list[int]] = {}
+    groups: dict[Group, list[int]] = {group: [] for group in Group}
+    for number, record in enumerate(records):
+        name = param_of(record.rule)
+        if name:
+            params.add(name, record.rule, number)
+        elif servers := addresses_of(record.rule):
+            _list_under(addresses, servers, number)
+        else:
+            groups[group_of(record.rule)].append(number)
+    return pack_modifiers(records, params, addresses, [planner.plan(groups[group]) for group in Group])
+
+
+class _Planner:
+    """Decides for each rule by what it is found (rule_index.py)."""
+
+    def __init__(self, records: list[RuleRecord], shapes: list[PatternShape]) -> None:
+        self._records = records
+        self._shapes = shapes
+        self._scores = _score_literals(shapes)
+
+    def plan(self, numbers: list[int], per_host: int = RULES_PER_HOST) -> IndexPlan:
+        """Returns where these rules stand; rules with a path stand under their host where it has no more than `per_host`."""
+        shapes = self._shapes
+        plan = IndexPlan()
+        paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
+        on_page = Counter(name for number in numbers for name in self._pages(number))
+        for number in numbers:
+            shape = shapes[number]
+            pages = self._pages(number)
+            if pages and max(on_page[name] for name in pages) <= RULES_PER_PAGE:
+                _list_under(plan.sources, pages, number)
+            elif shape.is_host or (shape.host and paths[shape.host] <= per_host):
+                _list_under(plan.hosts, (shape.host,), number)
+            else:
+                self._plan_by_literal(plan, number, pages)
+        return plan
+
+    def _plan_by_literal(self, plan: IndexPlan, number: int, pages: frozenset[str]) -> None:
+        literal, score = self._best_literal(self._shapes[number])
+        targets = self._records[number].rule.conditions.targets
+        if score < TELLING and pages:
+            _list_under(plan.sources, pages, number)
+        elif score < TELLING and targets and not targets.patterns and not any(name.endswith("*") for name in targets.names):
+            _list_under(plan.hosts, targets.names, number)
+        elif literal and (literal not in _EVERY_URL or not self._records[number].needs_test):
+            _list_under(plan.literals, (literal,), number)
+        else:
+            plan.everywhere.append(number)
+
+    def _pages(self, number: int) -> frozenset[str]:
+        """Returns the hosts of the pages that a rule works on, none where it does not name them all, or too many."""
+        pages = self._records[number].rule.conditions.sources
+        return frozenset() if pages.patterns or len(pages.names) > MAX_PAGES else pages.names
+
+    def _best_literal(self, shape: PatternShape) -> tuple[str, float]:
+        best, best_score = "", 0.0
+        for literal in shape.literals:
+            key = literal[:_LITERAL_LENGTH]
+            score = self._scores[key]
+            if not best or score > best_score:
+                best, best_score = key, score
+        return best, best_score
+
+
+def _list_under(table: dict[str, list[int]], keys: Iterable[str], number: int) -> None:
+    for key in sorted(keys):
+        table.setdefault(key, []).append(number)
+
+
+def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
+    """Returns for each literal how telling it is: long, and in few rules.
+
+    Source: [ad-traffic §2.1]: a keyword "as unique in the whole rule set as possible". Deviation: of any length.
+    """
+    literals = sorted({literal[:_LITERAL_LENGTH] for shape in shapes if not shape.is_host for literal in shape.literals})
+    if not literals:
+        return {}
+    automaton = BytesAhoCorasick([literal.encode() for literal in literals], implementation=Implementation.ContiguousNFA)
+    counts = [0] * len(literals)
+    haystack = "\n".join(literal for shape in shapes for literal in shape.literals).encode()
+    for number, _, _ in automaton.find_matches_as_indexes(haystack, overlapping=True):
+        counts[number] += 1
+    for number, literal in enumerate(literals):
+        if any(literal in common for common in _UBIQUITOUS):
+            counts[number] += _UBIQUITOUS_COUNT
+    return {literal: len(literal) - 1.5 * log2(max(1, count)) for literal, count in zip(literals, counts, strict=True)}

@@ -1,0 +1,1 @@
+"""How compiled Adblock rules are found for a request."""

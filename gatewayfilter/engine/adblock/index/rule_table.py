@@ -1,0 +1,161 @@
+"""Every rule of a compiled form: who wrote it, its mask, and - from its own text, when it is first needed - its test."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest
+from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
+from gatewayfilter.engine.adblock.syntax.parser import parse_line
+from gatewayfilter.engine.adblock.syntax.rule import PARTY_SHIFT, AdblockMatch, NetworkRule
+from gatewayfilter.errors import SnapshotError
+
+CACHE_SIZE = 8_192
+"""Rules whose description is kept ready."""
+
+EXCEPTION = 1 << (2 * PARTY_SHIFT)
+IMPORTANT = EXCEPTION << 1
+NEEDS_TEST = EXCEPTION << 2
+"""Flag in a mask: being found in the index is not enough, pattern or conditions must be tested. A mask below it needs none."""
+CANCELLED = EXCEPTION << 3
+"""Flag in a mask, the highest: a `$badfilter` of another list cancels the rule while that list is on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecord:
+    """A rule as the builder hands it over.
+
+    Attributes:
+        text: the line of the list.
+        ordinal: which of the line's rules this is (a hosts line holds several).
+        needs_test: see `NEEDS_TEST`.
+        cancelled_by: sources whose `$badfilter` cancels it.
+    """
+
+    rule: NetworkRule
+    text: str
+    source: int
+    line: int
+    ordinal: int
+    needs_test: bool
+    cancelled_by: frozenset[int] = frozenset()
+
+    @property
+    def mask(self) -> int:
+        """Types, party and flags."""
+        rule = self.rule
+        return (
+            rule.mask
+            | NEEDS_TEST * self.needs_test
+            | EXCEPTION * rule.exception
+            | IMPORTANT * rule.important
+            | CANCELLED * bool(self.cancelled_by)
+        )
+
+
+def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
+    """Returns the sections that `RuleTable` reads."""
+    texts: list[bytes] = []
+    starts = [0]
+    for record in records:
+        text = record.text.encode(errors="replace")
+        texts.append(text)
+        starts.append(starts[-1] + len(text))
+    cancelled = [(number, source) for number, record in enumerate(records) for source in sorted(record.cancelled_by)]
+    return [
+        b"".join(texts),
+        pack_numbers(starts),
+        pack_numbers(record.line for record in records),
+        pack_numbers(record.source | record.ordinal << 16 for record in records),
+        pack_numbers(record.mask for record in records),
+        pack_numbers(number for pair in cancelled for number in pair),
+    ]
+
+
+class RuleTests(dict[int, RuleTest]):
+    """The whole tests of rules, each made when it is first asked for."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: "RuleTable") -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, number: int) -> RuleTest:
+        test = self[number] = self._table.compiled(number).matches
+        return test
+
+
+class RuleTable:
+    """Reads rules by number. Tests are made once and kept: there are never more of them than rules.
+
+    Attributes:
+        masks: types, party and flags of each rule.
+        has_cancelled: there are rules that the `$badfilter` of another list cancels.
+        tests: number → whether the rule's pattern and conditions fit a request (`CompiledRule.matches`).
+    """
+
+    def __init__(self, sections: SectionReader) -> None:
+        self._texts = sections.raw()
+        self._starts = sections.numbers()
+        self._lines = sections.numbers()
+        self._origins = sections.numbers()
+        self.masks = sections.numbers()
+        pairs = sections.numbers()
+        if not len(self._starts) - 1 == len(self._lines) == len(self._origins) == len(self.masks):
+            raise SnapshotError("the compiled Adblock rules are damaged")
+        self._cancelled: dict[int, set[int]] = {}
+        for number, source in zip(pairs[::2], pairs[1::2], strict=True):
+            self._cancelled.setdefault(number, set()).add(source)
+        self.has_cancelled = bool(pairs)
+        self.tests = RuleTests(self)
+        self._compiled: dict[int, CompiledRule] = {}
+        self._matches: dict[int, AdblockMatch] = {}
+
+    def __len__(self) -> int:
+        """How many rules there are."""
+        return len(self.masks)
+
+    def text(self, number: int) -> str:
+        """Returns a rule as its list writes it."""
+        return str(self._texts[self._starts[number] : self._starts[number + 1]], "utf-8", "replace")
+
+    def rule(self, number: int) -> NetworkRule:
+        """Returns a rule, read anew from its text.
+
+        Raises:
+            SnapshotError: its text is none: the compiled form is damaged.
+        """
+        rules = parse_line(self.text(number)).rules
+        ordinal = self._origins[number] >> 16
+        if ordinal >= len(rules):
+            raise SnapshotError("the compiled Adblock rules are damaged")
+        return rules[ordinal]
+
+    def source(self, number: int) -> int:
+        """Returns the source that a rule came from."""
+        return self._origins[number] & 0xFFFF
+
+    def is_off(self, number: int, off_sources: frozenset[int]) -> bool:
+        """Tells whether a rule does not count: its source is off, or a list that is on cancels it."""
+        if self.source(number) in off_sources:
+            return True
+        return bool(self.masks[number] & CANCELLED) and not off_sources.issuperset(self._cancelled[number])
+
+    def compiled(self, number: int) -> CompiledRule:
+        """Returns a rule made ready to be tested."""
+        found = self._compiled.get(number)
+        if found is None:
+            found = self._compiled[number] = CompiledRule(self.rule(number))
+        return found
+
+    def describe(self, number: int) -> AdblockMatch:
+        """Returns a rule as verdicts name it."""
+        found = self._matches.get(number)
+        if found is None:
+            if len(self._matches) >= CACHE_SIZE:
+                self._matches.clear()
+            mask = self.masks[number]
+            found = self._matches[number] = AdblockMatch(
+                self.text(number), self.source(number), self._lines[number], bool(mask & EXCEPTION), bool(mask & IMPORTANT)
+            )
+        return found

@@ -1,0 +1,1 @@
+"""How Adblock rules are written: parser, options, selectors, modifiers."""

@@ -1,0 +1,220 @@
+"""Reads cosmetic rules: `##`, `#@#`, `#?#`, `#$#`, `##^`, `$$` and their kin."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from gatewayfilter.engine.adblock.syntax.css_declarations import read_declarations
+from gatewayfilter.engine.adblock.syntax.css_selector import ProceduralError, read_selector
+from gatewayfilter.engine.adblock.syntax.options import read_host
+from gatewayfilter.engine.adblock.syntax.rule import NO_HOSTS, HostSet
+from gatewayfilter.engine.adblock.syntax.script_removal import read_script_test
+from gatewayfilter.errors import RuleError, UnsupportedError
+from gatewayfilter.safe_regex.cost_guard import guard_regex
+
+
+class Effect(Enum):
+    """What a cosmetic rule does."""
+
+    HIDE = 0
+    STYLE = 1
+    REMOVE = 2
+    SCRIPT_TEXT = 3
+    HEADER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CosmeticRule:
+    """A cosmetic rule, read.
+
+    Attributes:
+        exception: it lifts the rules of the same effect and text, on its hosts.
+        hosts: where it works; none for everywhere. `not_hosts` where it does not.
+        text: the selector; for SCRIPT_TEXT what the script's text must have in it, for HEADER the header's name.
+        style: for STYLE the declarations.
+        shared: its selector can stand in one CSS rule with others.
+    """
+
+    effect: Effect
+    exception: bool
+    hosts: HostSet
+    not_hosts: HostSet
+    text: str
+    style: str = ""
+    shared: bool = True
+
+    @property
+    def generic(self) -> bool:
+        """Whether it names no host to work on."""
+        return not self.hosts
+
+    @property
+    def subject(self) -> tuple[Effect, str, str]:
+        """What an exception must have in common with the rules that it lifts."""
+        return (self.effect, self.text, self.style)
+
+
+MAX_BODY = 8_192
+"""Characters behind the mark: what looks into them takes the square of their number at worst."""
+
+_MARK = re.compile(r"#(@?)(\$\?|\$|\?|%)?(@?)#")
+_HTML_MARK = re.compile(r"\$(@?)\$")
+_CSS_RULE = re.compile(r"(?P<selector>.*\S)\s*\{(?P<style>[^{}]*)\}\s*", re.DOTALL)
+_STYLE_CALL = re.compile(r"(?P<selector>.*?):style\((?P<style>.*)\)", re.DOTALL)
+_REMOVE_CALL = re.compile(r"(?P<selector>.+):remove\(\)", re.DOTALL)
+_REMOVE_STYLE = re.compile(r"\s*remove\s*:\s*true\s*;?\s*", re.IGNORECASE)
+_OLD_HAS = re.compile(r":(?:-abp-has|if)\(")
+"""What `:has()` was called before browsers knew it."""
+
+_TEXT_CALL = re.compile(
+    r"(?P<selector>[^:]+(?::(?!has-text|contains|-abp-)[^:]+)*):(?:has-text|contains|-abp-contains)\((?P<text>.+)\)"
+)
+_ANOTHER_CALL = re.compile(r"\)[\s>+~]*:")
+_RESPONSE_HEADER = re.compile(r"responseheader\(([^()]*)\)", re.IGNORECASE)
+_ADGUARD_TEXT = re.compile(r"(?P<tag>[a-z*]*)(?P<rest>.*?)\[tag-content=\"(?P<text>[^\"]+)\"\](?P<more>.*)", re.IGNORECASE)
+_ADGUARD_SPECIAL = re.compile(
+    r"\[(?:tag-content|wildcard|max-length|min-length|parent-elements|parent-search-level)=", re.IGNORECASE
+)
+
+REMOVABLE_HEADERS = frozenset({"location", "refresh", "report-to", "set-cookie"})
+"""Response headers that `##^responseheader()` may take out, as in uBlock Origin."""
+
+
+def read_cosmetic(line: str) -> CosmeticRule:
+    """Reads a line that is a cosmetic rule by its marks.
+
+    Raises:
+        UnsupportedError: it is valid, but a proxy cannot do it.
+        RuleError: it is not valid.
+    """
+    if line.startswith("[$"):
+        raise UnsupportedError("[$…]")
+    match = _MARK.search(line)
+    html = _HTML_MARK.search(line)
+    if html and len(line) - html.end() > MAX_BODY:
+        raise RuleError(f"what follows the mark is longer than {MAX_BODY} characters")
+    if html and (match is None or html.start() < match.start()):
+        return _read_html(line[: html.start()], line[html.end() :], exception=bool(html[1]), adguard=True)
+    if match is None:
+        raise RuleError("not a cosmetic rule")
+    if len(line) - match.end() > MAX_BODY:
+        raise RuleError(f"what follows the mark is longer than {MAX_BODY} characters")
+    hosts, body = line[: match.start()], line[match.end() :].strip()
+    exception = bool(match[1] or match[3])
+    kind = match[2] or ""
+    if kind == "%":
+        raise UnsupportedError("#%#")
+    if body.startswith(("+js(", "script:inject(")):
+        raise UnsupportedError("##+js")
+    if body.startswith("^"):
+        return _read_html(hosts, body[1:], exception=exception, adguard=False)
+    return _read_css(hosts, body, exception=exception, kind=kind)
+
+
+def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticRule:
+    effect, style = Effect.HIDE, ""
+    for form in (_CSS_RULE, _STYLE_CALL, _REMOVE_CALL):
+        found = form.fullmatch(body)
+        if found is None:
+            continue
+        body = found["selector"]
+        if form is _REMOVE_CALL or (form is _CSS_RULE and _REMOVE_STYLE.fullmatch(found["style"])):
+            effect = Effect.REMOVE
+        else:
+            effect, style = Effect.STYLE, found["style"]
+        break
+    else:
+        if kind.startswith("$"):
+            raise RuleError("a style rule has the form selector { declarations }")
+    try:
+        selector = read_selector(_OLD_HAS.sub(":has(", body))
+    except ProceduralError as error:
+        raise UnsupportedError(f":{error.operator}()") from error
+    if effect is Effect.STYLE:
+        style = read_declarations(style)
+    included, excluded = _read_hosts(hosts)
+    if effect is not Effect.HIDE and not included and not exception:
+        raise UnsupportedError("a style for every site" if effect is Effect.STYLE else "a removal on every site")
+    return CosmeticRule(effect, exception, included, excluded, selector.text, style, selector.shared)
+
+
+def _read_html(hosts: str, body: str, *, exception: bool, adguard: bool) -> CosmeticRule:
+    included, excluded = _read_hosts(hosts)
+    if not included and not exception:
+        raise UnsupportedError("a removal on every site")
+    header = _RESPONSE_HEADER.fullmatch(body)
+    if header and not adguard:
+        name = header[1].strip().lower()
+        if name not in REMOVABLE_HEADERS:
+            raise UnsupportedError("##^responseheader()")
+        return CosmeticRule(Effect.HEADER, exception, included, excluded, name)
+    if adguard and _ADGUARD_SPECIAL.search(body):
+        text = _adguard_text(body)
+        return CosmeticRule(Effect.SCRIPT_TEXT, exception, included, excluded, text)
+    script = _script_text(body)
+    if script is not None:
+        read_script_test(script)
+        return CosmeticRule(Effect.SCRIPT_TEXT, exception, included, excluded, script)
+    call = _TEXT_CALL.fullmatch(body)
+    if call is not None and not _ANOTHER_CALL.search(call["text"]):
+        read_script_test(call["text"])
+        selector = read_selector(call["selector"])
+        return CosmeticRule(Effect.REMOVE, exception, included, excluded, f"{selector.text}:has-text({call['text']})")
+    try:
+        selector = read_selector(body)
+    except ProceduralError as error:
+        raise UnsupportedError(f"##^:{error.operator}()") from error
+    return CosmeticRule(Effect.REMOVE, exception, included, excluded, selector.text)
+
+
+def _script_text(body: str) -> str | None:
+    """Returns what is asked of the text of a `script:has-text(…)` (several may follow each other), `None` for anything else."""
+    for name in ("has-text", "contains", "-abp-contains"):
+        start = f"script:{name}("
+        if body.startswith(start) and body.endswith(")"):
+            inside = body[len(start) : -1]
+            return inside.replace(f"):{name}(", "\n")
+    return None
+
+
+def _adguard_text(body: str) -> str:
+    match = _ADGUARD_TEXT.fullmatch(body)
+    if match is None or match["tag"].lower() != "script" or match["rest"] or _ADGUARD_SPECIAL.search(match["more"]):
+        raise UnsupportedError("$$ with special attributes")
+    if match["more"]:
+        raise UnsupportedError("$$ with special attributes")
+    read_script_test(match["text"])
+    return match["text"]
+
+
+@lru_cache(maxsize=4_096)
+def _read_hosts(text: str) -> tuple[HostSet, HostSet]:
+    """Reads the hosts before the mark; those behind `~` come second."""
+    names: tuple[set[str], set[str]] = (set(), set())
+    patterns: tuple[list[str], list[str]] = ([], [])
+    for item in _split_hosts(text):
+        negated = item.startswith("~")
+        name = item[negated:]
+        if name == "*" and not negated:
+            continue
+        if len(name) > 2 and name[0] == "/" and name[-1] == "/":
+            guard_regex(name[1:-1])
+            patterns[negated].append(name[1:-1])
+        else:
+            names[negated].add(read_host(name))
+    included, excluded = (
+        HostSet(frozenset(found), tuple(expressions)) if found or expressions else NO_HOSTS
+        for found, expressions in zip(names, patterns, strict=True)
+    )
+    return included, excluded
+
+
+def _split_hosts(text: str) -> list[str]:
+    items: list[str] = []
+    for piece in text.split(","):
+        if items and items[-1].lstrip("~").startswith("/") and not items[-1].endswith("/"):
+            items[-1] += "," + piece
+        elif piece.strip():
+            items.append(piece.strip())
+    return items

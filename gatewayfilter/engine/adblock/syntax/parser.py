@@ -1,0 +1,299 @@
+"""Reads one line of an Adblock list (Adblock Plus, uBlock Origin, AdGuard; hosts files too).
+
+Nothing here raises for any text: a line is a rule, or something that is counted.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from urllib.parse import quote
+
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read_cosmetic
+from gatewayfilter.engine.adblock.syntax.modifier_values import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
+from gatewayfilter.engine.adblock.syntax.options import RuleOptions, is_option_name, looks_like_options, read_options
+from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
+from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
+from gatewayfilter.engine.adblock.syntax.stub_names import is_stub
+from gatewayfilter.errors import RuleError, UnsupportedError, UrlError
+from gatewayfilter.safe_regex.cost_guard import guard_regex
+from gatewayfilter.urls import canonical_host
+
+MAX_LINE_LENGTH = 65_536
+BLANKS = "\ufeff \t\r\n"
+"""What does not count at either end of a line."""
+
+
+class LineKind(Enum):
+    """What a line is."""
+
+    NETWORK = "network"
+    COSMETIC = "cosmetic"
+    COMMENT = "comment"
+    UNSUPPORTED = "unsupported"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """A line, read.
+
+    Attributes:
+        rules: the network rules; a hosts line may hold several.
+        note: for UNSUPPORTED the name of the modifier, for REJECTED why.
+        cosmetic: the cosmetic rule.
+    """
+
+    kind: LineKind
+    rules: tuple[NetworkRule, ...] = ()
+    note: str = ""
+    cosmetic: CosmeticRule | None = None
+
+
+_COMMENT = ParsedLine(LineKind.COMMENT)
+
+_HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
+_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
+_HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
+_COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
+_HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
+_SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
+_HOSTS_LINE = re.compile(
+    r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?"
+)
+_OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
+
+
+def parse_line(line: str) -> ParsedLine:
+    """Reads a line; directives (`!#if`, `!#include`) are for directives.py, here they are comments."""
+    text = line.strip(BLANKS)
+    if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
+        return _COMMENT
+    if len(text) > MAX_LINE_LENGTH:
+        return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
+    if _HOST_RULE.fullmatch(text):  # nine lines out of ten
+        return ParsedLine(LineKind.NETWORK, (NetworkRule(text, types=ALL_TYPES),))
+    if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
+        return _COMMENT
+    if _is_cosmetic(text):
+        return _parse_cosmetic(text)
+    if text[0] == "#":
+        return _COMMENT
+    try:
+        hosts = _HOSTS_LINE.fullmatch(text)
+        if hosts:
+            return _parse_hosts(hosts[1].split())
+        return _parse_network(text)
+    except UnsupportedError as error:
+        return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+
+
+def _parse_cosmetic(text: str) -> ParsedLine:
+    try:
+        return ParsedLine(LineKind.COSMETIC, cosmetic=read_cosmetic(text))
+    except UnsupportedError as error:
+        return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
+    except RuleError as error:
+        return ParsedLine(LineKind.REJECTED, note=str(error))
+
+
+def _is_cosmetic(text: str) -> bool:
+    if text.startswith(("@@", "|")):
+        return False
+    if "#" in text and (_COSMETIC_MARK.search(text) or _SCRIPT_RULE.match(text)):
+        return not (text[0] == "/" and looks_like_network_regex(text))
+    return "$$" in text or "$@$" in text if _HTML_MARK.match(text) else False
+
+
+def looks_like_network_regex(text: str) -> bool:
+    """Tells whether a line is a regular expression to its end, or up to its options."""
+    body, _ = split_options(text)
+    return len(body) > 2 and body[0] == "/" and body[-1] == "/"
+
+
+def _parse_hosts(names: list[str]) -> ParsedLine:
+    rules = []
+    for name in names:
+        if _OWN_NAMES.fullmatch(name):
+            continue
+        try:
+            rules.append(NetworkRule(f"||{canonical_host(name)}^", types=ALL_TYPES))
+        except UrlError as error:
+            raise RuleError(f"not a host: {name[:100]!r}") from error
+    return ParsedLine(LineKind.NETWORK, tuple(rules)) if rules else _COMMENT
+
+
+def split_options(text: str) -> tuple[str, str]:
+    """Splits a rule (without `@@`) into pattern and options, `""` without any.
+
+    The first `$` counts that is followed by the name of a known option and then `=`, a comma or the end: neither patterns nor
+    regular expressions have that in them. A last `$` with something that has the form of options counts too, so that an
+    option nobody knows rejects the rule rather than becoming part of its pattern.
+    """
+    position = text.find("$")
+    while position >= 0:
+        if is_option_name(text[position + 1 :].lstrip()) and text[position - 1 : position] != "\\":
+            return text[:position], text[position + 1 :]
+        position = text.find("$", position + 1)
+    last = text.rfind("$")
+    is_regex = text.startswith("/") and text.endswith("/")
+    if last >= 0 and not is_regex and text[last - 1 : last] != "\\" and looks_like_options(text[last + 1 :]):
+        return text[:last], text[last + 1 :]
+    return text, ""
+
+
+def _parse_network(text: str) -> ParsedLine:
+    exception = text.startswith("@@")
+    pattern, option_text = split_options(text[2:] if exception else text)
+    options = read_options(option_text) if option_text else RuleOptions()
+    unsupported = options.unsupported or _not_honoured(options, exception=exception)
+    if unsupported:
+        return ParsedLine(LineKind.UNSUPPORTED, note=unsupported)
+    types = options.effective_types
+    if not types:
+        raise RuleError("the options exclude every type")
+    pattern = read_pattern(pattern.strip(), match_case=options.match_case)
+    if not options.names_types and _speaks_of_pages(pattern, options, exception=exception):
+        types |= DOCUMENT
+    rule = NetworkRule(
+        pattern=pattern,
+        exception=exception,
+        important=options.important,
+        match_case=options.match_case,
+        badfilter=options.badfilter,
+        types=types,
+        party=options.party,
+        conditions=options.effective_conditions if options.conditions else NO_CONDITIONS,
+    )
+    limited = options.names_types or options.party or options.conditions or options.switches
+    if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
+        raise RuleError("the rule would match every request")
+    rules = tuple(_rules_of(rule, options)) if option_text else (rule,)
+    if pattern.startswith("|ws://"):  # by either scheme, as the authors of such rules expect (docs/adblock.md, "Policies")
+        rules += tuple(replace(each, pattern=f"|wss{pattern[3:]}") for each in rules)
+    return ParsedLine(LineKind.NETWORK, rules)
+
+
+def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
+    """Returns the name of what a rule asks in vain, "" when all of it can be done."""
+    if options.switches and not exception:
+        return options.switches[0]
+    if options.modifier == "redirect-rule" and not exception and not is_stub(options.value):
+        return "redirect-rule"
+    return ""
+
+
+def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
+    """Yields what one line means: a block or an exception, what it changes, what it switches off on a page."""
+    if options.modifier:
+        yield from _modifier_rules(rule, options)
+    elif asks_response(rule):
+        yield replace(rule, modifier="response")
+    elif options.types or not options.switches:
+        yield rule
+    switches = options.switches
+    if rule.exception and not options.modifier and options.types & DOCUMENT and "elemhide" not in switches:
+        switches += ("elemhide",)  # a page that is excepted as a whole keeps its looks too
+    for name in switches:
+        yield replace(rule, types=default_types(name), modifier=name)
+
+
+def asks_response(rule: NetworkRule) -> bool:
+    """Tells whether a rule asks for what only the response can tell.
+
+    Raises:
+        RuleError: what it asks cannot be read.
+    """
+    conditions = rule.conditions
+    if conditions.header:
+        header_test(conditions.header)
+    if conditions.address:
+        address_test(conditions.address)
+    return bool(conditions.header or conditions.address)
+
+
+def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
+    name, value = options.modifier, options.value
+    late = asks_response(rule)
+    of_request = name == "removeheader" and value.lower().startswith("request:")
+    if late and (of_request or name not in RESPONSE_MODIFIERS):
+        if name not in REDIRECTS or rule.exception:
+            raise RuleError(f"{name!r} is decided before the response is there")
+        yield replace(rule, modifier="response", value=value if prepare(name, value) else "")
+        return
+    if value or not (rule.exception or name == "removeparam"):
+        try:
+            prepare(name, value, rule.pattern)
+        except UnsupportedError:
+            raise
+        except RuleError:
+            if name != "redirect" or rule.exception or not value:
+                raise
+            name = ""  # a stub that we do not have: what is left is a block
+    if not rule.exception and options.modifier == "redirect":
+        yield rule
+    if name:
+        types = rule.types if name in REDIRECTS else options.types_or(default_types(name))
+        if not types:
+            raise RuleError("the options exclude every type")
+        yield replace(rule, types=types, modifier=name, value=value)
+
+
+def is_generic(text: str) -> bool:
+    """Tells whether a line is a rule that names no page to work on."""
+    return any(not rule.conditions.sources for rule in parse_line(text).rules)
+
+
+def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> bool:
+    """Tells whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
+    if exception:
+        return True
+    return options.party != 3 and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
+
+
+def is_host_pattern(pattern: str) -> bool:
+    """Tells whether a pattern is `||host^` with nothing else in it."""
+    match = _HOST_ANCHORED.match(pattern)
+    return match is not None and match.end() == len(pattern) - 1 and pattern[-1] == "^"
+
+
+def read_pattern(text: str, *, match_case: bool) -> str:
+    """Returns a pattern in canonical form: lower case unless `match_case`, ASCII, no needless wildcards.
+
+    Raises:
+        RuleError: it cannot be a pattern.
+    """
+    if len(text) > 2 and text[0] == "/" and text[-1] == "/":
+        guard_regex(text[1:-1], match_case=match_case)
+        return text
+    if _FORBIDDEN.search(text):
+        raise RuleError("the pattern has a space or a control character in it")
+    if text.startswith("|||"):
+        raise RuleError("the pattern begins with '|||'")
+    if not text.isascii():
+        text = _to_ascii(text)
+    if not match_case:
+        text = text.lower()
+    elif text.startswith("||"):
+        host = _HOST_ANCHORED.match(text)
+        text = host[0].lower() + text[host.end() :] if host else text
+    if "**" in text:
+        text = re.sub(r"\*+", "*", text)
+    if text.startswith("*") and len(text) > 1 and not text.startswith(("*/", "*|")):
+        text = text[1:]
+    if text.endswith("*") and len(text) > 2 and not (text[0] == "/" and text[-2] == "/"):
+        text = text[:-1]
+    return text or "*"
+
+
+def _to_ascii(text: str) -> str:
+    """Returns the pattern as it stands in canonical URLs: IDNA in the host behind `||`, UTF-8 and percent signs elsewhere."""
+    host = _HOST_ANCHORED.match(text)
+    if host and not host[1].isascii():
+        try:
+            text = f"||{canonical_host(host[1])}{text[host.end() :]}"
+        except UrlError as error:
+            raise RuleError(f"not a host: {host[1][:100]!r}") from error
+    return quote(text, safe="".join(chr(code) for code in range(33, 127)), errors="replace")

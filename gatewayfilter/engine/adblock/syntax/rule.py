@@ -1,0 +1,160 @@
+"""What a network rule is once read, and the values that the engine hands out.
+
+A rule's types and party are one bit mask, so that most rules are decided by a single AND with the request's bits:
+bit t says "type t, first party", bit t + `PARTY_SHIFT` says "type t, third party".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gatewayfilter.model import ResourceType
+
+TYPE_BITS: Mapping[str, int] = MappingProxyType({kind.value: 1 << position for position, kind in enumerate(ResourceType)})
+"""Resource type → its bit. A `ResourceType` is a string and finds its bit as well."""
+
+ALL_TYPES = (1 << len(TYPE_BITS)) - 1
+DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
+DEFAULT_TYPES = ALL_TYPES & ~DOCUMENT
+"""What a rule without type options speaks of; docs/adblock.md, "Policies", says when a page itself is added."""
+
+PARTY_SHIFT = 12
+"""Bits of the mask for one party; as many as there are resource types."""
+
+SAMPLE_LIMIT = 20
+"""Lines that a report shows of those it could not use."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdblockMatch:
+    """A rule that matches a request.
+
+    Attributes:
+        rule: the line as its list writes it.
+        source: index of the list it came from.
+        line: line number in that list, from 1.
+        exception: it allows (`@@`) rather than blocks.
+        important: it carries `$important`.
+    """
+
+    rule: str
+    source: int
+    line: int
+    exception: bool
+    important: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AdblockReport:
+    """What became of the lines of one list. Every line is counted once.
+
+    Attributes:
+        accepted: network rules in force (a hosts line counts once for each host), `$badfilter` rules included.
+        duplicates: lines with network rules that stood in the list already.
+        cosmetic: element hiding, scriptlet and HTML filter rules.
+        comments: comments, blank lines, headers, directives, and lines switched off by `!#if`.
+        unsupported: name of the modifier or directive → rules that were understood but cannot be honoured, and dropped.
+        rejected: lines that are no valid rule, and those that were refused.
+        refused: valid rules that are not taken: they speak of the web as a whole, or cost too much (breadth/).
+        samples: (line, text, why) of lines that were rejected, those refused first, and of the first for each name in
+            `unsupported`, at most `SAMPLE_LIMIT`.
+    """
+
+    accepted: int = 0
+    duplicates: int = 0
+    cosmetic: int = 0
+    comments: int = 0
+    unsupported: dict[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    refused: int = 0
+    samples: tuple[tuple[int, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostSet:
+    """Hosts that an option names. A name covers its subdomains; `google.*` is google under any public suffix.
+
+    Attributes:
+        names: host names and entities (`google.*`).
+        patterns: regular expressions as the rule writes them, without the slashes.
+    """
+
+    names: frozenset[str] = frozenset()
+    patterns: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether it names any host."""
+        return bool(self.names or self.patterns)
+
+
+NO_HOSTS = HostSet()
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a rule asks beyond type, party and pattern.
+
+    Attributes:
+        sources: hosts of the page of which one must be the source (`domain=`, `from=`), with those that must not.
+        targets: hosts of which one must be the request's (`to=`), with those that must not (`~`, `denyallow`).
+        methods: HTTP methods in upper case; `not_methods` those that must not be.
+        strict: 1 the source must be the very host of the request (`strict1p`), 3 another one (`strict3p`), 0 no matter.
+        header: what a header of the response must be (`header=`), `address` what the server's address must be
+            (`ipaddress=`); tested when the response is there (response_test.py).
+    """
+
+    sources: HostSet = NO_HOSTS
+    not_sources: HostSet = NO_HOSTS
+    targets: HostSet = NO_HOSTS
+    not_targets: HostSet = NO_HOSTS
+    methods: frozenset[str] = frozenset()
+    not_methods: frozenset[str] = frozenset()
+    strict: int = 0
+    header: str = ""
+    address: str = ""
+
+
+NO_CONDITIONS = Conditions()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRule:
+    """A network rule, read.
+
+    Attributes:
+        pattern: what the URL must look like, anchors included; a regular expression stands between slashes.
+        types: bits of the resource types.
+        party: 1 first party only, 3 third party only, 0 both.
+        badfilter: it cancels the rule that is equal but for this option.
+        modifier: what it changes in place of blocking (`csp`, `removeparam` …, modifiers.py), "" for a block or exception.
+        value: the modifier's value as the list writes it, "" for none.
+    """
+
+    pattern: str
+    exception: bool = False
+    important: bool = False
+    match_case: bool = False
+    badfilter: bool = False
+    types: int = DEFAULT_TYPES
+    party: int = 0
+    conditions: Conditions = NO_CONDITIONS
+    modifier: str = ""
+    value: str = ""
+
+    @property
+    def mask(self) -> int:
+        """The bits of types and party."""
+        first = 0 if self.party == 3 else self.types
+        third = 0 if self.party == 1 else self.types
+        return first | third << PARTY_SHIFT
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Equal for rules that mean the same, whatever the order of their options; `$badfilter` itself does not count."""
+        means = (self.exception, self.important, self.match_case, self.types, self.party, self.modifier, self.value)
+        return (self.pattern, self.conditions, *means)
+
+    @property
+    def is_regex(self) -> bool:
+        """Whether the pattern is a regular expression."""
+        return len(self.pattern) > 2 and self.pattern[0] == "/" and self.pattern[-1] == "/"

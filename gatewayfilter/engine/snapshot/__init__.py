@@ -1,0 +1,1 @@
+"""The snapshot file: format, builder, patch, reader, folder."""

@@ -1,0 +1,259 @@
+"""The folder of published snapshots: whole files under ascending numbers, and a pointer to the one in use.
+
+`current` is a symbolic link, moved by a rename. A publisher writes aside, verifies what it wrote, renames, then moves the
+pointer; wherever it is killed, the pointer leads to a whole file. The counters of a snapshot (counter_file.py) stand beside it
+under its number, and only those of the one in use stay. One publisher at a time holds the lock, from before it
+reads what it will publish: otherwise a snapshot of older lists could replace one of newer lists.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gatewayfilter.engine.snapshot.image import SnapshotImage
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.engine.tables.counter_file import read_counters, write_counters
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
+from gatewayfilter.errors import SnapshotError
+
+_POINTER = "current"
+_LOCK = ".lock"
+_ASIDE = ".publishing"
+_COUNTERS_ASIDE = ".counting"
+_NEXT_POINTER = ".current-next"
+_REFUSED = ".refused"
+_NAME = re.compile(r"snapshot-(\d{8,})\.gfs", re.ASCII)
+_COUNTERS_NAME = re.compile(r"counters-(\d{8,})\.gfc", re.ASCII)
+
+type PutIntoUse = Callable[[bytes | SnapshotImage], Path]
+"""Writes a snapshot, makes it the current one and returns its path."""
+
+
+class SnapshotFolder:
+    """Publishes snapshots and finds the newest good one.
+
+    Args:
+        folder: made with mode 0700 at the first publication.
+        keep: how many files stay, the one in use included.
+    """
+
+    def __init__(self, folder: Path, *, keep: int = 3) -> None:
+        self._folder = folder
+        self._pointer = str(folder / _POINTER)
+        self._keep = max(1, keep)
+
+    @contextmanager
+    def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[PutIntoUse]:
+        """Makes the caller the one publisher: what it reads in here is not older than what anybody published before.
+
+        Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`
+        are removed; processes that have them mapped keep them.
+
+        Args:
+            on_wait: called once when another publisher is at work, before waiting for it to end.
+
+        Raises:
+            SnapshotError: the disk is full, the folder cannot be written, or what was written does not verify; the snapshot
+                that was current stays so. The function that is yielded raises the same.
+        """
+        with self._write_faults_told():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = (self._folder / _LOCK).open("ab")
+        with lock:  # the kernel lets go of it when the process dies
+            with self._write_faults_told():
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if on_wait:
+                        on_wait()
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                self._tidy()
+                yield self._publish
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile holds the file open, too
+
+    def publish(self, data: bytes) -> Path:
+        """Publishes a snapshot that does not depend on what others publish; `publishing` says what happens.
+
+        Raises:
+            SnapshotError: as `publishing`.
+        """
+        with self.publishing() as publish:
+            return publish(data)
+
+    @contextmanager
+    def _write_faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
+
+    def _tidy(self) -> None:
+        """Removes what publishers left that were killed on the way: files aside, and snapshots that never came into use."""
+        with suppress(OSError):
+            for name in (_ASIDE, _COUNTERS_ASIDE, _NEXT_POINTER):
+                (self._folder / name).unlink(missing_ok=True)
+            current = self.current()
+            if current is not None:
+                number = _number_of(current)
+                for newer in self._numbers():
+                    if newer > number:
+                        self._path(newer).unlink(missing_ok=True)
+                self._prune_counters(number)
+
+    def _publish(self, image: bytes | SnapshotImage) -> Path:
+        with self._write_faults_told():
+            path = self._write([image] if isinstance(image, bytes) else image.parts())
+            if isinstance(image, SnapshotImage) and image.counters is not None:
+                self._keep_counters(image.counters, path)
+            self._sync()
+            pointer = self._folder / _NEXT_POINTER
+            pointer.unlink(missing_ok=True)
+            pointer.symlink_to(path.name)
+            pointer.rename(self._folder / _POINTER)
+            self._sync()
+        for number in self._numbers()[self._keep :]:
+            with suppress(OSError):  # removing an old file is no part of publishing a new one
+                self._path(number).unlink()
+        self._prune_counters(_number_of(path))
+        with suppress(OSError):  # what was refused is no longer the current one
+            (self._folder / _REFUSED).unlink(missing_ok=True)
+        return path
+
+    def refuse(self) -> None:
+        """Notes for the publisher that the current snapshot cannot be used, so that it makes one anew (`is_refused`)."""
+        current = self.current()
+        with suppress(OSError):
+            (self._folder / _REFUSED).write_text(current.name if current is not None else "", encoding="ascii")
+
+    def is_refused(self) -> bool:
+        """Returns whether there is no current snapshot, or it was refused since it was published. Costs some system calls."""
+        current = self.current()
+        if current is None:
+            return True
+        try:
+            return (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace") == current.name
+        except OSError:
+            return False
+
+    def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
+        """Keeps the counters of a snapshot. Without them the next one is built in full: no reason not to publish this one."""
+        aside = self._folder / _COUNTERS_ASIDE
+        try:
+            snapshot = Snapshot.open(path)
+            try:
+                write_counters(aside, counters, snapshot.mark)
+            finally:
+                snapshot.close()
+            aside.rename(self._counters_path(_number_of(path)))
+        except (OSError, SnapshotError):
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+    def counters_of(self, path: Path, mark: bytes) -> CountingBloom:
+        """Returns the counters that were kept with a snapshot.
+
+        Args:
+            path: the snapshot's file.
+            mark: its mark.
+
+        Raises:
+            SnapshotError: there are none, or they cannot be used.
+        """
+        return read_counters(self._counters_path(_number_of(path)), mark)
+
+    def _prune_counters(self, kept: int) -> None:
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                found = _COUNTERS_NAME.fullmatch(path.name)
+                if found and int(found[1]) != kept:
+                    path.unlink(missing_ok=True)
+
+    def _write(self, parts: list[bytes | memoryview]) -> Path:
+        """Writes, verifies and names the file, and returns its path; nothing is left of it when it fails."""
+        aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
+        try:
+            with aside.open("wb") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
+            Snapshot.open(aside, verify=True).close()
+            path = self._path(max(self._numbers(), default=0) + 1)
+            aside.rename(path)
+        except (OSError, SnapshotError):
+            aside.unlink(missing_ok=True)
+            raise
+        return path
+
+    def pointing(self) -> tuple[int, int] | None:
+        """Returns what differs whenever the pointer was moved, `None` when there is none. Costs one lstat.
+
+        Each move makes another link, so its inode and its time tell it from the one before. Nothing else is looked at: the file
+        that it leads to may be gone.
+        """
+        try:
+            found = os.lstat(self._pointer)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def current(self) -> Path | None:
+        """Returns the file that the pointer leads to, `None` when there is none. Costs a readlink and a stat."""
+        try:
+            path = self._folder / (self._folder / _POINTER).readlink()
+        except OSError:
+            return None
+        return path if path.is_file() else None
+
+    def open_newest(self, *, verify: bool = True) -> tuple[Snapshot, list[str]]:
+        """Opens the current snapshot, or when it cannot be used the newest that can.
+
+        Returns the snapshot and, for each that was refused, a sentence that says why.
+
+        Raises:
+            SnapshotError: none can be used.
+        """
+        refused: list[str] = []
+        paths = [self._path(number) for number in self._numbers()]
+        current = self.current()
+        if current is not None:
+            paths = [current, *(path for path in paths if path != current)]
+        for path in paths:
+            try:
+                return Snapshot.open(path, verify=verify), refused
+            except SnapshotError as error:
+                refused.append(str(error))
+        if refused:
+            raise SnapshotError(f"no snapshot in {self._folder} can be used: {'; '.join(refused)}")
+        raise SnapshotError(f"there is no snapshot in {self._folder}")
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"snapshot-{number:08}.gfs"
+
+    def _counters_path(self, number: int) -> Path:
+        return self._folder / f"counters-{number:08}.gfc"
+
+    def _numbers(self) -> list[int]:
+        """Returns the numbers of the published files, the newest first."""
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except OSError:
+            return []
+        return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
+
+    def _sync(self) -> None:
+        """Makes renames in the folder last through a power cut."""
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _number_of(path: Path) -> int:
+    found = _NAME.fullmatch(path.name)
+    return int(found[1]) if found else 0

@@ -1,0 +1,54 @@
+"""A snapshot that was made and not yet written: its sections, and the counters that its gate follows from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from gatewayfilter.engine.snapshot.format import pack_sections
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
+from gatewayfilter.model import PersonRule, Source
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotImage:
+    """The parts of a snapshot file.
+
+    Attributes:
+        sections: name and content, in the order of the file. Those that came from another snapshot are views of its file.
+        counters: what the publisher keeps, so that the next snapshot can follow from this one; `None` for none.
+        learned: learned entries in it.
+        checksums: of the sections that were taken over as they stood, and verified there.
+    """
+
+    sections: tuple[tuple[str, bytes | memoryview], ...]
+    counters: CountingBloom | None
+    learned: int
+    checksums: Mapping[str, bytes] = MappingProxyType({})
+
+    def parts(self) -> list[bytes | memoryview]:
+        """Returns the file, in parts to be written one after the other."""
+        return pack_sections(self.sections, self.checksums)
+
+    def to_bytes(self) -> bytes:
+        """Returns the file."""
+        return b"".join(self.parts())
+
+
+def as_json(value: Any) -> bytes:
+    """Returns a JSON section."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def source_rows(sources: list[Source]) -> list[list[object]]:
+    """Returns the section `sources`."""
+    return [[source.name, source.action, source.category, source.learned] for source in sources]
+
+
+def rule_rows(rules: tuple[PersonRule, ...]) -> list[list[object]]:
+    """Returns the section `rules`."""
+    return [
+        [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at, rule.enabled]
+        for rule in rules
+    ]

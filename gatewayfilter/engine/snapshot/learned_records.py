@@ -1,0 +1,122 @@
+"""What the crawler learned, kept in the snapshot in full, so that block pages name words and score without a database.
+
+Section `details` (little-endian): count: uint64; ends: uint64[count], where each record ends, counted from the first record; then
+the records, JSON in UTF-8: [key, action, category, url, detail, created_at, expires_at]. The table `learned` leads from
+a digest to the number of its record.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable
+from gatewayfilter.engine.tables.bloom import Mapped
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import LearnedEntry, ListAction, Source
+
+_COUNT = Struct("<Q")
+_PAIR = Struct("<QQ")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # one for all: made anew it takes half the time
+
+
+def learned_source(action: ListAction, category: str) -> Source:
+    """Returns the source that learned entries of this kind stand under: `learned:<category>`, `learned:harmless` without one."""
+    return Source(f"learned:{category or 'harmless'}", action, category, learned=True)
+
+
+def build_records(entries: Sequence[LearnedEntry]) -> bytes:
+    """Returns the section that holds the entries, numbered in their order."""
+    records = [
+        _encode([entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at]).encode(
+            "utf-8", "replace"
+        )
+        for entry in entries
+    ]
+    ends = np.fromiter(accumulate(map(len, records)), dtype="<u8", count=len(records))
+    return b"".join((_COUNT.pack(len(records)), ends.tobytes(), *records))
+
+
+def patch_records(
+    section: memoryview, leaving: NDArray[np.int64], entries: Sequence[LearnedEntry]
+) -> tuple[bytes, NDArray[np.uint32]]:
+    """Returns the section after records left and others came, and the new number of each old record (of one that left: any).
+
+    Args:
+        section: what it was.
+        leaving: numbers of the records that leave, shape (r,).
+        entries: what comes; numbered after those that stay.
+    """
+    (count,) = _COUNT.unpack_from(section)
+    head = _COUNT.size * (1 + count)
+    ends = np.frombuffer(section, "<u8", count, _COUNT.size).astype(np.int64)
+    stays = np.ones(count, dtype=np.bool_)
+    stays[leaving] = False
+    lengths = np.diff(ends, prepend=0)
+    edges = np.flatnonzero(np.diff(stays.astype(np.int8), prepend=0, append=0))  # where runs of those that stay begin and end
+    bounds = np.concatenate(([0], ends))[edges] + head
+    runs = [section[begin:end] for begin, end in bounds.reshape(-1, 2).tolist()]
+    new = build_records(entries)
+    new_head = _COUNT.size * (1 + len(entries))
+    kept_ends = np.cumsum(lengths[stays])
+    last = int(kept_ends[-1]) if len(kept_ends) else 0
+    new_ends = np.frombuffer(new, "<u8", len(entries), _COUNT.size) + np.uint64(last)
+    total = len(kept_ends) + len(entries)
+    patched = b"".join(
+        (_COUNT.pack(total), kept_ends.astype("<u8").tobytes(), new_ends.astype("<u8").tobytes(), *runs, new[new_head:])
+    )
+    return patched, np.maximum(np.cumsum(stays) - 1, 0).astype(np.uint32)
+
+
+class LearnedRecords:
+    """The learned entries of a snapshot, read in place when they are asked for."""
+
+    __slots__ = ("_count", "_data", "_ends", "_records", "_table")
+
+    def __init__(self, data: Mapped, offset: int, length: int, table: BitmapTable) -> None:
+        """Opens the section of `length` bytes at `offset`; cost does not depend on its size.
+
+        Raises:
+            SnapshotError: the section is not as long as its header says.
+        """
+        if length < _COUNT.size:
+            raise SnapshotError("the details section is cut short")
+        (self._count,) = _COUNT.unpack_from(data, offset)
+        head = _COUNT.size * (1 + self._count)
+        size = _COUNT.unpack_from(data, offset + head - _COUNT.size)[0] if head <= length and self._count else 0
+        if head + size != length:
+            raise SnapshotError("the details section is not as long as its header says")
+        self._data = data
+        self._ends = offset + _COUNT.size
+        self._records = offset + head
+        self._table = table
+
+    def close(self) -> None:
+        """Lets go of the mapped file."""
+        self._table.close()
+
+    def find(self, digest: bytes) -> LearnedEntry | None:
+        """Returns the learned entry whose key has this digest.
+
+        Raises:
+            SnapshotError: its record cannot be read.
+        """
+        number = self._table.find(digest)
+        if number is None:
+            return None
+        if number >= self._count:
+            raise SnapshotError("a learned entry has no record")
+        if number:
+            begin, end = _PAIR.unpack_from(self._data, self._ends + _COUNT.size * (number - 1))
+        else:
+            begin, end = 0, _COUNT.unpack_from(self._data, self._ends)[0]
+        try:
+            key, action, category, url, detail, created_at, expires_at = json.loads(
+                self._data[self._records + begin : self._records + end]
+            )
+            return LearnedEntry(key, ListAction(action), category, url, detail, float(created_at), float(expires_at))
+        except (ValueError, TypeError) as error:
+            raise SnapshotError("a learned entry's record is damaged") from error

@@ -1,0 +1,238 @@
+"""Makes the next snapshot from the one in use where only learned entries or people's rules changed.
+
+Lists from outside are neither read nor hashed again: their sections are taken over as they stand in the old file. Learned
+entries leave and enter the tables bucket by bucket (table_patch.py) and the counters digest by digest; the gate follows from
+them.
+
+What a patch leaves behind until the next full build: numbers of source sets and learned categories that nobody uses, markers of
+hosts (and ports) whose last learned prefix left, unused slots, counters that are stuck. All of it is bounded here, and none of it
+ever makes a wrong verdict.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gatewayfilter.engine.snapshot.format import SECTION_NAMES, TABLE_NAMES
+from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, rule_rows, source_rows
+from gatewayfilter.engine.snapshot.learned_records import learned_source, patch_records
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable, Digests
+from gatewayfilter.engine.tables.counting_bloom import CountingBloom
+from gatewayfilter.engine.tables.host_markers import blocked_part_of, parts_counted, prefix_marker, recount
+from gatewayfilter.engine.tables.table_patch import patch_table
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import LearnedEntry, ListAction, PersonRule
+from gatewayfilter.urls import digest_of
+
+MOST_PATCHES = 500
+"""Patches after which everything is built anew: about a day of a busy learner."""
+
+MOST_STUCK = 1e-4
+"""Share of counters that may be stuck: by so much, at most, can the gate's rate of errors have risen."""
+
+MOST_ERRORS = 2.0
+"""How many times the wanted rate of false positives the gate may have, once more is held than it was sized for."""
+
+_ABSENT = -1
+
+
+class RebuildDueError(SnapshotError):
+    """The snapshot in use cannot be patched; the sentence says why."""
+
+
+def learned_news(entries: Mapping[str, LearnedEntry | None], now: float) -> dict[bytes, LearnedEntry | None]:
+    """Returns what became of learned entries by digest, from the same by key; those that have expired are gone, too."""
+    return {digest_of(key): entry if entry is not None and entry.expires_at > now else None for key, entry in entries.items()}
+
+
+def patch_snapshot(
+    old: Snapshot,
+    counters: CountingBloom,
+    news: Mapping[bytes, LearnedEntry | None],
+    rules: Sequence[PersonRule],
+    *,
+    feed_seq: int,
+    created_at: float,
+    notes: Mapping[str, Any] | None = None,
+) -> SnapshotImage:
+    """Returns the snapshot that follows from another.
+
+    Args:
+        old: opened with `verify`; the image reads it in place, so it must stay open until the image is written.
+        counters: those of the old snapshot; they are changed, whatever comes of it.
+        news: what became of learned entries (`learned_news`); one that the snapshot has already in this form is no harm.
+        rules: people's rules as they are now.
+        feed_seq: the newest step of the change feed that news and rules include.
+        created_at: Unix seconds.
+        notes: what the publisher notes beside or in place of what the old snapshot says.
+
+    Raises:
+        RebuildDueError: everything has to be built anew.
+        SnapshotError: more entries than the format can hold.
+    """
+    if old.meta["patches"] >= MOST_PATCHES:
+        raise RebuildDueError(f"{MOST_PATCHES} snapshots in a row followed from the last full one")
+    counted = _recounted_parts(old, news)
+    patch = _ListPatch(old, news, counted)
+    news = {**news, **counted}
+    digests = np.frombuffer(b"".join(news), np.uint8).reshape(-1, 16)
+    kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
+    sections = dict(kept)
+    meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
+    meta["notes"] = {**old.meta["notes"], **(notes or {})}
+    markers = dict(meta["markers"])
+    for action, name in TABLE_NAMES.items():
+        section, gone, come = patch.table(action)
+        if section is not None:
+            sections[name] = section
+        try:
+            counters.remove(gone)
+        except ValueError as error:
+            raise RebuildDueError(f"the counters do not fit the snapshot: {error}") from error
+        counters.add(come)
+        markers[name] += patch.more_markers[action]
+        meta[name] = old.tables[action].count - len(gone) + len(come) - markers[name]
+    _check_gate(counters, float(old.meta["error_rate"]))
+    learned = old.learned_table.count
+    if len(digests):
+        entries = [entry for entry in news.values() if entry is not None]
+        numbers = old.learned_table.find_many(digests)
+        learned += len(entries) - int((numbers >= 0).sum())
+        sections["details"], renumbered = patch_records(old.section("details"), numbers[numbers >= 0], entries)
+        come = np.fromiter((entry is not None for entry in news.values()), np.bool_, len(digests))
+        values = np.arange(learned - len(entries), learned, dtype=np.uint32)
+        sections["learned"] = patch_table(old.learned_table.arrays(), digests[~come], digests[come], values, renumbered)
+        sections["bloom"] = counters.gate()
+        held = old.learned_table.find_many(np.frombuffer(b"".join(counted), np.uint8).reshape(-1, 16)) >= 0
+        markers["learned"] += sum(record is not None for record in counted.values()) - int(held.sum())
+    meta["markers"] = markers
+    sections["meta"] = as_json(meta)
+    sections["sources"] = as_json(source_rows(patch.sources))
+    sections["sets"] = as_json(patch.sets)
+    sections["rules"] = as_json(rule_rows(tuple(rules)))
+    checksums = {name: old.checksum(name) for name in SECTION_NAMES if sections[name] is kept[name]}
+    return SnapshotImage(tuple(sections.items()), counters, learned - markers["learned"], checksums)
+
+
+def _recounted_parts(old: Snapshot, news: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
+    """Returns what becomes of the records that count the blocked parts of hosts, by digest; `None` where no part is left."""
+    found: dict[str, LearnedEntry | None] = {}
+
+    def count(entry: LearnedEntry | None, change: int) -> None:
+        marker = blocked_part_of(entry) if entry is not None else ""
+        if entry is not None and marker:
+            before = found[marker] if marker in found else old.learned(digest_of(marker))
+            found[marker] = recount(before, marker, entry, change)
+
+    for digest, entry in news.items():
+        count(entry, 1)
+        count(old.learned(digest), -1)
+    return {
+        digest_of(marker): record if record is not None and parts_counted(record) > 0 else None
+        for marker, record in found.items()
+    }
+
+
+def _check_gate(counters: CountingBloom, error_rate: float) -> None:
+    stuck = counters.stuck
+    if stuck > counters.bits * MOST_STUCK:
+        raise RebuildDueError(f"{stuck:,} counters are stuck")
+    rate = (1 - np.exp(-counters.positions * counters.count / counters.bits)) ** counters.positions
+    if rate > MOST_ERRORS * error_rate:
+        raise RebuildDueError("more is held than the gate was made for")
+
+
+class _ListPatch:
+    """What the news mean for the tables of lists.
+
+    Attributes:
+        sources, sets: those of the old snapshot, with what came to them.
+        more_markers: how many markers a table gained, those that it lost taken off.
+
+    Args:
+        old: the snapshot that is followed.
+        news: what became of learned entries.
+        counted: what became of the records that count them.
+    """
+
+    def __init__(
+        self, old: Snapshot, news: Mapping[bytes, LearnedEntry | None], counted: Mapping[bytes, LearnedEntry | None]
+    ) -> None:
+        self._old = old
+        self.sources = list(old.sources)
+        self.sets = [list(members) for members in old.source_sets]
+        self.more_markers: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
+        self._entries = len(news)
+        self._set_numbers = {tuple(members): number for number, members in enumerate(self.sets)}
+        self._indices = {(source.action, source.category): index for index, source in enumerate(self.sources) if source.learned}
+        # A key has one learned entry at most, so that whatever learned source stands beside it is that entry's.
+        self._coming: dict[ListAction, dict[bytes, int]] = {
+            action: dict.fromkeys((*news, *counted), _ABSENT) for action in ListAction
+        }
+        self._markers: dict[ListAction, dict[bytes, int]] = {action: {} for action in ListAction}
+        for digest, entry in (*news.items(), *counted.items()):
+            if entry is None:
+                continue
+            index = self._index_of(entry)
+            self._coming[entry.action][digest] = index
+            if marker := prefix_marker(entry.key):
+                self._markers[entry.action][digest_of(marker)] = index
+
+    def _index_of(self, entry: LearnedEntry) -> int:
+        index = self._indices.get((entry.action, entry.category))
+        if index is None:
+            index = self._indices[entry.action, entry.category] = len(self.sources)
+            self.sources.append(learned_source(entry.action, entry.category))
+        return index
+
+    def table(self, action: ListAction) -> tuple[memoryview | None, Digests, Digests]:
+        """Returns a table's section (`None`: as it was), the digests that it loses and those that it gains."""
+        coming, markers = self._coming[action], self._markers[action]
+        digests = np.frombuffer(b"".join((*coming, *markers)), np.uint8).reshape(-1, 16)
+        table = self._old.tables[action]
+        before = table.find_many(digests)
+        after = before.copy()
+        after[: len(coming)] = self._changed_sets(before[: len(coming)].tolist(), coming.values(), stays=False)
+        after[len(coming) :] = self._changed_sets(before[len(coming) :].tolist(), markers.values(), stays=True)
+        gone = digests[(before >= 0) & (after < 0)]
+        come = digests[(before < 0) & (after >= 0)]
+        put = (after >= 0) & (after != before)
+        held, holds = before[self._entries :] >= 0, after[self._entries :] >= 0
+        self.more_markers[action] = int(holds.sum()) - int(held.sum())
+        if not len(gone) and not put.any():
+            return None, gone, come
+        section = patch_table(table.arrays(), gone, digests[put], after[put].astype(np.uint32))
+        changed = BitmapTable(section, 0, len(section))
+        if not np.array_equal(changed.find_many(digests), after):
+            raise SnapshotError(f"the table {TABLE_NAMES[action]} was not patched as it should be")
+        return section, gone, come
+
+    def _changed_sets(self, before: Iterable[int], coming: Iterable[int], *, stays: bool) -> list[int]:
+        """Returns the number of each digest's set afterwards, -1 when no source is left.
+
+        Args:
+            before: the numbers as they were, -1 for none.
+            coming: the learned source that comes to each, -1 for none.
+            stays: learned sources that stand there stay.
+        """
+        known: dict[tuple[int, int], int] = {(_ABSENT, _ABSENT): _ABSENT}
+        after: list[int] = []
+        for change in zip(before, coming, strict=True):
+            number = known.get(change)
+            if number is None:
+                number = known[change] = self._changed_set(*change, stays=stays)
+            after.append(number)
+        return after
+
+    def _changed_set(self, number: int, coming: int, *, stays: bool) -> int:
+        members = self.sets[number] if number >= 0 else []
+        kept = {index for index in members if stays or not self.sources[index].learned}
+        wanted = tuple(sorted(kept | {coming} - {_ABSENT}))
+        if not wanted:
+            return _ABSENT
+        if wanted not in self._set_numbers:
+            self._set_numbers[wanted] = len(self.sets)
+            self.sets.append(list(wanted))
+        return self._set_numbers[wanted]

@@ -1,0 +1,1 @@
+"""The state that decisions read: snapshot, overlay, manual rules, look-ups, caches."""

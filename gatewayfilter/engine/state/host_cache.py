@@ -1,0 +1,70 @@
+"""What the lists say of a host, whichever of its URLs is asked for: worked out once and kept for the host."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewayfilter.engine.state.list_lookup import find_listing, is_marked, may_be_listed
+from gatewayfilter.engine.state.manual_rules import HostRules, hosts_of_prefixes, netloc_of
+from gatewayfilter.model import ListAction, Verdict
+from gatewayfilter.urls import Url, digest_of, domain_key, host_key, host_suffixes
+
+if TYPE_CHECKING:
+    from gatewayfilter.engine.state.engine_state import EngineState
+
+_NO_RULES = HostRules((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What is known of a host and port.
+
+    Attributes:
+        person: people's rules that the host brings into play.
+        black, white: the verdict of the most specific host or domain entry in force.
+        splice: likewise of the lists of hosts whose connections pass through unread; no URL is decided by it.
+        prefix_hosts: the hosts whose prefix entries may cover its URLs.
+        until: Unix seconds at which this must be worked out anew, because a learned entry expires.
+    """
+
+    person: HostRules
+    black: Verdict | None
+    white: Verdict | None
+    splice: Verdict | None
+    prefix_hosts: tuple[str, ...]
+    until: float
+
+
+def host_keys(url: Url) -> Iterator[str]:
+    """Yields the host and domain keys that cover a URL, the most specific first."""
+    yield host_key(url.host)
+    for suffix in host_suffixes(url.host):
+        yield domain_key(suffix)
+
+
+def work_out(state: "EngineState", url: Url, now: float) -> HostFacts:
+    """Returns the facts for the host and port of a URL: two look-ups for each label of the host that passes the gate."""
+    found: dict[ListAction, Verdict] = {}
+    until = math.inf
+    for key in host_keys(url):
+        digest = digest_of(key)
+        if not may_be_listed(state, digest):
+            continue
+        for action in ListAction:
+            if action not in found and (listing := find_listing(state, key, digest, action, now)) is not None:
+                found[action] = listing.verdict
+                until = min(until, listing.until)
+    rules = state.overlay.rules
+    return HostFacts(
+        person=rules.for_host(url) if rules else _NO_RULES,
+        black=found.get(ListAction.BLOCK),
+        white=found.get(ListAction.ALLOW),
+        splice=found.get(ListAction.SPLICE),
+        prefix_hosts=tuple(host for host in hosts_of_prefixes(url) if _has_prefixes(state, netloc_of(host, url))),
+        until=until,
+    )
+
+
+def _has_prefixes(state: "EngineState", netloc: str) -> bool:
+    return netloc in state.overlay.prefix_netlocs or is_marked(state, digest_of(f"{netloc}**"))

@@ -1,0 +1,134 @@
+"""Looks a list key up in the overlay and in the tables of the snapshot, and says what its sources mean."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gatewayfilter.engine.snapshot.learned_records import learned_source
+from gatewayfilter.engine.tables.bloom import BloomAnswer
+from gatewayfilter.model import Action, LearnedEntry, ListAction, Reason, Source, Verdict
+
+if TYPE_CHECKING:
+    from gatewayfilter.engine.state.engine_state import EngineState
+
+_MAYBE = BloomAnswer.MAYBE
+_OF_URLS = (ListAction.BLOCK, ListAction.ALLOW)
+
+
+class _Unchanged:
+    """Stands for: the overlay says nothing of this key."""
+
+
+_UNCHANGED = _Unchanged()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """An entry that speaks of a URL.
+
+    Attributes:
+        verdict: what it means.
+        until: Unix seconds at which it expires.
+    """
+
+    verdict: Verdict
+    until: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswer:
+    """A list key with its digest, after the Bloom gate let it pass. This is a "maybe"; `find_listing` has the "yes"."""
+
+    key: str
+    digest: bytes
+
+
+def may_be_listed(state: "EngineState", digest: bytes) -> bool:
+    """Tells whether a digest passes the gate: the snapshot's Bloom filter, or what was learned since."""
+    return state.bloom.ask(digest) is _MAYBE or digest in state.overlay.learned
+
+
+def is_marked(state: "EngineState", digest: bytes) -> bool:
+    """Tells whether the marker of a host with prefix entries is in one of the tables that decide URLs."""
+    return state.bloom.ask(digest) is _MAYBE and any(state.tables[action].find(digest) is not None for action in _OF_URLS)
+
+
+def find_listing(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Listing | None:
+    """Returns the first entry of this key that is in force, `None` for none.
+
+    A source that is switched off does not count, nor does a learned entry that has expired: its URL is unknown again. What
+    the overlay says of a learned entry hides what the snapshot says of it.
+    """
+    news = state.overlay.learned.get(digest, _UNCHANGED)
+    if isinstance(news, LearnedEntry) and in_force(state, news, action, now):
+        return learned_listing(news)
+    number = state.tables[action].find(digest)
+    if number is None:
+        return None
+    for index in state.on_sets[number]:
+        source = state.sources[index]
+        if not source.learned:
+            return Listing(list_verdict(source, key))
+        if news is _UNCHANGED:
+            entry = state.snapshot.learned(digest)
+            if entry is not None and in_force(state, entry, action, now):
+                return learned_listing(entry)
+    return None
+
+
+def in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> bool:
+    """Tells whether a learned entry means this, has not expired, and is of a category that is on."""
+    if entry.action is not action or now >= entry.expires_at:
+        return False
+    return action is ListAction.ALLOW or entry.category not in state.off_categories
+
+
+def list_verdict(source: Source, key: str) -> Verdict:
+    """Returns what an entry of a list means."""
+    if source.action is ListAction.BLOCK:
+        return Verdict(Action.BLOCK, Reason.BLACKLIST, source.name, key, category=source.category)
+    reason = Reason.WHITELIST if source.action is ListAction.ALLOW else Reason.SPLICELIST
+    return Verdict(Action.ALLOW, reason, source.name, key, category=source.category)
+
+
+def learned_listing(entry: LearnedEntry) -> Listing:
+    """Returns what a learned entry means, and until when."""
+    blocks = entry.action is ListAction.BLOCK
+    verdict = Verdict(
+        Action.BLOCK if blocks else Action.ALLOW,
+        Reason.LEARNED if blocks else Reason.WHITELIST,
+        learned_source(entry.action, entry.category).name,
+        entry.key,
+        category=entry.category,
+        detail=entry.detail,
+    )
+    return Listing(verdict, entry.expires_at)
+
+
+def silent_entries(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Iterator[str]:
+    """Yields a sentence for each entry of this key that is not in force, for `explain`."""
+    news = state.overlay.learned.get(digest, _UNCHANGED)
+    if isinstance(news, LearnedEntry) and (why := _why_silent(state, news, action, now)):
+        yield f"{key} was learned since the snapshot, but {why}"
+    number = state.tables[action].find(digest)
+    for index in state.snapshot.source_sets[number] if number is not None else ():
+        source = state.sources[index]
+        if index in state.off_sources:
+            yield f"{source.name} lists {key}, but its category {source.category} is switched off"
+        elif source.learned and news is not _UNCHANGED:
+            yield f"{source.name} lists {key}, but that was taken back or judged anew since"
+        elif source.learned:
+            entry = state.snapshot.learned(digest)
+            if entry is not None and (why := _why_silent(state, entry, action, now)):
+                yield f"{source.name} lists {key}, but {why}"
+
+
+def _why_silent(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> str:
+    if entry.action is not action:
+        return ""
+    if now >= entry.expires_at:
+        return "that has expired"
+    if action is ListAction.BLOCK and entry.category in state.off_categories:
+        return f"the category {entry.category} is switched off"
+    return ""

@@ -1,0 +1,399 @@
+"""People's rules: how they are written, and which one speaks of a URL.
+
+Url, prefix, host and domain rules are found by key; wildcards and regular expressions are tried one by one, so their cost is
+bounded: a wildcard is matched by plain searches from left to right, a regular expression is judged before it is
+accepted (adblock/regex_guard.py) and searched in the part of the URL for which that judgement holds.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+
+from gatewayfilter.engine.adblock.named_sites import hosts_in_text
+from gatewayfilter.engine.tables.host_markers import host_of_key
+from gatewayfilter.errors import RuleError, UrlError
+from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.safe_regex.cost_guard import guard_regex
+from gatewayfilter.urls import (
+    MAX_URL_LENGTH,
+    Url,
+    canonical_host,
+    domain_key,
+    host_key,
+    host_suffixes,
+    is_ip_literal,
+    is_public_suffix,
+    parse_loose_url,
+    prefix_key,
+)
+
+MAX_PATTERN_LENGTH = 2_048
+MAX_SEARCHED_LENGTH = 1_024
+"""Characters of a URL that regular expressions see: few real URLs are longer, and clients choose how long theirs are."""
+
+COSTLY_SEARCHED_LENGTH = 256
+"""The same for an expression that the guard puts a bound on: it can take steps by the cube of the length, about 3 million."""
+
+MIN_WILDCARD_TEXT = 3
+"""Letters and digits that a wildcard needs to be meant: `*a*` hits nearly every URL."""
+
+_PROBES = ("http://192.0.2.7/x?y=1", "https://www.example.org/", "https://news.test/2024/05/story.html", "ws://a-b.invalid:81/z")
+"""Addresses with nothing in common: what is found in all of them is found everywhere."""
+
+_HOST_AND_PORT = re.compile(r"[^:/]*:\d+|\[[^\]]*\]:\d+", re.ASCII)
+
+
+class SearchedUrl:
+    """The texts of a URL that wildcards and regular expressions are held against, in lower case; made once for all of them.
+
+    Attributes:
+        pages: the URL without its scheme, and without its port where it has one.
+    """
+
+    __slots__ = ("_url", "pages")
+
+    def __init__(self, url: Url) -> None:
+        page = url.key.lower()
+        self._url = url
+        self.pages: tuple[str, ...] = (page, url.host + page[len(url.netloc) :]) if url.port else (page,)
+
+    @property
+    def scheme(self) -> str:
+        """The URL's scheme."""
+        return self._url.scheme
+
+    @property
+    def text(self) -> str:
+        """The whole URL."""
+        return self._url.text.lower()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host, and the host with the port where it has one."""
+        return (self._url.host, self._url.netloc) if self._url.port else (self._url.host,)
+
+
+type Matches = Callable[[SearchedUrl], bool]
+"""Tells whether a wildcard or regular expression fits a URL."""
+
+
+def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]:
+    """Reads what a person writes, and returns its kind and its canonical pattern (`PersonRule.pattern`).
+
+    ==============================  ========  ======================================================
+    written                         kind      stands for
+    ==============================  ========  ======================================================
+    ``example.com``                 domain    the host and all its subdomains; also ``*.example.com``
+    ``||example.com^``              domain    the same, as Adblock lists write it
+    ``|example.com``                host      exactly this host; an IP address always means this
+    ``https://example.com/a``       url       this page, by http or https; a block with any query and a slash behind it, too
+    ``https://example.com/a?b``     url       this page with exactly this query; also without scheme
+    ``example.com/a/*``             prefix    this path and all below it, with any query
+    ``example.com:8443``            prefix    everything on this port of exactly this host
+    ``*.cdn.*/banner*``             wildcard  any URL that fits; ``*`` stands for any text
+    ``/ads?[0-9]+/``                regex     any URL that the expression is found in
+    ==============================  ========  ======================================================
+
+    Args:
+        text: as a person writes it.
+        force: also takes what is broader than people mean: a public suffix such as ``com``, ``*``.
+
+    Raises:
+        RuleError: it is none of these, or too broad.
+    """
+    text = text.strip()
+    if not text or not text.isprintable():
+        raise RuleError(f"a pattern needs printable characters, not {text[:60]!r}")
+    if len(text) > MAX_PATTERN_LENGTH:
+        raise RuleError(f"a pattern may have {MAX_PATTERN_LENGTH} characters, not {len(text)}")
+    try:
+        kind, pattern = _classify(text)
+    except UrlError as error:
+        raise RuleError(f"{text[:200]!r} is no URL, host, wildcard or /regex/: {error}") from error
+    compile_pattern(kind, pattern)
+    if not force:
+        _refuse_too_broad(kind, pattern)
+    return kind, pattern
+
+
+def _classify(text: str) -> tuple[EntryKind, str]:
+    if text.startswith("/"):
+        if len(text) < 3 or not text.endswith("/"):
+            raise RuleError(f"{text[:200]!r} begins like a regular expression but does not end with a slash")
+        return EntryKind.REGEX, text[1:-1]
+    if text.startswith("||"):
+        return _site(text[2:].removesuffix("^"))
+    if text.startswith("|"):
+        return EntryKind.HOST, host_key(canonical_host(text[1:]))
+    bare = text.removeprefix("*.")
+    if "*" in bare or (bare != text and any(mark in bare for mark in "/?#:")):
+        stem = text[:-1]
+        if text.endswith("/*") and not any(mark in stem for mark in "*?#"):
+            return EntryKind.PREFIX, prefix_key(parse_loose_url(stem))
+        return EntryKind.WILDCARD, text
+    if any(mark in bare for mark in "/?#"):
+        return EntryKind.URL, parse_loose_url(bare).key
+    if _HOST_AND_PORT.fullmatch(bare):
+        return EntryKind.PREFIX, prefix_key(parse_loose_url(bare))
+    return _site(bare.removeprefix("."))
+
+
+def _site(text: str) -> tuple[EntryKind, str]:
+    host = canonical_host(text)
+    return (EntryKind.HOST, host_key(host)) if is_ip_literal(host) else (EntryKind.DOMAIN, domain_key(host))
+
+
+def _refuse_too_broad(kind: EntryKind, pattern: str) -> None:
+    if kind is EntryKind.DOMAIN and is_public_suffix(pattern[1:]):
+        raise RuleError(f"{pattern[1:]!r} is a whole top-level domain or public suffix")
+    if kind is EntryKind.WILDCARD:
+        body = pattern.partition("://")[2] or pattern
+        if sum(map(str.isalnum, body)) < MIN_WILDCARD_TEXT:
+            raise RuleError(f"{pattern!r} fits nearly every URL")
+    if kind is EntryKind.REGEX and all(map(guard_regex(pattern).compile().search, _PROBES)):
+        raise RuleError(f"/{pattern}/ fits every URL")
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(kind: EntryKind, pattern: str) -> Matches | None:
+    """Returns the test for a wildcard or regular expression, `None` for kinds that are found by their key.
+
+    Both ignore case. A wildcard must fit the whole URL without its scheme (with it, when the wildcard has one); one without a
+    slash may fit the host alone; a leading ``*.`` also stands for nothing, and a port may be left away.
+    A regular expression is searched in the whole URL, of a longer one in its first `MAX_SEARCHED_LENGTH` characters
+    (`COSTLY_SEARCHED_LENGTH` when it could take long).
+
+    Raises:
+        RuleError: it cannot be read, or could take too long.
+    """
+    if kind is EntryKind.WILDCARD:
+        return _wildcard(pattern)
+    if kind is EntryKind.REGEX:
+        return _regex(pattern)
+    return None
+
+
+def _regex(pattern: str) -> Matches:
+    guarded = guard_regex(pattern)
+    search = guarded.compile().search
+    length = MAX_SEARCHED_LENGTH if guarded.max_length == MAX_URL_LENGTH else COSTLY_SEARCHED_LENGTH
+    return lambda url: search(url.text, 0, length) is not None
+
+
+def _wildcard(pattern: str) -> Matches:
+    head, mark, tail = pattern.lower().partition("://")
+    fits_scheme, rest = (_glob(head), tail) if mark else (None, head)
+    fits = [_glob(rest)]
+    if rest.startswith("*."):
+        fits.append(_glob(rest[2:]))
+    host_alone = "/" not in rest
+    literal = max(rest.removeprefix("*.").split("*"), key=len)  # in every URL that fits; the host alone is a part of its page
+
+    def matches(url: SearchedUrl) -> bool:
+        if fits_scheme is not None and not fits_scheme(url.scheme):
+            return False
+        for fit in fits:
+            for text in url.pages:
+                if fit(text):
+                    return True
+            if host_alone:
+                for text in url.hosts:
+                    if fit(text):
+                        return True
+        return False
+
+    return lambda url: (literal in url.pages[0] or literal in url.pages[-1]) and matches(url)
+
+
+def _glob(pattern: str) -> Callable[[str], bool]:
+    """Returns a whole-text match in which `*` stands for any text; the work is linear in the number of `*` times the length."""
+    parts = pattern.split("*")
+    if len(parts) == 1:
+        return pattern.__eq__
+    head, *middle, tail = parts
+    middle = [part for part in middle if part]
+    least = len(head) + len(tail)
+
+    def fits(text: str) -> bool:
+        if len(text) < least or not text.startswith(head) or not text.endswith(tail):
+            return False
+        position = len(head)
+        end = len(text) - len(tail)
+        for part in middle:
+            position = text.find(part, position, end)
+            if position < 0:
+                return False
+            position += len(part)
+        return True
+
+    return fits
+
+
+def written_pattern(rule: PersonRule) -> str:
+    """Returns a rule's pattern as verdicts show it: a regular expression between slashes, all else as it is kept."""
+    return f"/{rule.pattern}/" if rule.kind is EntryKind.REGEX else rule.pattern
+
+
+@dataclass(frozen=True, slots=True)
+class HostRules:
+    """The rules that a host alone brings into play; they can be kept for the host.
+
+    Attributes:
+        rules: host and domain rules that cover the host.
+        prefix_hosts: the hosts under which prefix rules exist that may cover its URLs.
+    """
+
+    rules: tuple[PersonRule, ...]
+    prefix_hosts: tuple[str, ...]
+
+
+_NO_RULES: Mapping[str, tuple[PersonRule, ...]] = MappingProxyType({})
+
+
+def hosts_of_prefixes(url: Url) -> tuple[str, ...]:
+    """Returns the hosts whose prefix entries cover a URL: its own, and without a leading `www.`."""
+    host = url.host
+    return (host, host[4:]) if host.startswith("www.") and len(host) > 4 else (host,)
+
+
+def netloc_of(host: str, url: Url) -> str:
+    """Returns the host with the URL's port, where it is not the scheme's own."""
+    return f"{host}:{url.port}" if url.port else host
+
+
+class PersonRules:
+    """All rules of people. Immutable: `changed` returns another one.
+
+    A rule that is switched off is kept but not applied; nor is one that cannot be compiled (made by another version).
+    """
+
+    __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted")
+
+    def __init__(self, rules: Iterable[PersonRule] = ()) -> None:
+        self._wanted = {_identity(rule): rule for rule in rules}
+        self._index()
+
+    def _index(self) -> None:
+        by_key: dict[str, list[PersonRule]] = {}
+        pages: dict[str, list[PersonRule]] = {}
+        tried: list[tuple[PersonRule, Matches]] = []
+        for rule in self._wanted.values():
+            if not rule.enabled:
+                continue
+            if blocks_any_query(rule):
+                pages.setdefault(_page_of(rule.pattern), []).append(rule)
+            elif rule.kind in _KEYED:
+                by_key.setdefault(rule.pattern, []).append(rule)
+            elif (matches := _compiled(rule)) is not None:
+                tried.append((rule, matches))
+        self._by_key: Mapping[str, tuple[PersonRule, ...]] = {key: tuple(found) for key, found in by_key.items()} or _NO_RULES
+        self._prefix_netlocs = frozenset(
+            rule.pattern.partition("/")[0] for found in by_key.values() for rule in found if rule.kind is EntryKind.PREFIX
+        )
+        self._pages: Mapping[str, tuple[PersonRule, ...]] = {page: tuple(found) for page, found in pages.items()} or _NO_RULES
+        self._tried = tuple(tried)
+        of_parts: dict[str, list[PersonRule]] = {}
+        for found in (*by_key.values(), *pages.values()):
+            for rule in found:
+                if rule.kind in {EntryKind.URL, EntryKind.PREFIX}:
+                    of_parts.setdefault(host_of_key(rule.pattern), []).append(rule)
+        self._of_parts = {host: tuple(rules) for host, rules in of_parts.items()}
+
+    def __bool__(self) -> bool:
+        """Whether there is any rule to apply."""
+        return bool(self._by_key or self._tried or self._pages)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def switched_off(self) -> "PersonRules":
+        """Returns the rules that are switched off, as if they were on: to say what they would do."""
+        return PersonRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
+
+    def changed(self, added: Iterable[PersonRule], removed: Iterable[PersonRule]) -> "PersonRules":
+        """Returns the rules after a change; an added rule replaces the one of its kind, pattern and group."""
+        rules = dict(self._wanted)
+        for rule in removed:
+            rules.pop(_identity(rule), None)
+        rules.update((_identity(rule), rule) for rule in added)
+        return PersonRules(rules.values())
+
+    def for_host(self, url: Url) -> HostRules:
+        """Returns what the URL's host and port alone bring into play."""
+        by_key = self._by_key
+        found = [rule for rule in by_key.get(host_key(url.host), ()) if rule.kind is EntryKind.HOST]
+        for suffix in host_suffixes(url.host):
+            found += by_key.get(domain_key(suffix), ())
+        hosts = tuple(host for host in hosts_of_prefixes(url) if netloc_of(host, url) in self._prefix_netlocs)
+        return HostRules(tuple(found), hosts)
+
+    def matching(self, url: Url, host_rules: HostRules, now: float) -> list[PersonRule]:
+        """Returns the rules that speak of the URL and have not expired at `now` (Unix seconds).
+
+        Those that splice speak of connections: they neither allow nor block a URL.
+        """
+        found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
+        found += self._pages.get(_page_of(url.key), ()) if self._pages else ()
+        for host in host_rules.prefix_hosts:
+            for key in url.prefix_keys(host):
+                found += self._by_key.get(key, ())
+        if self._tried:
+            searched = SearchedUrl(url)
+            found += [rule for rule, matches in self._tried if matches(searched)]
+        return [rule for rule in found if rule.action is not _SPLICE and (rule.expires_at is None or now < rule.expires_at)]
+
+    def of_parts(self, url: Url, action: ListAction) -> list[PersonRule]:
+        """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
+
+        Of wildcards and regular expressions those that block count only where they name the host, and all that allow: whether
+        one fits any URL of a host cannot be told, and looking at a request too many does no harm. A regular expression names
+        a host that it wants literally, with a slash behind it.
+        """
+        found = [rule for host in hosts_of_prefixes(url) for rule in self._of_parts.get(host, ()) if rule.action is action]
+        found += [rule for rule, matches in self._tried if rule.action is action and _may_name(rule, matches, url)]
+        return found
+
+    def find(self, url: Url, host_rules: HostRules, now: float) -> PersonRule | None:
+        """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""
+        first: PersonRule | None = None
+        for rule in self.matching(url, host_rules, now):
+            if rule.action is ListAction.ALLOW:
+                return rule
+            first = first or rule
+        return first
+
+
+_SPLICE = ListAction.SPLICE
+_KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
+
+
+def blocks_any_query(rule: PersonRule) -> bool:
+    """Tells whether a rule blocks a page with whatever query, and with a slash behind it: servers serve the same page."""
+    return rule.kind is EntryKind.URL and rule.action is ListAction.BLOCK and "?" not in rule.pattern
+
+
+def _page_of(key: str) -> str:
+    return key.partition("?")[0].rstrip("/")
+
+
+def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
+    if rule.action is ListAction.ALLOW or matches(SearchedUrl(url)):
+        return True
+    if rule.kind is EntryKind.REGEX:
+        names = {name for literal in guard_regex(rule.pattern).literals for name in hosts_in_text(literal)}
+        return not names.isdisjoint(host_suffixes(url.host))
+    host = rule.pattern.lower().rpartition("://")[2].partition("/")[0].partition(":")[0]
+    return bool(host.strip("*.")) and (_glob(host)(url.host) or (host.startswith("*.") and _glob(host[2:])(url.host)))
+
+
+def _identity(rule: PersonRule) -> tuple[EntryKind, str, str]:
+    return rule.kind, rule.pattern, rule.group
+
+
+def _compiled(rule: PersonRule) -> Matches | None:
+    try:
+        return compile_pattern(rule.kind, rule.pattern)
+    except RuleError:
+        return None

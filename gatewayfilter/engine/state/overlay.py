@@ -1,0 +1,82 @@
+"""What changed since the snapshot: learned entries and people's rules, in memory. Immutable; a change makes another overlay."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gatewayfilter.engine.state.manual_rules import PersonRules
+from gatewayfilter.engine.tables.host_markers import host_of_key, prefix_marker
+from gatewayfilter.model import Change, ChangeKind, LearnedEntry, PersonRule
+from gatewayfilter.urls import digest_of
+
+_NONE: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Changes over a snapshot.
+
+    Attributes:
+        seq: the newest step of the change feed that it knows, the snapshot's own when it knows none.
+        rules: people's rules as they are now, those of the snapshot included.
+        learned: digest → the learned entry as it is now, `None` when it was removed. What stands here hides what the
+            snapshot learned under that digest.
+        prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
+        parts: host → digests in `learned` of its URLs and prefixes.
+        changes: the newest change of each entry, for the next snapshot, which may not know them yet.
+    """
+
+    seq: int
+    rules: PersonRules
+    learned: Mapping[bytes, LearnedEntry | None] = field(default_factory=dict)
+    prefix_netlocs: frozenset[str] = frozenset()
+    parts: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    changes: Mapping[object, Change] = field(default_factory=dict)
+
+    @classmethod
+    def over(cls, rules: Iterable[PersonRule], feed_seq: int) -> "Overlay":
+        """Returns the empty overlay of a snapshot with these rules and this step of the change feed."""
+        return cls(feed_seq, PersonRules(rules))
+
+    def changed(self, changes: Iterable[Change]) -> "Overlay":
+        """Returns the overlay after changes, in the order of the feed; steps that are known already do nothing."""
+        news = sorted((change for change in changes if change.seq > self.seq), key=lambda change: change.seq)
+        if not news:
+            return self
+        latest = dict(self.changes)
+        learned = dict(self.learned)
+        prefixes = set(self.prefix_netlocs)
+        parts: dict[str, set[bytes]] = {}
+        people: dict[object, tuple[PersonRule, bool]] = {}
+        for change in news:
+            if change.learned is not None:
+                entry = change.learned
+                digest = digest_of(entry.key)
+                added = change.kind is ChangeKind.LEARNED_ADDED
+                learned[digest] = entry if added else None
+                latest[digest] = change
+                if added and prefix_marker(entry.key):
+                    prefixes.add(entry.key.partition("/")[0])
+                if "/" in entry.key:
+                    parts.setdefault(host_of_key(entry.key), set()).add(digest)
+            elif change.person is not None:
+                rule = change.person
+                identity = (rule.kind, rule.pattern, rule.group)
+                people[identity] = (rule, change.kind is ChangeKind.PERSON_ADDED)
+                latest[identity] = change
+        rules = self.rules
+        if people:
+            rules = rules.changed(
+                [rule for rule, added in people.values() if added],
+                [rule for rule, added in people.values() if not added],
+            )
+        merged = {host: self.parts.get(host, _NONE) | digests for host, digests in parts.items()}
+        return Overlay(news[-1].seq, rules, learned, frozenset(prefixes), {**self.parts, **merged}, latest)
+
+
+def touches_hosts(changes: Iterable[Change]) -> bool:
+    """Tells whether any change is about more than single URLs, so that what is kept for hosts no longer holds."""
+    return any(change.learned is None or _is_wide(change.learned.key) for change in changes)
+
+
+def _is_wide(key: str) -> bool:
+    return "/" not in key or key.endswith("/*")

@@ -1,0 +1,1 @@
+"""Digest tables: Bloom filters, bitmap hash tables, source sets."""

@@ -1,0 +1,1 @@
+"""Extraction rules: which part of a site's pages is read."""

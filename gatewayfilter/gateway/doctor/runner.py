@@ -1,0 +1,39 @@
+"""The order of the checks."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gatewayfilter.gateway.doctor import disk_checks, network_checks, process_checks
+from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
+
+CHECKS: Final[tuple[Check, ...]] = (
+    disk_checks.state_folder,
+    disk_checks.config_file,
+    disk_checks.disk,
+    disk_checks.clock,
+    disk_checks.certificate_authority,
+    disk_checks.database,
+    disk_checks.snapshot,
+    process_checks.workers,
+    process_checks.learner,
+    process_checks.rendering,
+    process_checks.file_limit,
+    process_checks.compiled_code,
+    network_checks.port,
+    network_checks.firewall,
+    network_checks.forwarding,
+    network_checks.ipv6,
+    network_checks.quic,
+    network_checks.dns,
+)
+"""From what all else rests on to what needs it."""
+
+
+def examine(patient: Patient) -> Iterator[Finding]:
+    """Yields what each check found. A check that fails itself is a finding too."""
+    for check in CHECKS:
+        try:
+            yield check(patient)
+        except Exception as fault:  # noqa: BLE001  the doctor's own outermost loop: the other checks go on
+            name = check.__name__.replace("_", " ")
+            yield error(name, f"The check itself failed: {type(fault).__name__}: {fault}.", "please report this")

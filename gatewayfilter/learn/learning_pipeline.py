@@ -1,0 +1,286 @@
+"""What becomes of a fetched page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Classify, Page
+from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
+from gatewayfilter.learn.asked_words import address_words, asked_words, touches
+from gatewayfilter.learn.page_kind import is_readable
+from gatewayfilter.learn.review.task_intake import ReviewIntake
+from gatewayfilter.learn.verdicts.list_growth import Growth, is_confirmed
+from gatewayfilter.learn.verdicts.recognition import Recognition
+from gatewayfilter.model import Classification, LearnedEntry
+from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A page's verdict, the page's identity where it has one, and whether a person gave the verdict."""
+
+    classification: Classification
+    identity: ContentId | None = None
+    by_person: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a harmless page of which nobody spoke."""
+        return not self.by_person and not self.classification.harmful
+
+
+class LearningSink:
+    """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
+
+    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
+    `hosts_harmful`, `images_known_bad`, `pages_alike` (harmless ones that are nearly the same as a harmful one) and
+    `pages_repeating` (skipped because they are harmful only by what was said in asking for them).
+
+    Args:
+        classify: judges what is not known.
+        growth: puts it on the lists.
+        counters: where pages are counted.
+        settings: what becomes of harmful pages.
+        recognition: knows content again; `None` judges every page.
+        intake: makes tasks for people; `None` makes none.
+        read_text: tells what a page says, for people and for what they said of the same text before.
+        images: judges images that no list of known ones has; `None` knows only those.
+    """
+
+    def __init__(
+        self,
+        classify: Classify,
+        growth: Growth,
+        counters: Counters,
+        settings: LearnSettings | None = None,
+        *,
+        recognition: Recognition | None = None,
+        intake: ReviewIntake | None = None,
+        read_text: ReadText | None = None,
+        images: ClassifyImage | None = None,
+    ) -> None:
+        self._classify = classify
+        self._growth = growth
+        self._counters = counters
+        self._settings = settings or LearnSettings()
+        self._recognition = recognition
+        self._intake = intake
+        self._read_text = read_text
+        self._images = images
+
+    def page(self, page: Page) -> Classification | None:
+        """Classifies the page and grows the lists. CPU-bound and writes to the database: call it off the event loop.
+
+        Returns:
+            The classification, or `None` for a page that is not judged: not 2xx, empty, neither HTML nor text (nor a known
+            image), one that the classifier cannot read, or one that is harmful only by the words of its own query.
+
+        Raises:
+            StoreError: the verdict could not be kept.
+        """
+        return self.batch((page,))[0]
+
+    def batch(self, pages: Sequence[Page]) -> list[Classification | None]:
+        """Judges pages as `page` does, and keeps the verdicts of harmless ones, which are nearly all, in one transaction.
+
+        Raises:
+            StoreError: a verdict could not be kept; others may have been.
+        """
+        fresh: dict[ContentId, tuple[Classification, str]] = {}
+        words = self._recognition.words() if self._recognition is not None else ""
+        judged = [self._judge(page, fresh) for page in pages]
+        if self._recognition is not None and fresh:
+            self._recognition.record_all(fresh, words)
+        harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
+        if harmless:
+            self._growth.learn_all(harmless)
+        for page, found in zip(pages, judged, strict=True):
+            if found is None:
+                self._counters.add("pages_skipped")
+            elif found.plain:
+                self._look_for_kin(page, found.classification, found.identity)
+                self._counters.add("pages_harmless")
+            else:
+                self._learn(page, found)
+        return [None if found is None else found.classification for found in judged]
+
+    def _learn(self, page: Page, found: _Judged) -> None:
+        """Learns a page that is harmful, or of which a person spoke."""
+        classification = found.classification
+        mode = self._settings.mode_of(classification.category)
+        entry = self._put_on_list(page, classification, by_person=found.by_person, mode=mode)
+        if classification.harmful:
+            asked = found.by_person or is_confirmed(entry)
+            self._ask_people(page, classification, found.identity, by_person=asked, mode=mode)
+            self._learn_host(page, classification)
+        self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
+
+    def knows_images(self) -> bool:
+        """Tells whether images are worth fetching: some are known, or somebody judges them."""
+        return self._images is not None or (self._recognition is not None and self._recognition.knows_images())
+
+    def is_kin(self, page: Page) -> bool:
+        """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
+        return self._intake is not None and self._intake.kinship.take(page.final_url)
+
+    def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> LearnedEntry:
+        block = by_person or mode is not GrowthMode.REVIEW
+        counts = not classification.harmful or (not by_person and self._counts(page, classification))
+        if classification.harmful and not block and self._intake is not None:
+            # A person who has said so of this address before is not asked again.
+            block = self._intake.confirmed(parse_url(page.url).key, classification.category)
+        return self._growth.learn(page, classification, block=block, by_person=by_person, counts=counts)
+
+    def _counts(self, page: Page, classification: Classification) -> bool:
+        """Tells whether a harmful page may count for its host: not by the words of its path alone, which a site may repeat."""
+        if page.secondhand or self._settings.domains is DomainGrowth.OFF or _is_image(page):
+            return False
+        return self._stands(page, classification, address_words(page)) is not None
+
+    def _judge(self, page: Page, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
+        """Judges a page; what was not known is put among the `fresh`, to be recorded."""
+        listed = self._listed_image(page)
+        if listed is not None:
+            return listed
+        if not self._is_judged(page):
+            return None
+        if self._recognition is None:
+            found = self._unrepeated(page, self._classified(page))
+            return None if found is None else _Judged(found)
+        identity, known = self._recognition.page(page)
+        if known is not None and known.judge:
+            self._counters.add("pages_known")
+            return _Judged(known.classification, identity, by_person=True)
+        if known is not None or identity in fresh:
+            found = self._unrepeated(page, known.classification if known is not None else fresh[identity][0])
+            if found is not None:
+                self._counters.add("pages_known")
+            return None if found is None else _Judged(found, identity)
+        return self._judge_anew(page, identity, fresh)
+
+    def _judge_anew(self, page: Page, identity: ContentId, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
+        found = self._classified(page)
+        if found is not None and found.harmful:
+            by_person = self._said_of_text(page)
+            if by_person is not None:
+                return _Judged(by_person, identity, by_person=True)
+            found = self._unrepeated(page, found)
+        if found is None:
+            return None
+        if self._is_of_content(page, found):
+            fresh[identity] = (found, page.final_url)
+        return _Judged(found, identity)
+
+    def _unrepeated(self, page: Page, found: Classification | None) -> Classification | None:
+        """Returns a verdict without what was said in asking for the page, `None` for one that is harmful by nothing else."""
+        if found is None or not found.harmful or _is_image(page):
+            return found
+        left = self._stands(page, found, asked_words(page))
+        if left is None:
+            self._counters.add("pages_repeating")
+        return left
+
+    def _stands(self, page: Page, found: Classification, ignored: str) -> Classification | None:
+        """Returns what is left of a harmful verdict without these words, `None` where it is harmful no more."""
+        if not ignored or not touches(ignored, found):
+            return found
+        alone = self._classified(replace(page, ignored=ignored))
+        return replace(alone, text_digest=found.text_digest) if alone is not None and alone.harmful else None
+
+    def _is_of_content(self, page: Page, found: Classification) -> bool:
+        """Tells whether a verdict holds for the same content at any address, so that it may be known again by that alone."""
+        if _is_image(page):
+            return True
+        if found.harmful and page.content_type not in _HTML:  # as plain text also comments and scripts of a page speak
+            return False
+        telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
+        if not any(telling):
+            return True
+        alone = self._classified(replace(page, url="", final_url="", ignored=asked_words(page)))
+        return alone is not None and alone.category == found.category
+
+    def _classified(self, page: Page) -> Classification | None:
+        try:
+            if _is_image(page):
+                return self._images.classify_image(page.body, page.content_type) if self._images is not None else None
+            return self._classify.classify_page(page)
+        except ClassifyError:
+            return None
+
+    def _is_judged(self, page: Page) -> bool:
+        return _is_answered(page) and self._images is not None if _is_image(page) else is_readable(page)
+
+    def _listed_image(self, page: Page) -> _Judged | None:
+        """Returns what a list of known images says of a picture."""
+        if self._recognition is None or not _is_image(page) or not _is_answered(page):
+            return None
+        known = self._recognition.image(page.body)
+        if known is None:
+            return None
+        self._counters.add("images_known_bad")
+        return _Judged(known.classification, by_person=True)
+
+    def _said_of_text(self, page: Page) -> Classification | None:
+        """Returns what a person said of a page with the same text in other clothes."""
+        text = self._text_of(page)
+        if not text or self._recognition is None:
+            return None
+        found = self._recognition.find(self._recognition.ids.of_text(text))
+        return found.classification if found is not None and found.judge else None
+
+    def _text_of(self, page: Page) -> str:
+        if self._read_text is None:
+            return ""
+        try:
+            return self._read_text.text_of(page)
+        except ClassifyError:
+            return ""
+
+    def _content_of(self, page: Page) -> tuple[str, ContentId | None]:
+        text = self._text_of(page)
+        return text, self._recognition.ids.of_text(text) if text and self._recognition is not None else None
+
+    def _ask_people(
+        self, page: Page, classification: Classification, identity: ContentId | None, *, by_person: bool, mode: GrowthMode
+    ) -> None:
+        if self._intake is None or by_person or mode is GrowthMode.BLOCK:
+            return
+        text, content = self._content_of(page)
+        blocked = mode is not GrowthMode.REVIEW
+        self._intake.page(page, classification, blocked=blocked, text=text, identity=identity, content=content)
+
+    def _look_for_kin(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
+        """Notes a harmless page that is nearly the same as a harmful one, and asks a person about it; it stays allowed."""
+        if self._intake is None:
+            return
+        kin = self._intake.kinship.find(classification.title, lambda: self._text_of(page))
+        if kin is None:
+            return
+        self._counters.add("pages_alike")
+        self._intake.kinship.note(page.final_url)
+        if self._settings.mode_of(kin.category) is not GrowthMode.BLOCK:
+            text, content = self._content_of(page)
+            self._intake.kin(page, classification, kin, text=text, identity=identity, content=content)
+
+    def _learn_host(self, page: Page, classification: Classification) -> None:
+        entry = self._growth.learn_host(page) if self._intake is None else self._growth.learn_host(page, self._intake.refused)
+        if entry is None:
+            return
+        blocked = self._settings.domains is DomainGrowth.BLOCK
+        if blocked:
+            self._counters.add("hosts_harmful")
+        if self._intake is not None:
+            self._intake.host(entry, classification, blocked=blocked)
+
+
+def _is_image(page: Page) -> bool:
+    return page.content_type.startswith("image/")
+
+
+def _is_answered(page: Page) -> bool:
+    return 200 <= page.status < 300 and bool(page.body)

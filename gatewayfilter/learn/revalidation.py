@@ -1,0 +1,156 @@
+"""Pages that have not changed: their origin says so, and their verdict counts anew without a judgement.
+
+Source: [cloud-crawler §3] pages are fetched anew by a schedule; conditional requests (RFC 9110 §13) spare the body and the judge.
+Deviation: that a harmless page has not changed is believed for `BELIEVED_S` only; then it is fetched whole and judged. Otherwise
+a site could get itself a harmless verdict and answer "not modified" for ever. A harmful one gains nothing by that.
+And a person's word about the same content, wherever it was seen, counts more than a verdict of before: then the page is fetched
+whole too, and known again.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page, Validators, ValidatorStore, VerdictStore
+from gatewayfilter.judgements import ContentId, ContentKind, ReadText
+from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
+from gatewayfilter.learn.verdicts.list_growth import Growth
+from gatewayfilter.learn.verdicts.recognition import Recognition
+from gatewayfilter.model import Classification
+from gatewayfilter.settings import GrowthMode, LearnSettings
+
+BELIEVED_S: Final = 30 * 86_400.0
+"""How long after a harmless page came whole its origin is believed that it has not changed."""
+BELIEVED_HARMFUL_S: Final = 180 * 86_400.0
+"""Likewise of a harmful one; the re-check of a block comes after `learn.block_days`."""
+_IDENTITY_BYTES: Final = 33
+"""Of a content's identity as it is noted: its kind's first letter, digest and proof."""
+_KINDS: Final = {kind.value[:1].encode(): kind for kind in ContentKind}
+MAX_LENGTH: Final = 512
+"""Longer validators are not kept: an ETag is some 40 bytes."""
+
+
+class Revisits:
+    """Implements `interfaces.Revisits`.
+
+    Args:
+        validators: where they are kept.
+        verdicts: what was judged.
+        growth: lets an entry count anew.
+        settings: a harmful page that waits for a person (`learn.mode = "review"`) is judged anew, so that it is asked about.
+        words: returns the version of the words in use: other words judge the same page differently.
+        clock: Unix seconds.
+        recognition: knows what people said of content; `None` where nobody says anything.
+        read_text: tells what a page says: a person's word is about its text too.
+    """
+
+    def __init__(
+        self,
+        validators: ValidatorStore,
+        verdicts: VerdictStore,
+        growth: Growth,
+        settings: LearnSettings,
+        words: Callable[[], str],
+        clock: Callable[[], float] = time.time,
+        *,
+        recognition: Recognition | None = None,
+        read_text: ReadText | None = None,
+    ) -> None:
+        self._validators = validators
+        self._verdicts = verdicts
+        self._growth = growth
+        self._settings = settings
+        self._words = words
+        self._clock = clock
+        self._recognition = recognition
+        self._read_text = read_text
+
+    def conditions(self, urls: Sequence[str]) -> Mapping[str, Validators]:
+        """Returns by which validators pages may be asked for; a URL that is missing has to be fetched whole.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        words, now = self._words(), self._clock()
+        found = self._validators.find(urls, words, now - BELIEVED_HARMFUL_S)
+        if not found:
+            return found
+        recent = self._validators.find(list(found), words, now - BELIEVED_S)
+        return {
+            url: known
+            for url, known in found.items()
+            if not self._is_by_person(known.contents) and (url in recent or self._is_harmful(url))
+        }
+
+    def note(self, page: Page) -> None:
+        """Keeps the validators of a page that came whole and was judged; of one without any, forgets what was known.
+
+        Those of a page that a person judged are not kept: it comes whole each time, and costs no judgement.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        validators = validators_of(page)
+        if validators is not None and self._recognition is not None:
+            contents = self._contents(page, self._recognition)
+            # What a person said may be taken back, and then a verdict that rests on it must not count anew.
+            validators = None if self._is_by_person(contents) else replace(validators, contents=contents)
+        self._validators.note(page.url, validators, self._words(), self._clock())
+
+    def renew(self, page: Page) -> Classification | None:
+        """Lets the verdict of an unchanged page count anew; `None` when there is none that may.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        known = self._verdicts.find(page.url)
+        if known is None:
+            return None
+        classification, _ = known
+        if classification.harmful and self._settings.mode_of(classification.category) is GrowthMode.REVIEW:
+            return None
+        self._growth.learn(page, classification, counts=False)
+        return classification
+
+    def _contents(self, page: Page, recognition: Recognition) -> bytes:
+        """Returns by what a page's content is known again. The text of harmless ones is not asked for in a judgement either."""
+        if page.content_type.startswith("image/"):
+            return _written(image_identity(image_digest(page.body)))
+        contents = _written(recognition.ids.of_page(page.body))
+        if self._read_text is not None and self._is_harmful(page.url):
+            with contextlib.suppress(ClassifyError):
+                contents += _written(recognition.ids.of_text(self._read_text.text_of(page)))
+        return contents
+
+    def _is_by_person(self, contents: bytes) -> bool:
+        """Tells whether a person, or a list of known images, says something of one of these contents."""
+        if self._recognition is None:
+            return False
+        found = [self._recognition.recorded(content) for content in _identities(contents)]
+        return any(one is not None and (one.judge or one.content.kind is ContentKind.IMAGE) for one in found)
+
+    def _is_harmful(self, url: str) -> bool:
+        known = self._verdicts.find(url)
+        return known is not None and known[0].harmful
+
+
+def validators_of(page: Page) -> Validators | None:
+    """Returns the validators that a page came with, `None` for none that can be used."""
+    etag, last_modified = (_usable(page.headers.get(name, "")) for name in ("etag", "last-modified"))
+    return Validators(page.final_url, etag, last_modified) if etag or last_modified else None
+
+
+def _written(content: ContentId) -> bytes:
+    return content.kind.value[:1].encode() + content.digest + content.proof
+
+
+def _identities(contents: bytes) -> list[ContentId]:
+    parts = [contents[at : at + _IDENTITY_BYTES] for at in range(0, len(contents), _IDENTITY_BYTES)]
+    return [ContentId(_KINDS[part[:1]], part[1:17], part[17:]) for part in parts]
+
+
+def _usable(value: str) -> str:
+    return value if len(value) <= MAX_LENGTH and value.isascii() and value.isprintable() else ""

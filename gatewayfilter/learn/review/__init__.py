@@ -1,0 +1,1 @@
+"""Reviews by a person: tasks, decisions, undo, near-duplicates."""

@@ -1,0 +1,94 @@
+"""Harmless pages that are nearly the same as a harmful one: a mirror whose words were toned down, the entrance to the rest.
+
+Source: [page-dedup] content level, for the expansion of links. Likeness never hands on a verdict: such a page stays allowed,
+its links are looked at like those of a harmful page, and a person is asked.
+"""
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+
+from gatewayfilter.judgements import ReviewStore, TaskOutline
+from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_pairs
+
+COMPARED = 2000
+"""Newest tasks about harmful pages that a page is held against."""
+_FRESH_S = 30.0
+"""For which the outlines are believed: a task that was opened meanwhile is met by the next page."""
+_MOST_CANDIDATES = 20
+"""Of the tasks with like titles whose texts are compared."""
+_NOTED = 256
+
+
+class Kinship:
+    """Finds the harmful page that a harmless one is nearly the same as. For one thread.
+
+    Titles come first: an index of their character pairs costs some 10 µs a page. Only when one is alike the page's text is
+    hashed, which costs 1 ms.
+
+    Args:
+        reviews: the tasks; those whose pages are blocked count.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, reviews: ReviewStore, clock: Callable[[], float] = time.time) -> None:
+        self._reviews = reviews
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._outlines: list[TaskOutline] = []
+        self._sizes: list[int] = []
+        self._index: dict[str, list[int]] = {}
+        self._noted: OrderedDict[str, None] = OrderedDict()
+
+    def find(self, title: str, text: Callable[[], str]) -> TaskOutline | None:
+        """Returns the newest task whose page is a near duplicate of this one, `None` for none.
+
+        Args:
+            title: the page's; without one there is nothing to find.
+            text: returns what the page says; asked only when a title is alike.
+
+        Raises:
+            StoreError: the tasks cannot be read.
+        """
+        pairs = title_pairs(title)
+        if not pairs:
+            return None
+        self._refresh()
+        common = Counter(position for pair in pairs for position in self._index.get(pair, ()))
+        alike = [
+            position
+            for position, count in common.items()
+            if count >= ALIKE_TITLES * (len(pairs) + self._sizes[position] - count)  # Jaccard
+        ]
+        if not alike:
+            return None
+        fingerprint = simhash(text())
+        for position in sorted(alike)[:_MOST_CANDIDATES]:
+            outline = self._outlines[position]
+            if are_alike(title, fingerprint, outline.title, outline.simhash):
+                return outline
+        return None
+
+    def note(self, url: str) -> None:
+        """Notes that the page at this address is kin; the last `_NOTED` are known."""
+        self._noted[url] = None
+        if len(self._noted) > _NOTED:
+            self._noted.popitem(last=False)
+
+    def take(self, url: str) -> bool:
+        """Tells whether the page at this address was noted, and forgets it."""
+        return self._noted.pop(url, 0) is None
+
+    def _refresh(self) -> None:
+        now = self._clock()
+        if now - self._read_at < _FRESH_S:
+            return
+        self._outlines = self._reviews.harmful_outlines(COMPARED)
+        self._sizes = []
+        self._index = {}
+        for position, outline in enumerate(self._outlines):
+            pairs = title_pairs(outline.title)
+            self._sizes.append(len(pairs))
+            for pair in pairs:
+                self._index.setdefault(pair, []).append(position)
+        self._read_at = now

@@ -1,0 +1,1 @@
+"""From a classification to list entries: growth, recognition, content identity."""

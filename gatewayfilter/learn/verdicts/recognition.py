@@ -1,0 +1,225 @@
+"""Knows content again that was judged before: its verdict costs a hash instead of a judgement.
+
+Source: [page-dedup] known content gets its recorded verdict; a hit refreshes the validity of one month.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint, FingerprintStore
+from gatewayfilter.learn.verdicts.content_id import ContentIds, image_digest, image_identity
+from gatewayfilter.model import Classification
+
+VALID_S = 30 * 86_400.0
+"""One month, as in the paper."""
+PERSONS_VALID_S = 3650 * 86_400.0
+"""Of what a person said. Deviation: the paper's month is for verdicts that can be made again; nobody is asked twice."""
+_MOST_RECENT = 4096
+"""Fingerprints kept in memory, some 2 KB each."""
+_RECENT_S = 600.0
+"""For which they are believed without a look at the database, where another learner may have judged anew."""
+_WARM_AFTER = 16
+"""Look-ups in the database after which a process reads the fingerprints that were met last, all at once: one by one each costs
+0.1 ms and more. Commands that judge a page or two do not."""
+_HITS_OF_HARMLESS = 5
+"""Evidence that is kept with a harmless verdict: reading it back is half of what knowing a page from the database costs."""
+_FLUSH_AFTER = 200
+"""Hits counted in memory before they are written: knowing a page again shall not cost a transaction."""
+_FLUSH_EVERY_S = 60.0
+
+
+class Recognition:
+    """Recorded verdicts by content. Threads may share one.
+
+    A verdict of the classifier counts as long as the words that it was judged by are in use; a person's always.
+
+    Args:
+        store: where fingerprints are kept.
+        ids: makes identities.
+        words: returns the version of the words in use.
+        clock: Unix seconds.
+    """
+
+    def __init__(
+        self, store: FingerprintStore, ids: ContentIds, words: Callable[[], str], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._words = words
+        self._clock = clock
+        self._recent: OrderedDict[ContentId, tuple[Fingerprint, float]] = OrderedDict()
+        self._hits: dict[ContentId, int] = {}
+        self._flushed_at = clock()
+        self._lock = threading.Lock()
+        self._looked_up = 0
+        self._has_images = False
+        self._asked_for_images_at = float("-inf")
+        self.ids = ids
+
+    def page(self, page: Page) -> tuple[ContentId, Fingerprint | None]:
+        """Returns the identity of a page's body, and what is recorded of it and still counts.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        content = self.ids.of_page(page.body)
+        return content, self.find(content)
+
+    def knows_images(self) -> bool:
+        """Tells whether there is any image to know again; looks into the database once a minute at most.
+
+        A database that refuses is asked again later: nothing but images depends on the answer.
+        """
+        now = self._clock()
+        if now - self._asked_for_images_at >= _FLUSH_EVERY_S:
+            self._asked_for_images_at = now
+            with suppress(StoreError):
+                self._has_images = self._store.holds(ContentKind.IMAGE)
+        return self._has_images
+
+    def image(self, body: bytes) -> Fingerprint | None:
+        """Returns what is recorded of an image.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        return self.find(image_identity(image_digest(body)))
+
+    def find(self, content: ContentId) -> Fingerprint | None:
+        """Returns what is recorded of this content and still counts, and notes the hit.
+
+        Raises:
+            StoreError: the fingerprints cannot be read or written.
+        """
+        now = self._clock()
+        with self._lock:
+            recent = self._recent.get(content)
+        if recent is not None and now < recent[1] and now < recent[0].expires_at:
+            found = recent[0]
+        else:
+            stored = self._store.find(content, now)
+            self._looked_up += 1
+            if self._looked_up == _WARM_AFTER:
+                self._warm_up(now)
+            if stored is None:
+                return None
+            found = stored
+            self._remember([found], now)
+        if not found.judge and found.words != self._words():
+            return None
+        self._note_hit(content, now)
+        return found
+
+    def record(
+        self, content: ContentId, classification: Classification, url: str, *, judge: str = "", at: float | None = None
+    ) -> None:
+        """Records a verdict for this content; a person's is not replaced by the classifier's.
+
+        Args:
+            content: what was judged.
+            classification: the verdict.
+            url: where it was seen.
+            judge: the person's name, `""` for the classifier.
+            at: when it was judged (Unix seconds), `None` for now.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        now = self._clock()
+        self._put([self._fingerprint(content, classification, url, judge, now if at is None else at, now)])
+
+    def words(self) -> str:
+        """Returns the version of the words in use."""
+        return self._words()
+
+    def record_all(self, judged: Mapping[ContentId, tuple[Classification, str]], words: str) -> None:
+        """Records verdicts of the classifier, each with the URL where its content was seen, in one transaction.
+
+        Args:
+            judged: the verdicts.
+            words: the version in use before the first of them was judged: words that change meanwhile judge them anew.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
+        now = self._clock()
+        made = [self._fingerprint(content, found, url, "", now, now) for content, (found, url) in judged.items()]
+        self._put([replace(fingerprint, words=words) for fingerprint in made])
+
+    def _fingerprint(
+        self, content: ContentId, classification: Classification, url: str, judge: str, at: float, now: float
+    ) -> Fingerprint:
+        words = "" if judge else self._words()
+        if not classification.harmful:
+            classification = replace(classification, evidence=classification.evidence[:_HITS_OF_HARMLESS])
+        return Fingerprint(content, classification, judge, words, url, at, now + (PERSONS_VALID_S if judge else VALID_S))
+
+    def _put(self, fingerprints: Sequence[Fingerprint]) -> None:
+        self._store.put_all(fingerprints)
+        with self._lock:
+            for fingerprint in fingerprints:
+                self._recent.pop(fingerprint.content, None)
+
+    def recorded(self, content: ContentId) -> Fingerprint | None:
+        """Returns what is recorded of this content, whatever words it was judged by; that is no hit.
+
+        Raises:
+            StoreError: the fingerprints cannot be read.
+        """
+        return self._store.find(content, self._clock())
+
+    def forget(self, content: ContentId) -> None:
+        """Forgets what is recorded: the next time it is judged anew.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        self._store.remove(content)
+        with self._lock:
+            self._recent.pop(content, None)
+
+    def flush(self) -> None:
+        """Writes the hits that were counted in memory.
+
+        Raises:
+            StoreError: they cannot be written; they are counted again the next time.
+        """
+        with self._lock:
+            hits, self._hits = self._hits, {}
+            self._flushed_at = self._clock()
+        try:
+            self._store.touch(hits, self._flushed_at + VALID_S)
+        except BaseException:
+            with self._lock:
+                for content, more in hits.items():
+                    self._hits[content] = self._hits.get(content, 0) + more
+            raise
+
+    def _note_hit(self, content: ContentId, now: float) -> None:
+        with self._lock:
+            self._hits[content] = self._hits.get(content, 0) + 1
+            due = len(self._hits) >= _FLUSH_AFTER or now - self._flushed_at >= _FLUSH_EVERY_S
+        if due:
+            self.flush()
+
+    def _warm_up(self, now: float) -> None:
+        self._remember(reversed(self._store.newest(_MOST_RECENT, now)), now)
+
+    def _remember(self, fingerprints: Iterable[Fingerprint], now: float) -> None:
+        """Keeps harmless verdicts of the classifier.
+
+        Others are looked up each time: a person may have said otherwise meanwhile, in another process.
+        """
+        with self._lock:
+            for fingerprint in fingerprints:
+                if fingerprint.classification.harmful or fingerprint.judge:
+                    continue
+                self._recent[fingerprint.content] = fingerprint, now + _RECENT_S
+                self._recent.move_to_end(fingerprint.content)
+                if len(self._recent) > _MOST_RECENT:
+                    self._recent.popitem(last=False)

@@ -1,0 +1,1 @@
+"""The inspector process, which judges pages while their clients wait."""

@@ -1,0 +1,1 @@
+"""Child processes: start, heartbeat, restart, listening sockets, systemd."""

@@ -1,0 +1,1 @@
+"""Authentication of clients, and of the proxy to its parent."""

@@ -1,0 +1,132 @@
+"""The addon that asks clients for a user name and a password (RFC 9110 §11.7): of each request, of a tunnel once."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+from mitmproxy import http
+from mitmproxy.connection import Client
+from mitmproxy.proxy.server import ConnectionHandler
+
+from gatewayfilter.proxy.auth.login_turns import LoginTurns, Outcome
+from gatewayfilter.proxy.auth.user_file import Users
+from gatewayfilter.proxy.mitm.early_response import answer_early
+from gatewayfilter.telemetry import Counters
+
+_HEADER: Final = "proxy-authorization"
+
+
+class _Answer(NamedTuple):
+    status: int
+    text: bytes
+    header: str
+    value: str
+
+
+_ASKED: Final = _Answer(
+    407,
+    b"This proxy asks for a user name and a password.\n",
+    "Proxy-Authenticate",
+    'Basic realm="GatewayFilter", charset="UTF-8"',
+)
+_PUT_OFF: Final = _Answer(
+    429, b"Too many log-ins of this client are waiting to be looked at. Try again in a moment.\n", "Retry-After", "10"
+)
+
+
+class ProxyLogin:
+    """Lets only those in who have a user name and a password.
+
+    Args:
+        users: who may use the proxy.
+        counters: `logins_refused`, `logins_put_off`.
+        connections: the proxy's clients, by id.
+        loopback: whether clients on this machine have to log in as well.
+        free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
+            fetch that before they know that there is a proxy.
+    """
+
+    name = "proxylogin"
+
+    def __init__(
+        self,
+        users: Users,
+        counters: Counters,
+        connections: Mapping[tuple[Any, ...] | str, ConnectionHandler],
+        *,
+        loopback: bool,
+        free: Callable[[http.HTTPFlow], bool],
+    ) -> None:
+        self._users = users
+        self._counters = counters
+        self._connections = connections
+        self._loopback = loopback
+        self._free = free
+        self._inside: set[str] = set()
+        self._turns = LoginTurns()
+
+    def admits(self, authorization: str, address: str) -> bool:
+        """Returns whether a client may pass, as far as that can be said at once."""
+        return bool(self._users.recall(authorization)) or (not self._loopback and _is_loopback(address))
+
+    def http_connect(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """Asks before a tunnel is opened."""
+        return self._ask(flow, tunnel=True)
+
+    def requestheaders(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """Asks of each request outside a tunnel, and keeps the password from going any further."""
+        if flow.client_conn.id in self._inside or flow.response is not None:
+            return None
+        if self._free(flow):
+            flow.request.headers.pop(_HEADER, None)
+            return None
+        return self._ask(flow, tunnel=False)
+
+    def client_disconnected(self, client: Client) -> None:
+        """Forgets a tunnel."""
+        self._inside.discard(client.id)
+
+    def _ask(self, flow: http.HTTPFlow, *, tunnel: bool) -> Coroutine[Any, Any, None] | None:
+        header = str(flow.request.headers.pop(_HEADER, ""))
+        address = flow.client_conn.peername[0] if flow.client_conn.peername else ""
+        if self.admits(header, address):
+            if tunnel:
+                self._inside.add(flow.client_conn.id)
+            return None
+        if header:
+            return self._verify(flow, header, address, tunnel=tunnel)
+        self._answer(flow, _ASKED)
+        return None
+
+    async def _verify(self, flow: http.HTTPFlow, header: str, address: str, *, tunnel: bool) -> None:
+        users = self._users
+
+        def verify() -> bool:
+            return bool(users.recall(header) or users.verify(header))  # its first one may have been right meanwhile
+
+        outcome = await self._turns.attempt(address, users.digest(header), verify)
+        if outcome is Outcome.RIGHT:
+            if tunnel:
+                self._inside.add(flow.client_conn.id)
+            return
+        put_off = outcome is Outcome.TOO_MANY
+        self._counters.add("logins_put_off" if put_off else "logins_refused")
+        self._answer(flow, _PUT_OFF if put_off else _ASKED)
+
+    def _answer(self, flow: http.HTTPFlow, answer: _Answer) -> None:
+        flow.response = http.Response.make(
+            answer.status,
+            answer.text,
+            {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", answer.header: answer.value},
+        )
+        if flow.request.method != "CONNECT":
+            answer_early(flow, self._connections.get(flow.client_conn.id))
+
+
+@lru_cache(maxsize=1024)
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False

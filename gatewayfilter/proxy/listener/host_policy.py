@@ -1,0 +1,143 @@
+"""What becomes of a connection: the engine's answer to its names, what was learned about its device, and the line in the log."""
+
+import logging
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from gatewayfilter.config import DenyRule, TlsSettings
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import DecideHost
+from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.listener.pinned_apps import PassThrough
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
+
+_log = logging.getLogger(__name__)
+
+_LOOK: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
+_LEARNED: Final = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.PASS_THROUGH))
+_COMPLAIN_EVERY_S: Final = 10.0
+
+
+class TlsDecision:
+    """Decides connections by the names that they carry.
+
+    Args:
+        engine: decides hosts.
+        settings: what may pass through, and how a blocked host is refused.
+        recorder: takes each decision for the log; `None` when nothing is logged.
+        counters: `requests`, `blocked`, `spliced`, `denied`, `hook_errors`.
+        pass_through: what was learned about devices, `None` when nothing may be learned.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        engine: DecideHost,
+        settings: TlsSettings,
+        recorder: DecisionRecorder | None,
+        counters: Counters,
+        pass_through: PassThrough | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._recorder = recorder
+        self._counters = counters
+        self._pass_through = pass_through
+        self._clock = clock
+        self._complained_at = -_COMPLAIN_EVERY_S
+
+    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
+        """Returns what to do with a connection. Whatever fails here is looked at, where `proxy.on_error` decides.
+
+        Args:
+            client: the client's address.
+            target: the host that the connection leads to, as the client gave it: its tunnel's, or the server name.
+            name: the server name inside, when there is another one. Both have to pass: a tunnel to a bank in which another name
+                is asked for may end at another site of the same server.
+        """
+        try:
+            found = self._judge(client, target)
+            if name and name != target and found.action is not HostAction.DENY:
+                inner = self._judge(client, name)
+                return inner if inner.action is not HostAction.SPLICE or found.action is HostAction.SPLICE else found
+        except Exception:  # noqa: BLE001  whatever fails, a connection must not pass unread because of it
+            self._complain()
+            return _LOOK
+        return found
+
+    def _judge(self, client: str, host: str) -> HostVerdict:
+        found = self._engine.decide_host(host, client)
+        if found.action is HostAction.SPLICE and not self._settings.splice:
+            return _LOOK
+        if (
+            found.action is HostAction.INTERCEPT
+            and not found.named
+            and self._pass_through is not None
+            and self._pass_through.covers(client, host)
+            and is_name(host)
+        ):
+            return _LEARNED
+        return found
+
+    def may_learn(self, client: str, host: str) -> bool:
+        """Returns whether a host may come to pass through: it is a name, and no block speaks of it."""
+        found = self.judge(client, host)
+        return found.action is HostAction.INTERCEPT and not found.named and is_name(host)
+
+    def shows_page(self, client: str, host: str) -> bool:
+        """Returns whether a blocked host is answered with a page: so set, and the device takes pages of ours."""
+        if self._settings.deny is DenyRule.ALERT:
+            return False
+        return self._pass_through is None or not self._pass_through.distrusts(client, host)
+
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+        """Counts and logs a connection that no request will be logged of.
+
+        Args:
+            client: the client's address.
+            host: canonical.
+            port: where it leads.
+            verdict: what was decided, and why.
+            started_ns: `time.perf_counter_ns()` when the decision began.
+        """
+        self._counters.add("requests")
+        if verdict.blocked:
+            self._counters.add("blocked")
+            self._counters.add("denied")
+        else:
+            self._counters.add("spliced")
+        if self._recorder is None:
+            return
+        request = _request(client, host, port)
+        if request is not None:
+            self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
+
+    def _complain(self) -> None:
+        self._counters.add("hook_errors")
+        now = self._clock()
+        if now - self._complained_at >= _COMPLAIN_EVERY_S:
+            self._complained_at = now
+            _log.exception("deciding a connection failed; its requests are looked at")
+
+
+def is_name(host: str) -> bool:
+    """Tells whether a host is a name: behind an address any site may answer, the blocked ones of its server, too."""
+    try:
+        return not is_ip_literal(canonical_host(host))
+    except UrlError:
+        return False
+
+
+@lru_cache(maxsize=1024)
+def _request(client: str, host: str, port: int) -> Request | None:
+    """Returns what a connection is logged as, `None` when its host is none."""
+    try:
+        url = parse_url(f"https://{host}:{port}/")
+    except UrlError:
+        return None
+    return Request(url, None, ResourceType.OTHER, "CONNECT", client)

@@ -1,0 +1,1 @@
+"""The fast path: plain exchanges through mitmproxy's layers without their generators."""

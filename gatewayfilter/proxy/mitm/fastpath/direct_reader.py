@@ -1,0 +1,158 @@
+"""Bytes from the event loop straight to mitmproxy's layers, without a stream and a task's turn for each read.
+
+mitmproxy reads each connection in a task: bytes go into a stream, which wakes the task, which takes two locks for each read. Here
+a connection's first bytes come that way; then a protocol of ours takes the stream's place on the transport, and hands what comes
+to the layers at once. Order and back pressure stay: while anything that was written waits for a slow peer, or an earlier event
+waits for its turn, nothing is read. What ends the connection goes through mitmproxy's task again.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from mitmproxy.connection import Connection
+from mitmproxy.proxy import events
+from mitmproxy.proxy.server import ConnectionHandler
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
+from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD, caught_up
+
+_AT_ONCE: Final = 65_536
+"""Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
+
+
+def read_directly(handler: ConnectionHandler, connection: Connection) -> None:
+    """Lets a connection's bytes go straight to the layers from its second read on."""
+    io = handler.transports[connection]
+    if type(io.reader) is asyncio.StreamReader and isinstance(io.writer, asyncio.StreamWriter):
+        io.reader = DirectReader(handler, connection, io.reader, io.writer)  # type: ignore[assignment]
+
+
+class DirectOrigins:
+    """The addon that reads connections to origins directly.
+
+    Args:
+        connections: the proxy's clients, by id.
+    """
+
+    name = "directorigins"
+
+    def __init__(self, connections: Any) -> None:
+        self._connections = connections
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """Takes a connection over before mitmproxy begins to read it."""
+        read_directly(self._connections[data.client.id], data.server)
+
+
+class DirectReader:
+    """Stands in for the stream that mitmproxy reads: returns its first bytes, and then nothing but its end.
+
+    Args:
+        handler: whose layers get the bytes.
+        connection: where they come from.
+        reader, writer: the stream that is replaced.
+    """
+
+    def __init__(
+        self, handler: ConnectionHandler, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._handler = handler
+        self._connection = connection
+        self._reader = reader
+        self._transport = writer.transport
+        self._begun = False
+
+    async def read(self, size: int) -> bytes:
+        """Returns the next bytes, `b""` at the end."""
+        if not self._begun or self._reader._buffer or self._reader.at_eof() or self._reader.exception() is not None:  # type: ignore[attr-defined]  # noqa: SLF001  it has no way to ask
+            self._begun = True
+            return await self._reader.read(size)
+        if self._transport.is_closing():
+            return await self._reader.read(size)
+        protocol = _DirectProtocol(self._handler, self._connection, self._transport)
+        try:
+            await protocol.ended
+        finally:
+            protocol.stop()
+        return b""
+
+
+class _DirectProtocol(asyncio.Protocol):
+    """Hands bytes to the layers. Whatever else happens to the connection is told to the stream's own protocol as well."""
+
+    def __init__(self, handler: ConnectionHandler, connection: Connection, transport: Any) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._handler: ConnectionHandler | None = handler
+        self._connection = connection
+        self._transport = transport
+        self._lock: Any = handler._server_event_lock  # noqa: SLF001
+        self._task: asyncio.Task[None] | None = None
+        self._before: Any = transport.get_protocol()
+        self._transport.max_size = _AT_ONCE
+        transport.set_protocol(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Handles bytes at once, unless an earlier event still waits for its turn."""
+        handler = self._handler
+        if handler is None:  # cancelled: nobody is interested any more
+            return
+        happened = handler.server_event(events.DataReceived(self._connection, data))
+        if self._lock.locked() or self._lock._waiters:  # noqa: SLF001  nobody may overtake them
+            self._wait_for(happened)
+            return
+        with suppress(StopIteration):
+            happened.send(None)  # with the lock free it runs to its end
+        if (PAUSED and self._connection in PAUSED) or (AHEAD and self._connection in AHEAD):
+            self._wait_for(None)
+            return
+        for io in handler.transports.values():
+            writer = io.writer
+            if writer is not None and (writer.transport.get_write_buffer_size() or writer.transport.is_closing()):  # type: ignore[union-attr]
+                self._wait_for(None)
+                return
+
+    def eof_received(self) -> bool | None:
+        """Notes that nothing more will come. Returns whether the connection stays half open."""
+        half_open: bool | None = self._before.eof_received()
+        self._end()
+        return half_open
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Notes that the connection is gone."""
+        self._before.connection_lost(exc)
+        self._end()
+
+    def pause_writing(self) -> None:
+        """Lets writers wait."""
+        self._before.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Lets writers go on."""
+        self._before.resume_writing()
+
+    def stop(self) -> None:
+        """Handles no more bytes."""
+        if self._task is not None:
+            self._task.cancel()
+        AHEAD.pop(self._connection, None)
+        self._handler = None
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _wait_for(self, event: Coroutine[Any, Any, None] | None) -> None:
+        self._transport.pause_reading()
+        self._task = asyncio.get_running_loop().create_task(self._finish(event))
+
+    async def _finish(self, event: Coroutine[Any, Any, None] | None) -> None:
+        if event is not None:
+            await event
+        await PAUSED.wait(self._connection)
+        await caught_up(self._connection)
+        if self._handler is not None:
+            await self._handler.drain_writers()  # type: ignore[no-untyped-call]
+            self._transport.resume_reading()

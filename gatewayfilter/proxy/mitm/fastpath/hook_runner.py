@@ -1,0 +1,189 @@
+"""Hook dispatch without the walk over all addons.
+
+mitmproxy looks every addon up for every event, in a new task each: 44 % of its CPU for a small request (docs/benchmarks.md).
+Here a table remembers which bound methods a hook has, and hooks that nothing waits for are run inline.
+
+The table replaces `AddonManager` on one master; `HookRunner` stands between one connection's layers and mitmproxy's connection
+handler. Both rely on internals of the mitmproxy version that pyproject.toml pins; tests/proxy/test_mitmproxy_pin.py watches it.
+"""
+
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from mitmproxy import addonmanager, exceptions, flow, hooks
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
+
+from gatewayfilter.proxy.mitm.fastpath.tls_path import deliver
+
+_log = logging.getLogger(__name__)
+_connections_log = logging.getLogger("mitmproxy.proxy.server")
+"""Where mitmproxy's connection handler writes what its layers say."""
+
+
+@cache
+def _argument_names(hook: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(hooks.all_hooks[hook]))  # type: ignore[arg-type]  # every hook is a dataclass
+
+
+def _arguments(event: hooks.Hook) -> list[Any]:
+    # As event.args(), which reads the fields of its class anew each time.
+    return [getattr(event, name) for name in _argument_names(event.name)]
+
+
+class CachedAddonManager(addonmanager.AddonManager):
+    """An `AddonManager` that remembers which methods each hook has."""
+
+    def __init__(self, master: Any) -> None:
+        super().__init__(master)  # type: ignore[no-untyped-call]
+        self._table: dict[str, tuple[Callable[..., Any], ...]] = {}
+        self._unfinished: dict[int, Awaitable[None]] = {}
+
+    def add(self, *addons: object) -> None:
+        """Adds addons to the end of the chain."""
+        self._table.clear()
+        super().add(*addons)  # type: ignore[no-untyped-call]
+
+    def remove(self, addon: object) -> None:
+        """Removes an addon."""
+        self._table.clear()
+        super().remove(addon)  # type: ignore[no-untyped-call]
+
+    def clear(self) -> None:
+        """Removes all addons."""
+        super().clear()  # type: ignore[no-untyped-call]
+        self._table.clear()
+
+    def handlers(self, name: str) -> tuple[Callable[..., Any], ...]:
+        """Returns the methods of a hook, in the order of the addons."""
+        found = self._table.get(name)
+        if found is None:
+            methods = (getattr(addon, name, None) for addon in addonmanager.traverse(self.chain))  # type: ignore[no-untyped-call]
+            found = self._table[name] = tuple(method for method in methods if callable(method))
+        return found
+
+    def run(self, event: hooks.Hook) -> Awaitable[None] | None:
+        """Runs a hook. Returns what remains when one of its methods has to wait, else `None`."""
+        return self.call(event.name, *_arguments(event)) if self.handlers(event.name) else None
+
+    def call(self, name: str, *arguments: object) -> Awaitable[None] | None:
+        """Runs a hook by its name. Returns what remains when one of its methods has to wait, else `None`."""
+        handlers = self._table.get(name)
+        if handlers is None:
+            handlers = self.handlers(name)
+        for position, handler in enumerate(handlers):
+            try:
+                waits = handler(*arguments)
+            except exceptions.AddonHalt:
+                return None
+            except Exception:  # noqa: BLE001  as mitmproxy: an addon that fails must not stop the others
+                _log.exception("hook %s failed", name)
+            else:
+                if waits is not None and inspect.isawaitable(waits):
+                    return self._finish(waits, handlers[position + 1 :], name, arguments)
+        return None
+
+    def run_or_defer(self, event: hooks.Hook) -> bool:
+        """Runs a hook, once. Returns False when it has to wait: `handle_lifecycle` then finishes it."""
+        if id(event) in self._unfinished:
+            return False
+        waits = self.run(event)
+        if waits is None:
+            return True
+        self.defer(event, waits)
+        return False
+
+    def defer(self, event: hooks.Hook, waits: Awaitable[None]) -> None:
+        """Takes what remains of a hook, for `handle_lifecycle` to finish it."""
+        self._unfinished[id(event)] = waits
+
+    async def trigger_event(self, event: hooks.Hook) -> None:
+        """Runs a hook to its end."""
+        if (waits := self.run(event)) is not None:
+            await waits
+
+    async def handle_lifecycle(self, event: hooks.Hook) -> None:
+        """Runs a hook of a connection or flow to its end, or finishes one that was deferred."""
+        unfinished = self._unfinished.pop(id(event), None)
+        if unfinished is not None:
+            await unfinished
+        else:
+            await self.trigger_event(event)
+        if self.handlers("update") and isinstance(subject := event.args()[0], flow.Flow):
+            await self.trigger_event(hooks.UpdateHook([subject]))
+
+    async def _finish(
+        self, waits: Awaitable[None], rest: tuple[Callable[..., Any], ...], name: str, arguments: tuple[object, ...]
+    ) -> None:
+        try:
+            await waits
+            for handler in rest:
+                waits = handler(*arguments)
+                if waits is not None and inspect.isawaitable(waits):
+                    await waits
+        except exceptions.AddonHalt:
+            return
+        except Exception:  # noqa: BLE001  as mitmproxy: an addon that fails must not stop the others
+            _log.exception("hook %s failed", name)
+
+
+class HookRunner:
+    """Stands in for a connection's top layer: runs the hooks that its layers ask for, and hands all other commands on.
+
+    The reply to a hook goes back after the event at hand is done with, as mitmproxy's own handler does it, without a task and
+    a turn of the event loop for each.
+    """
+
+    def __init__(self, top: layer.Layer, addons: CachedAddonManager) -> None:
+        self._top = top
+        self._run_or_defer = addons.run_or_defer
+
+    @property
+    def context(self) -> Context:
+        """The context of the layer that it stands for."""
+        return self._top.context
+
+    def handle_event(self, event: events.Event) -> Iterable[commands.Command]:
+        """Returns the commands that follow from an event."""
+        if type(event) is not events.DataReceived:
+            return self._climb(self._top.handle_event(event))
+        coming = deliver(self._top, event)
+        return coming if type(coming) is list else self._climb(iter(coming))
+
+    def _climb(self, coming: Iterator[commands.Command]) -> Iterator[commands.Command]:  # noqa: C901, PLR0912  a call costs more
+        """Yields commands.
+
+        What is sent to one connection in a row goes out in one piece: headers and body take one system call instead of two.
+        """
+        replies: deque[events.Event] = deque()
+        unsent: commands.SendData | None = None
+        while True:
+            for command in coming:
+                if isinstance(command, commands.SendData):
+                    if unsent is None:
+                        unsent = command
+                    elif unsent.connection is command.connection:
+                        unsent = commands.SendData(command.connection, unsent.data + command.data)
+                    else:
+                        yield unsent
+                        unsent = command
+                elif isinstance(command, commands.Log):  # one a streamed answer, between its head and its body
+                    if _connections_log.isEnabledFor(command.level):
+                        yield command
+                elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
+                    if unsent is not None:
+                        yield unsent
+                        unsent = None
+                    yield command
+                elif command.blocking:
+                    replies.append(events.HookCompleted(command, None))
+            if not replies:
+                break
+            coming = self._top.handle_event(replies.popleft())
+        if unsent is not None:
+            yield unsent

@@ -1,0 +1,130 @@
+"""A request without a body, from the client's connection to the origin's in one step; see short_exchange.py."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from h11._readers import ContentLengthReader
+from mitmproxy import http
+from mitmproxy.connection import ConnectionState, Server
+from mitmproxy.net.http import http1
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode, HttpStream
+from mitmproxy.proxy.layers.http._events import RequestHeaders
+from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpRequestHook
+from mitmproxy.proxy.layers.http._http1 import make_body_reader
+from mitmproxy.proxy.layers.tls import ServerTLSLayer
+from mitmproxy.proxy.mode_specs import ReverseMode
+from mitmproxy.proxy.tunnel import TunnelState
+
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields, read_request
+from gatewayfilter.proxy.mitm.fastpath.steps import Begun, Commands, Hooks, LongWay, Sent, Step, behind
+from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
+from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+
+_MOST_CONNECTIONS: Final = 8
+"""With more of them somebody has to tidy up first (origin_connections.py)."""
+_OF_FRAMING: Final = frozenset({b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
+_NO_BODY: Final = ContentLengthReader(0)
+_assemble: Final[Callable[[http.Request], bytes]] = http1.assemble_request_head
+
+
+def take_request(
+    http_layer: HttpLayer, server: GatewayHttp1Server, data: bytes, hooks: Hooks, long_way: LongWay
+) -> Sent | Commands | None:
+    """Handles what a client asks for. Returns what follows, or `None` when nothing was done."""
+    request = read_request(data)
+    if request is None:
+        return None
+    context, meant = http_layer.context, request.data
+    if len(http_layer.connections) > _MOST_CONNECTIONS or not _find_target(http_layer, meant):
+        return None
+    stream = HttpStream(context.fork(), server.stream_id)
+    stream.client_state = stream.state_wait_for_request_headers
+    stream.flow = flow = http.HTTPFlow(context.client, stream.context.server)
+    http_layer.streams[server.stream_id] = stream
+    server.request = flow.request = request
+    flow.live = True
+    fields = meant.headers.fields
+
+    def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
+        asked = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
+        steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(asked))]
+        return long_way(http_layer, steps, Begun(hooks, flow, *ran, waits=waits))
+
+    waits = hooks.call("requestheaders", flow)
+    if waits is not None or flow.response is not None or flow.error is not None:
+        return rest(waits, HttpRequestHeadersHook)
+    meant.timestamp_end = time.time()
+    meant.content = b""
+    waits = hooks.call("request", flow)
+    if waits is not None or flow.response is not None or flow.error is not None or flow.request is not request:
+        return rest(waits, HttpRequestHeadersHook, HttpRequestHook)
+    client = _idle_connection(http_layer, flow)
+    if client is None or meant.content or meant.trailers or not _is_framed_as_before(fields, meant.headers.fields):
+        return rest(None, HttpRequestHeadersHook, HttpRequestHook)
+    stream.context.server = flow.server_conn = client.conn  # type: ignore[assignment]
+    stream.client_state = stream.state_done
+    stream.server_state = stream.state_wait_for_response_headers
+    server.body_reader = _NO_BODY
+    server.request_done = True
+    server.state = server.wait
+    client.stream_id = server.stream_id
+    client.request = request
+    client.request_done = True
+    return [commands.SendData(client.conn, _assemble(request))]
+
+
+def _find_target(http_layer: HttpLayer, meant: http.RequestData) -> bool:
+    """Says in a request where it leads, as `HttpStream.state_wait_for_request_headers` does. Returns whether that is clear."""
+    context = http_layer.context
+    if isinstance(context.client.proxy_mode, ReverseMode):
+        return False
+    if http_layer.mode is HTTPMode.transparent:
+        address = context.server.address
+        if address is None:
+            return False
+        meant.host, meant.port = address[0], address[1]
+        meant.scheme = b"https" if context.server.tls else b"http"
+        return True
+    if http_layer.mode is HTTPMode.regular:
+        meant.authority = b""
+    return bool(meant.host)
+
+
+def _end_of_request(server: GatewayHttp1Server) -> Commands:
+    """Does what `Http1Server.read_headers` does after the head of a request without a body."""
+    server.body_reader = make_body_reader(0)
+    server.state = server.read_body
+    yield from server.read_body(events.DataReceived(server.conn, b""))
+
+
+def _idle_connection(http_layer: HttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
+    """Returns the connection that `HttpLayer.get_connection` would find, when it is open and idle."""
+    wanted = flow.request.data
+    address = (wanted.host, wanted.port)
+    tls = wanted.scheme == b"https"
+    for connection, handler in http_layer.connections.items():
+        if (
+            type(connection) is Server
+            and connection.tls is tls
+            and connection.address == address
+            and connection.via == flow.server_conn.via
+            and connection.transport_protocol == "tcp"
+        ):
+            if connection in http_layer.waiting_for_establishment or connection.error:
+                return None
+            if connection.state is ConnectionState.OPEN:
+                if type(handler) is ServerTLSLayer and handler.tunnel_state is TunnelState.OPEN and handler._paused is None:  # noqa: SLF001
+                    handler = handler.child_layer  # noqa: PLW2901
+                client = behind(handler)
+                if type(client) is not GatewayHttp1Client or client._paused is not None:  # noqa: SLF001
+                    return None
+                idle = client.stream_id is None and client.request is None and client.state == client.read_headers
+                return client if idle and not client.buf else None
+    return None
+
+
+def _is_framed_as_before(before: object, fields: Fields) -> bool:
+    """Tells whether no hook has added a field that says where the message ends."""
+    return fields is before or not any(name.lower() in _OF_FRAMING for name, _ in fields)

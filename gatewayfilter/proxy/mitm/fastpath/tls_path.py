@@ -1,0 +1,207 @@
+"""Data on its way through a connection's layers, handed from one to the next without a generator at each.
+
+Every layer of mitmproxy wraps what comes from the one inside it into generators of its own, ten deep for HTTPS. `deliver` goes
+down by plain calls. What comes back is a list where it is only data to be sent, which each TLS layer encrypts on the way up, and
+mitmproxy's own commands in all other cases: handshakes, ends of connections, errors, whatever is paused.
+
+TLS records are read and written through one buffer of the process instead of a new one of 64 KB for each attempt, and no attempt
+is made where nothing waits.
+"""
+
+import contextlib
+import logging
+from itertools import chain
+from typing import Any, Final, cast
+
+from mitmproxy.connection import ConnectionState
+from mitmproxy.proxy import commands, events, layer, tunnel
+from mitmproxy.proxy.layers.http import HttpLayer
+from mitmproxy.proxy.layers.tls import ClientTLSLayer, ServerTLSLayer, TLSLayer
+from OpenSSL import SSL
+
+from gatewayfilter.proxy.mitm.fastpath import http_layer
+from gatewayfilter.proxy.mitm.fastpath.exchange import take
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
+
+_ffi: Final = cast("Any", SSL)._ffi  # noqa: SLF001  pyOpenSSL has no way to read into a buffer that is there
+_lib: Final = cast("Any", SSL)._lib  # noqa: SLF001
+_SIZE: Final = 262_144
+_BUFFER: Final = _ffi.new("char[]", _SIZE)
+"""Every worker has one event loop, and nothing else runs between a read into this and the copy out of it."""
+_AT: Final = _ffi.new("char **")
+
+
+def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
+    """Hands data to a layer. Returns what follows: a list where it is nothing but data to be sent."""
+    inner = behind(top)
+    kind = type(inner)
+    if kind is HttpLayer:
+        return _http(inner, event)  # type: ignore[arg-type]
+    if kind is ClientTLSLayer or kind is ServerTLSLayer:
+        return _tls(inner, event)  # type: ignore[arg-type]
+    return inner.handle_event(event)
+
+
+def _http(http: HttpLayer, event: events.DataReceived) -> Sent | Commands:
+    handler = http.connections.get(event.connection)
+    if handler is None or http._paused is not None or "hook_replies" in http.__dict__:  # noqa: SLF001
+        return http.handle_event(event)
+    stream = http_layer.tunnel_of(http, handler, event)
+    if stream is not None:
+        assert stream.child_layer is not None
+        result = deliver(stream.child_layer, event)
+        if type(result) is list:
+            return result
+        return http_layer.run_steps(http, [(stream, http_layer.closing(stream, iter(result)))])
+    if type(handler) is ServerTLSLayer:
+        return _from_origin(http, handler, event)
+    taken = take(http, behind(handler), event, http_layer.run_steps)
+    if taken is None:
+        return http.handle_event(event)
+    if type(taken) is list and taken and taken[0].connection is not http.context.client:
+        origin = http.connections.get(taken[0].connection)
+        if type(origin) is ServerTLSLayer:
+            return _seal_all(origin, taken, [])
+    return taken
+
+
+def _from_origin(http: HttpLayer, tls: ServerTLSLayer, event: events.DataReceived) -> Sent | Commands:
+    """Handles what came over a connection by TLS that the HTTP layer has made itself."""
+    if not _is_open(tls) or event.connection is not tls.tunnel_connection:
+        return http.handle_event(event)
+    plain, closed, error = _open(tls.tls, event.data)
+    if closed or error is not None:
+        return http_layer.run_steps(http, [(tls, process(tls, _after(tls, plain, closed=closed, error=error)))])
+    taken = take(http, behind(tls.child_layer), events.DataReceived(tls.conn, plain), http_layer.run_steps) if plain else None
+    if taken is None:
+        return http_layer.run_steps(http, [(tls, process(tls, _after(tls, plain, closed=False, error=None)))])
+    answer = _to_send(tls.tls)  # such as the reply to a new key
+    first = [commands.SendData(tls.conn, answer)] if answer else []
+    return [*first, *taken] if type(taken) is list else chain(first, taken)
+
+
+def _is_open(tls: TLSLayer) -> bool:
+    return tls._paused is None and tls.tunnel_state is tunnel.TunnelState.OPEN  # noqa: SLF001
+
+
+def _is_special(tls: TLSLayer) -> bool:
+    """Tells whether a layer does something of its own with what passes: after a failure, or before a ClientHello."""
+    return "event_to_child" in tls.__dict__ or (type(tls) is ServerTLSLayer and tls.wait_for_clienthello)
+
+
+def _tls(tls: TLSLayer, event: events.DataReceived) -> Sent | Commands:
+    if event.connection is not tls.tunnel_connection:
+        if tls._paused is not None or tls.tunnel_state is tunnel.TunnelState.ESTABLISHING or _is_special(tls):  # noqa: SLF001
+            return tls.handle_event(event)
+        return _seal_all(tls, deliver(tls.child_layer, event), [])
+    if not _is_open(tls) or _is_special(tls):
+        return tls.handle_event(event)
+    plain, closed, error = _open(tls.tls, event.data)
+    if closed or error is not None:
+        return process(tls, _after(tls, plain, closed=closed, error=error))
+    answer = _to_send(tls.tls)
+    first = [commands.SendData(tls.conn, answer)] if answer else []
+    if not plain:
+        return first
+    return _seal_all(tls, deliver(tls.child_layer, events.DataReceived(tls.conn, plain)), first)
+
+
+def _seal_all(tls: TLSLayer, result: Sent | Commands, first: Sent) -> Sent | Commands:
+    if not isinstance(result, list):
+        return process(tls, _handle(tls, first, result))
+    conn = tls.conn
+    if len(result) == 1 and result[0].connection is conn:
+        first.append(commands.SendData(conn, _seal(tls.tls, result[0].data)))
+        return first
+    for command in result:
+        if command.connection == conn:
+            command = commands.SendData(conn, _seal(tls.tls, command.data))  # noqa: PLW2901
+        first.append(command)
+    return first
+
+
+def _handle(tls: TLSLayer, first: Sent, result: Commands) -> Commands:
+    yield from first
+    for command in result:
+        yield from tls._handle_command(command)  # noqa: SLF001
+
+
+def _receive_data(self: TLSLayer, data: bytes) -> Commands:
+    """Stands in for `TLSLayer.receive_data`."""
+    plain, closed, error = _open(self.tls, data)
+    yield from _after(self, plain, closed=closed, error=error)
+
+
+def _after(tls: TLSLayer, plain: bytes, *, closed: bool, error: SSL.Error | None) -> Commands:
+    """Does what `TLSLayer.receive_data` does after the last record that could be read."""
+    if error is not None:
+        yield commands.Log(f"TLS Error: {error}", logging.WARNING)
+    yield from tls.tls_interact()
+    if plain:
+        yield from tls.event_to_child(events.DataReceived(tls.conn, plain))
+    if closed:
+        tls.conn.state &= ~ConnectionState.CAN_READ
+        yield from tls.event_to_child(events.ConnectionClosed(tls.conn))
+
+
+def _tls_interact(self: TLSLayer) -> Commands:
+    """Stands in for `TLSLayer.tls_interact`."""
+    if data := _to_send(self.tls):
+        yield commands.SendData(self.conn, data)
+
+
+def _send_data(self: TLSLayer, data: bytes) -> Commands:
+    """Stands in for `TLSLayer.send_data`."""
+    if sealed := _seal(self.tls, data):
+        yield commands.SendData(self.conn, sealed)
+
+
+def _open(tls: SSL.Connection, data: bytes) -> tuple[bytes, bool, SSL.Error | None]:
+    """Decrypts. Returns the plain text, whether the other side has said that it ends here, and an error that came after it."""
+    ssl, source = tls._ssl, tls._into_ssl  # noqa: SLF001
+    if data:
+        tls.bio_write(data)
+    plain: list[bytes] = []
+    while True:
+        size = _lib.SSL_read(ssl, _BUFFER, _SIZE)
+        if size <= 0:
+            try:
+                tls._raise_ssl_error(ssl, size)  # noqa: SLF001
+            except SSL.WantReadError:
+                break
+            except SSL.ZeroReturnError:
+                return b"".join(plain), True, None
+            except SSL.Error as error:
+                return b"".join(plain), False, error
+        plain.append(_ffi.buffer(_BUFFER, size)[:])
+        if not _lib.BIO_get_mem_data(source, _AT) and not _lib.SSL_pending(ssl):
+            break
+    return plain[0] if len(plain) == 1 else b"".join(plain), False, None
+
+
+def _seal(tls: SSL.Connection, data: bytes) -> bytes:
+    """Encrypts."""
+    with contextlib.suppress(SSL.ZeroReturnError, SSL.SysCallError):  # the other side has ended: mitmproxy drops it as well
+        tls.sendall(data)
+    return _to_send(tls)
+
+
+def _to_send(tls: SSL.Connection) -> bytes:
+    """Returns the records that wait to be sent."""
+    source = tls._from_ssl  # noqa: SLF001
+    size = _lib.BIO_get_mem_data(source, _AT)
+    if not size:
+        return b""
+    pieces: list[bytes] = []
+    while size > 0:
+        read = _lib.BIO_read(source, _BUFFER, min(size, _SIZE))
+        pieces.append(_ffi.buffer(_BUFFER, read)[:])
+        size -= read
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def install() -> None:
+    """Gives this process's mitmproxy the short way through TLS. Doing it twice is doing it once."""
+    TLSLayer.receive_data = _receive_data  # type: ignore[method-assign, assignment]
+    TLSLayer.tls_interact = _tls_interact  # type: ignore[method-assign, assignment]
+    TLSLayer.send_data = _send_data  # type: ignore[method-assign, assignment]

@@ -1,0 +1,40 @@
+"""Answers to what cannot be read or reached, as bytes of HTTP/1 and as pages, and the hook that tells of unreadable requests."""
+
+from dataclasses import dataclass
+
+from mitmproxy import http
+from mitmproxy.connection import Client
+from mitmproxy.net.http.http1 import assemble_response
+from mitmproxy.proxy import commands
+
+from gatewayfilter.proxy.pages.block_page import error_response
+from gatewayfilter.proxy.pages.upstream_errors import read_fault
+
+
+@dataclass
+class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
+    """A client sent what is no HTTP request, and was told so. mitmproxy has no hook for what it cannot read."""
+
+    client: Client
+    blocking = False
+
+
+def unreadable_request(status_code: int, message: str = "") -> bytes:
+    """Returns the answer to a request that cannot be read. Stands in for mitmproxy's `make_error_response`."""
+    return assemble(error_response(read_fault(status_code, message), message))
+
+
+def assemble(response: http.Response) -> bytes:
+    """Returns a response that ends its connection, as bytes of HTTP/1."""
+    response.headers["connection"] = "close"
+    return bytes(assemble_response(response))  # type: ignore[no-untyped-call]
+
+
+def error_page(request: http.Request | None, status: int, message: str) -> http.Response:
+    """Returns the page that says why a request has no answer of its origin."""
+    fault = read_fault(status, message)
+    if request is None:
+        return error_response(fault, message)
+    return error_response(
+        fault, message, url=request.pretty_url, method=request.method, accept_language=request.headers.get("accept-language", "")
+    )

@@ -1,0 +1,122 @@
+"""The origin's side of an HTTP/1 connection."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from mitmproxy.connection import ConnectionState
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
+from mitmproxy.proxy.layers.http._events import (
+    ErrorCode,
+    RequestHeaders,
+    ResponseHeaders,
+    ResponseTrailers,
+)
+from mitmproxy.proxy.layers.http._http1 import Http1Client
+
+from gatewayfilter.proxy.mitm import stale_retry
+from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
+from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
+from gatewayfilter.proxy.mitm.http.upgrades import SWITCHING_PROTOCOLS, is_websocket_answer
+from gatewayfilter.proxy.request.header_sanitizer import without_breaks
+
+_INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
+"""The first line of an answer that another one follows; 101 is none, whose connection goes on as something else."""
+
+
+class GatewayHttp1Client(BoundedHttp1, Http1Client):
+    """The origin's side of an HTTP/1 connection: bounded heads, trailers, interim answers passed over, chunks where needed."""
+
+    ReceiveTrailers = ResponseTrailers
+    _first: int | None = None
+    """The stream that asked first over this connection."""
+
+    def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
+        """Reads a response head.
+
+        Deviation: of interim answers (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2 asks it
+        of all: mitmproxy has one answer a request and would take the first one for it. "100 Continue" was already sent to the
+        client.
+        """
+        if isinstance(event, events.ConnectionClosed) and self._was_stale():
+            if self.conn.state & ConnectionState.CAN_WRITE:
+                yield commands.CloseConnection(self.conn)
+            self.state = self.done
+            assert self.stream_id is not None
+            yield ReceiveHttp(
+                stale_retry.ConnectionWasStale(self.stream_id, "server closed connection", ErrorCode.GENERIC_SERVER_ERROR)
+            )
+            return
+        while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
+            if status == b"103":
+                yield from self._pass_hints(lines[1:])
+            if not self.buf:
+                return
+        if self.state == self.read_headers and self.keeps_too_much() and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
+            yield from self.give_up("the head of its answer is too large")
+            return
+        for command in super().read_headers(event):
+            if type(command) is ReceiveHttp and (wrong := self._what_is_wrong(command.event)):
+                yield from self.give_up(wrong)
+                return
+            yield command
+
+    def _what_is_wrong(self, event: HttpEvent) -> str:
+        """Returns why a response's head is not taken, `""` when it is."""
+        if not _is_known(event):
+            return "the first line of its answer is none of HTTP/1"
+        if type(event) is ResponseHeaders and event.response.status_code == SWITCHING_PROTOCOLS:
+            return "" if is_websocket_answer(self.request, event.response) else "it switches to a protocol that was not asked for"
+        return ""
+
+    def _interim(self) -> bytes:
+        """Returns the status of an interim answer that has begun to arrive, `b""` when it is another one."""
+        begun = self.buf._data  # noqa: SLF001  it has no way to peek
+        if begun[9:10] != b"1" and b" 1" not in begun[:16]:
+            return b""
+        found = _INTERIM.fullmatch(begun[: max(begun.find(b"\n"), 0)].rstrip(b"\r"))
+        return bytes(found[1]) if found is not None else b""
+
+    def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Reads a body. What comes behind it while the request is still being sent is no answer to anything."""
+        if self.response_done and isinstance(event, events.DataReceived):
+            yield from self.give_up("it said more than its answer")
+        else:
+            yield from super().read_body(event)
+
+    def _was_stale(self) -> bool:
+        again = self.stream_id is not None and self.stream_id != self._first
+        whole = self.request is not None and self.request_done and not self.buf
+        return again and whole and stale_retry.may_be_asked_again(self.request)  # type: ignore[arg-type]
+
+    def _pass_hints(self, lines: Sequence[bytes | bytearray]) -> layer.CommandGenerator[None]:
+        links = [without_breaks(bytes(line).partition(b":")[2]).strip() for line in lines if line[:5].lower() == b"link:"]
+        top = next((found for found in reversed(self.context.layers) if isinstance(found, http_layers.HttpLayer)), None)
+        client = top.connections.get(top.context.client) if top is not None else None
+        if isinstance(client, GatewayHttp1Server | GatewayHttp2Server) and links and self.stream_id is not None:
+            yield from client.send_hints(self.stream_id, links)
+
+    def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Sends a request. A body that came over HTTP/2 without a length goes on in chunks, and :authority as Host.
+
+        mitmproxy would do the latter with the name decoded from xn--, which no origin knows.
+        """
+        if isinstance(event, RequestHeaders):
+            if self._first is None:
+                self._first = event.stream_id
+            headers = event.request.headers
+            if event.request.is_http2 and event.request.data.authority and "host" not in headers:
+                headers.insert(0, b"Host", event.request.data.authority)
+            if event.request.is_http2 and not event.end_stream and "content-length" not in headers:
+                headers["transfer-encoding"] = "chunked"
+        yield from super().send(event)
+
+
+def _is_known(event: HttpEvent) -> bool:
+    if not isinstance(event, ResponseHeaders):
+        return True
+    head = event.response.data
+    return head.http_version in VERSIONS and (200 <= head.status_code <= 999 or head.status_code == 101)

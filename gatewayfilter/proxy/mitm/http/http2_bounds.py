@@ -1,0 +1,80 @@
+"""What a client of HTTP/2 can have us keep and do, bounded where h2 and mitmproxy leave it open.
+
+h2 bounds the streams at once (100), a head when it is unpacked (64 kB), and the frames of one (64). Left open are the size of
+those frames, which mitmproxy raises to 128 kB, what is remembered of streams that have ended (65,536 of each connection), and how
+often a client takes its requests back, or asks for a word in return (CVE-2023-44487 and its kind).
+"""
+
+import time
+from typing import Any, Final
+
+import h2.errors
+import h2.events
+from h2.connection import H2Connection
+from mitmproxy.proxy import events, layer
+
+from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeldBytes, held_by
+from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Server
+from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
+
+_FRAME_BYTES: Final = 16_384
+"""The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
+_MOST_ENDED: Final = 1_000
+_MOST_CALLS: Final = 1_000
+"""Resets, pings and settings that may come at once: a browser that leaves a page takes back what it asked for."""
+_CALLS_A_SECOND: Final = 50.0
+_CALLS: Final = (h2.events.StreamReset, h2.events.PingReceived, h2.events.RemoteSettingsChanged)
+
+
+class BoundedHttp2Server(PatientHttp2Server):
+    """The client's side of an HTTP/2 connection, with these bounds."""
+
+    _held: HeldBytes | None = None
+    _calls_left: float = _MOST_CALLS
+    _counted_at: float = 0.0
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        connection = self.h2_conn
+        connection.local_settings.max_frame_size = _FRAME_BYTES
+        connection.local_settings.acknowledge()
+        connection.max_inbound_frame_size = _FRAME_BYTES
+        ended: Any = connection._closed_streams  # noqa: SLF001  its size is a setting of the class, for every connection
+        ended._size_limit = _MOST_ENDED  # noqa: SLF001
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        yield from super()._handle_event(event)
+        if isinstance(event, events.DataReceived) and self._keeps_too_much(self.h2_conn):
+            yield from self._calm_down("too much of a head is kept unread")
+
+    def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
+        """Handles an event; returns whether the connection has ended."""
+        if isinstance(event, _CALLS) and not self._may_call():
+            yield from self._calm_down("too many resets, pings or settings")
+            return True
+        ended = yield from super().handle_h2_event(event)
+        if isinstance(event, h2.events.DataReceived):
+            note_upload(self.context, event.stream_id)
+        return ended
+
+    def _calm_down(self, message: str) -> layer.CommandGenerator[None]:
+        yield from self.protocol_error(message, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def _may_call(self) -> bool:
+        now = time.monotonic()
+        if self._counted_at:
+            self._calls_left = min(self._calls_left + (now - self._counted_at) * _CALLS_A_SECOND, _MOST_CALLS)
+        self._counted_at = now
+        self._calls_left -= 1
+        return self._calls_left >= 0
+
+    def _keeps_too_much(self, connection: H2Connection) -> bool:
+        buffer = connection.incoming_buffer
+        size = len(buffer._data)  # noqa: SLF001  it has no way to ask
+        if buffer._headers_buffer:  # noqa: SLF001
+            size += sum(len(frame.data) for frame in buffer._headers_buffer)  # noqa: SLF001
+        if self._held is None:
+            if size <= FREE_BYTES:
+                return False
+            self._held = held_by(self.context.client)
+        return not self._held.hold(size)

@@ -1,0 +1,182 @@
+"""The connections to origins that one client connection holds: none waits for ever, none lingers, none fails twice.
+
+mitmproxy allows five connections to an address for each client connection and lets the next request wait without end: six
+event streams over one HTTP/2 connection, or six sites through a parent proxy, and the client hangs. It keeps each connection
+until the client goes, forgets none that is closed, and answers every later request with the error of the first.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any, Final
+
+from mitmproxy.connection import Connection, ConnectionState, Server
+from mitmproxy.proxy import commands, layer, tunnel
+from mitmproxy.proxy.layers.http import GetHttpConnection, HttpLayer
+from mitmproxy.proxy.layers.http._http1 import Http1Connection
+from mitmproxy.proxy.layers.http._http2 import Http2Connection
+from mitmproxy.proxy.server import ConnectionHandler
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from gatewayfilter.proxy.tunnel.dialer import CONNECT_S
+from gatewayfilter.proxy.tunnel.happy_eyeballs import connect_to_any
+from gatewayfilter.proxy.tunnel.resolver import AddressInfo, addresses_of
+
+_MOST_AT_ONCE: Final = 16
+"""Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
+_PATIENCE_S: Final = 1.0
+_MOST_IDLE: Final = 8
+"""Idle connections that one client connection keeps open; a client that talks to many sites over one has one for each."""
+
+
+class PatientLimit:
+    """A limit that is kept for a while only: who has waited `_PATIENCE_S` goes ahead. Stands in for a semaphore."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._open >= _MOST_AT_ONCE:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await asyncio.wait((turn,), timeout=_PATIENCE_S)
+            finally:
+                turn.cancel()  # whoever does not wait any more must not use up another's turn
+        self._open += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open -= 1
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+
+
+def install() -> None:
+    """Makes this process's mitmproxy tidy up before each look for a connection. Doing it twice is doing it once."""
+    if HttpLayer.get_connection is not _get_connection:
+        HttpLayer.get_connection = _get_connection  # type: ignore[method-assign]
+
+
+def limit_connecting(
+    loop: asyncio.AbstractEventLoop, admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]]
+) -> None:
+    """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`.
+
+    Args:
+        loop: on which mitmproxy connects to origins.
+        admitted: returns the addresses of a host that may be connected to; raises an `OSError` when none may.
+    """
+    connect: Any = loop.create_connection
+
+    async def create_connection(factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                if host is None:
+                    return await connect(factory, host, port, **options)
+                if any(options.values()):  # mitmproxy asks for nothing but host and port
+                    raise OSError(f"connections to origins are made without {', '.join(options)}")
+                found = admitted(host, await addresses_of(loop, host, port))
+                return await connect(factory, sock=await connect_to_any(loop, found))
+        except TimeoutError as error:
+            raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error
+        except UnicodeError as error:  # mitmproxy expects no other errors than the system's: the request would hang
+            raise OSError(f"not a name: {error}") from error
+
+    loop.create_connection = create_connection  # type: ignore[method-assign, assignment]
+
+
+class LoopGuard:
+    """The addon that cuts connections which lead back to the proxy: without it one request would go round and round.
+
+    mitmproxy knows itself by a few names only, not by the other addresses of this machine.
+
+    Args:
+        connections: the proxy's clients, by id.
+        listening: returns address and port of the proxy.
+    """
+
+    name = "loopguard"
+
+    def __init__(
+        self, connections: Mapping[tuple[Any, ...] | str, ConnectionHandler], listening: Callable[[], tuple[str, int]]
+    ) -> None:
+        self._connections = connections
+        self._listening = listening
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """Closes a connection to ourselves before anything is sent."""
+        server = data.server
+        if server.sockname is None or server.peername is None or server.peername[1] != self._listening()[1]:
+            return
+        if leads_back(server.sockname[0], server.peername[0], self._listening()[0]):
+            writer = self._connections[data.client.id].transports[server].writer
+            if isinstance(writer, asyncio.StreamWriter):
+                writer.transport.abort()
+
+
+def leads_back(ours: str, theirs: str, listening: str) -> bool:
+    """Returns whether a connection to the proxy's own port leads to the proxy itself.
+
+    Args:
+        ours: the address that it is made from.
+        theirs: the address that it leads to.
+        listening: the address that the proxy listens on.
+    """
+    if ip_address(listening).is_unspecified:
+        return ours == theirs or ip_address(theirs).is_loopback
+    return theirs == listening
+
+
+_look_up = HttpLayer.get_connection
+
+
+def _get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
+    if len(self.connections) > 1:
+        yield from _tidy(self, event)
+    yield from _look_up(self, event, reuse=reuse)
+
+
+def _tidy(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Command]:
+    idle: list[tuple[Server, Connection]] = []
+    for connection, handler in list(http.connections.items()):
+        if (
+            not isinstance(connection, Server)
+            or connection in http.waiting_for_establishment
+            or connection is http.context.server
+        ):
+            continue
+        # Behind a parent proxy the connection to the origin lies in another one; both stand in the table.
+        real: Connection = connection
+        lent: Connection = connection
+        if isinstance(handler, tunnel.TunnelLayer):
+            real, lent = handler.tunnel_connection, handler.conn
+        if isinstance(real, Server) and _gone(real):
+            del http.connections[connection]
+        elif (
+            real is connection
+            and connection.state is ConnectionState.OPEN
+            and _idle(handler)
+            and not event.connection_spec_matches(lent)  # this very request is about to use that one
+        ):
+            idle.append((connection, lent))
+    for connection, lent in idle[:-_MOST_IDLE]:  # the oldest ones
+        if lent is not connection:
+            lent.state = ConnectionState.CLOSED  # the tunnel hears of the end later: until then nobody may be given it
+        yield commands.CloseConnection(connection)
+
+
+def _gone(connection: Server) -> bool:
+    """Returns whether nothing will be heard of it any more: it has ended, or was never made."""
+    return connection.timestamp_end is not None or (connection.error is not None and connection.timestamp_tcp_setup is None)
+
+
+def _idle(handler: layer.Layer) -> bool:
+    innermost = handler.context.layers[-1]
+    if isinstance(innermost, Http1Connection):
+        return innermost.stream_id is None
+    return isinstance(innermost, Http2Connection) and not innermost.streams

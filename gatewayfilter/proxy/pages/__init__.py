@@ -1,0 +1,1 @@
+"""Pages of the filter's own: block page, error pages, set-up pages, stub resources."""

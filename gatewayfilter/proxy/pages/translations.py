@@ -1,0 +1,183 @@
+"""The sentences of the block and error pages, in English and simplified Chinese."""
+# ruff: noqa: RUF001  Chinese sentences have full-width commas
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gatewayfilter.model import Reason
+from gatewayfilter.proxy.pages.upstream_errors import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """All texts of one language.
+
+    Attributes:
+        language: for the `lang` attribute.
+        titles: headline by reason; `""` stands for every other reason.
+        why: the explanation by reason.
+        faults: headline and explanation of an error page.
+        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words); and
+            `ask` and `hint`, the button and the field of the form that asks for the page.
+        notices: headline and explanation of what became of such a request.
+        how: stands above the command that allows the page.
+    """
+
+    language: str
+    titles: Mapping[str, str]
+    why: Mapping[str, str]
+    faults: Mapping[Fault, tuple[str, str]]
+    labels: Mapping[str, str]
+    notices: Mapping[str, tuple[str, str]]
+    how: str
+
+    def title(self, reason: Reason) -> str:
+        """Returns the headline."""
+        return self.titles.get(reason, self.titles[""])
+
+
+_INTERNAL_EN = (
+    "It leads to the machine of the filter or into an internal network, where this device may not go through the filter. If it "
+    "should, the person who runs the filter can open that network: proxy.allow_networks."
+)
+_INTERNAL_ZH = (
+    "它指向过滤器所在的机器或内部网络，此设备不能经由过滤器访问。"
+    "如确有需要，请过滤器的管理员在 proxy.allow_networks 中开放该网段。"
+)
+
+ENGLISH = PageTexts(
+    language="en",
+    titles={
+        "": "This page is blocked",
+        Reason.UNKNOWN: "This page is not known yet",
+        Reason.BAD_REQUEST: "This request cannot be understood",
+        Reason.NOT_HTTP: "This connection cannot be read",
+        Reason.FAILURE: "The filter could not check this page",
+        Reason.INTERNAL_ADDRESS: "This address is internal",
+    },
+    why={
+        Reason.PERSON_BLOCK: "Somebody who runs this filter put it on the block list.",
+        Reason.BLACKLIST: "It is on a list of harmful or unwanted sites.",
+        Reason.LEARNED: "The filter looked at this page and found harmful content.",
+        Reason.ADBLOCK: "A rule against advertising and tracking matches it.",
+        Reason.UNKNOWN: "No list knows it. It is being looked at; try again in a few seconds.",
+        Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
+        Reason.INTERNAL_ADDRESS: _INTERNAL_EN,
+        Reason.NOT_HTTP: "It speaks neither HTTP nor TLS, so the filter cannot see what passes in it. It was closed.",
+        Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
+    },
+    faults={
+        Fault.BAD_REQUEST: ("This request cannot be understood", "It is not valid HTTP, so it was not passed on."),
+        Fault.HEADERS_TOO_LARGE: ("This request is too large", "Its headers are larger than the filter reads."),
+        Fault.VERSION: ("This version of HTTP is not supported", "The filter takes HTTP/1.0, HTTP/1.1 and HTTP/2."),
+        Fault.NAME: ("This site was not found", "No address is known for its name. Is it spelt right, and does DNS work?"),
+        Fault.REFUSED: ("This site does not answer", "Its server refuses the connection."),
+        Fault.UNREACHABLE: ("This site cannot be reached", "There is no way from the filter to its server."),
+        Fault.TIMEOUT: ("This site does not answer", "Its server did not answer in time. Try again later."),
+        Fault.CERTIFICATE: (
+            "This site cannot prove that it is genuine",
+            "Its certificate is not valid, so somebody may read or change what it sends. Nothing was asked of it.",
+        ),
+        Fault.TLS: ("No secure connection to this site", "The filter and its server could not agree on an encrypted connection."),
+        Fault.BAD_ANSWER: (
+            "This site's answer cannot be understood",
+            "Its server closed the connection or sent something else than HTTP.",
+        ),
+        Fault.INTERNAL_ADDRESS: ("This address is internal", _INTERNAL_EN),
+    },
+    labels={
+        "url": "Address",
+        "category": "Category",
+        "list": "List",
+        "rule": "Rule",
+        "evidence": "Evidence",
+        "says": "Details",
+        "ask": "Ask for this page",
+        "hint": "What do you need it for? (optional)",
+    },
+    notices={
+        "asked": ("Your request was noted", "The person who runs the filter will see it. The page stays blocked until then."),
+        "ask-again": ("This request cannot be taken", "Go back to the blocked page and use its button."),
+        "ask-later": ("This request cannot be taken now", "Too many are waiting. Try again in a minute."),
+        "not-blocked": ("This page is not blocked any more", "Go back and load it again."),
+    },
+    how="If this is a mistake, the person who runs the filter can allow it with",
+)
+
+CHINESE = PageTexts(
+    language="zh-Hans",
+    titles={
+        "": "此页面已被拦截",
+        Reason.UNKNOWN: "此页面尚未识别",
+        Reason.BAD_REQUEST: "无法理解此请求",
+        Reason.NOT_HTTP: "无法读取此连接",
+        Reason.FAILURE: "过滤器无法检查此页面",
+        Reason.INTERNAL_ADDRESS: "这是一个内部地址",
+    },
+    why={
+        Reason.PERSON_BLOCK: "过滤器的管理员已将其列入拦截名单。",
+        Reason.BLACKLIST: "它在有害或不受欢迎的网站名单上。",
+        Reason.LEARNED: "过滤器检查了此页面，发现有害内容。",
+        Reason.ADBLOCK: "它符合一条广告或跟踪拦截规则。",
+        Reason.UNKNOWN: "没有任何名单收录它。系统正在检查，请几秒后重试。",
+        Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
+        Reason.INTERNAL_ADDRESS: _INTERNAL_ZH,
+        Reason.NOT_HTTP: "此连接既不是 HTTP 也不是 TLS，过滤器看不到其中的内容，因此已将其关闭。",
+        Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
+    },
+    faults={
+        Fault.BAD_REQUEST: ("无法理解此请求", "它不是有效的 HTTP，因此未被转发。"),
+        Fault.HEADERS_TOO_LARGE: ("此请求过大", "其请求头超过了过滤器的读取上限。"),
+        Fault.VERSION: ("不支持此 HTTP 版本", "过滤器只接受 HTTP/1.0、HTTP/1.1 和 HTTP/2。"),
+        Fault.NAME: ("找不到此网站", "查不到该名称对应的地址。请检查拼写是否正确，DNS 是否正常。"),
+        Fault.REFUSED: ("此网站没有响应", "其服务器拒绝连接。"),
+        Fault.UNREACHABLE: ("无法到达此网站", "过滤器没有通往其服务器的路径。"),
+        Fault.TIMEOUT: ("此网站没有响应", "其服务器未在规定时间内响应。请稍后再试。"),
+        Fault.CERTIFICATE: (
+            "此网站无法证明其真实身份",
+            "其证书无效，可能有人正在读取或篡改它发送的内容。过滤器没有建立连接，也没有发送任何数据，此处无法继续访问。",
+        ),
+        Fault.TLS: ("无法与此网站建立安全连接", "过滤器与其服务器未能就加密连接达成一致。"),
+        Fault.BAD_ANSWER: ("无法理解此网站的响应", "其服务器关闭了连接，或发送了非 HTTP 的内容。"),
+        Fault.INTERNAL_ADDRESS: ("这是一个内部地址", _INTERNAL_ZH),
+    },
+    labels={
+        "url": "地址",
+        "category": "类别",
+        "list": "名单",
+        "rule": "规则",
+        "evidence": "依据",
+        "says": "详情",
+        "ask": "申请访问此页面",
+        "hint": "您为什么需要它？（可不填）",
+    },
+    notices={
+        "asked": ("您的申请已记录", "过滤器的管理员会看到它。在此之前，该页面仍被拦截。"),
+        "ask-again": ("无法受理此申请", "请返回被拦截的页面，使用其中的按钮。"),
+        "ask-later": ("暂时无法受理此申请", "等待处理的申请过多，请一分钟后重试。"),
+        "not-blocked": ("此页面已不再被拦截", "请返回并重新加载。"),
+    },
+    how="如果这是误判，过滤器的管理员可以用以下命令放行：",
+)
+
+
+def choose_texts(accept_language: str) -> PageTexts:
+    """Returns the texts that an Accept-Language header (RFC 9110 §12.5.4) likes best; English when it likes neither."""
+    best, best_quality = ENGLISH, 0.0
+    for part in accept_language[:500].split(","):
+        tag, _, parameters = part.strip().partition(";")
+        texts = {"zh": CHINESE, "en": ENGLISH}.get(tag.strip().lower().partition("-")[0])
+        quality = _quality(parameters)
+        if texts is not None and quality > best_quality:
+            best, best_quality = texts, quality
+    return best
+
+
+def _quality(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""From a mitmproxy flow to a request."""

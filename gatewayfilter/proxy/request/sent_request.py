@@ -1,0 +1,53 @@
+"""Makes a request that may go on say what was judged, and nothing that is meant for this connection alone."""
+
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.proxy.request.flow_request import FlowRequest
+
+_FOR_A_PROXY: Final = (b"proxy-connection", b"proxy-authorization")
+_USUAL_OPTIONS: Final = frozenset({"keep-alive", "close", "upgrade", "te"})
+"""Of Connection. What else it names is a field for this hop, and is not sent on (RFC 9110 §7.6.1)."""
+_FOR_EVERY_HOP: Final = frozenset({"connection", "content-length", "host", "transfer-encoding"})
+"""Fields that Connection must not name: without them the request would be another one."""
+
+
+def make_ready(request: http.Request, asked: FlowRequest, *, has_parent: bool) -> None:
+    """Changes the fields of a request before it is sent to its origin.
+
+    Args:
+        request: is allowed.
+        asked: what was read of it.
+        has_parent: it is sent to another proxy, to which fields for proxies are said.
+    """
+    if asked.host_header:
+        _name_host(request, asked.host_header)
+    if not has_parent:  # they were for us, and the second one is a password (RFC 9110 §11.7.1)
+        for name in _FOR_A_PROXY:
+            if name in asked.headers:
+                del request.headers[name]
+    options = asked.headers.get(b"connection")
+    if options is not None and options.lower() not in _USUAL_OPTIONS:
+        _end_connection_fields(request)
+
+
+def _name_host(request: http.Request, host: str) -> None:
+    if request.data.authority:
+        request.data.authority = host.encode()
+    if not (request.data.authority and request.is_http2) or "Host" in request.headers:
+        request.headers["Host"] = host
+
+
+def _end_connection_fields(request: http.Request) -> None:
+    headers = request.headers
+    options = [option.strip() for option in headers.get("connection", "").split(",")]
+    kept = [option for option in options if option.lower() in _USUAL_OPTIONS]
+    for option in options:
+        name = option.lower()
+        if name and name not in _USUAL_OPTIONS and name not in _FOR_EVERY_HOP:
+            headers.pop(name, None)
+    if kept:
+        headers["connection"] = ", ".join(kept)
+    else:
+        del headers["connection"]

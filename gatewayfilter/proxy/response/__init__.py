@@ -1,0 +1,1 @@
+"""What happens to a response: modifiers, inspection, capture."""

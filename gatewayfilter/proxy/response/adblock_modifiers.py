@@ -1,0 +1,286 @@
+"""Adblock modifiers applied to what passes: `$removeparam`, `$csp`, `$replace`, `##` and their kin.
+
+The engine says what is to be changed (`interfaces.ChangeTraffic`); here it is done to the flow. What a change would break is left
+out: partial content, downloads, encodings that cannot be taken off.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.config import CosmeticScope, FilterSettings
+from gatewayfilter.content_encoding import KNOWN, EncodingError
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import ChangeTraffic
+from gatewayfilter.model import Request, RequestChange, ResourceType, ResponseChange, Verdict
+from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText
+from gatewayfilter.proxy.response.csp import allow_style
+from gatewayfilter.proxy.response.css_injector import StyleInjector, style_hash, style_text
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import Url, digest_of, parse_url
+
+_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_BODILESS: Final = frozenset({101, 103, 204, 205, 206, 304})
+"""Answers without a body, and the part of one, which cannot be changed without knowing the rest."""
+_FRAMING: Final = frozenset({
+    "connection", "content-encoding", "content-length", "content-range", "host", "keep-alive", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade", "expect",
+})  # fmt: skip
+"""Headers that say where a message ends and how to read it: no rule takes them away."""
+_OF_THE_BYTES: Final = ("content-encoding", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges", "trailer")
+"""Headers that speak of the very bytes that the origin sent."""
+_TEXT_TYPES: Final = frozenset({
+    "application/json", "application/javascript", "application/x-javascript", "application/ecmascript", "application/xml",
+    "application/xhtml+xml", "application/vnd.apple.mpegurl", "application/x-mpegurl", "application/dash+xml", "image/svg+xml",
+})  # fmt: skip
+_REDIRECTED_FOR_S: Final = 10.0
+_MOST_REDIRECTED: Final = 1024
+
+
+class LowerHeaders(Mapping[str, str]):
+    """A view of mitmproxy's headers with lower-case names, read only when asked."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, headers: http.Headers) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        return str(self._headers[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._headers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name.lower() for name in self._headers))
+
+    def __len__(self) -> int:
+        return len(dict.fromkeys(name.lower() for name in self._headers))
+
+
+class TrafficChanges:
+    """Applies what the engine wants changed.
+
+    Args:
+        engine: says what to change.
+        settings: `cosmetic` and `replace` count here.
+        counters: `requests_changed`, `responses_changed`, `edits_skipped`, `edits_failed`.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        engine: ChangeTraffic,
+        settings: FilterSettings,
+        counters: Counters,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._counters = counters
+        self._clock = clock
+        self._redirected: dict[tuple[str, bytes], float] = {}  # by the digest: URLs are long
+
+    def before(self, flow: http.HTTPFlow, request: Request) -> tuple[http.Response | None, Url | None]:
+        """Changes a request that is allowed, before it goes out.
+
+        Returns:
+            An answer that sends the client to another URL, or `None`; and the URL that is asked for instead, whose verdict is
+            still to be asked for, or `None`.
+        """
+        headers = flow.request.headers
+        if request.resource_type in _PAGES:
+            _accept_what_can_be_decoded(headers)
+        change = self._engine.change_request(request, LowerHeaders(headers))
+        if change is None:
+            return None, None
+        changed = _take_away(headers, change.remove_headers)
+        answer, other = self._elsewhere(flow, request, change) if change.url else (None, None)
+        if changed or answer is not None or other is not None:
+            self._counters.add("requests_changed")
+        return answer, other
+
+    def _elsewhere(self, flow: http.HTTPFlow, request: Request, change: RequestChange) -> tuple[http.Response | None, Url | None]:
+        try:
+            url = parse_url(change.url)
+        except UrlError:
+            return None, None
+        here = request.url
+        if url.text == here.text:
+            return None, None
+        if not change.redirect and (url.scheme, url.netloc) == (here.scheme, here.netloc):
+            flow.request.path = url.path + url.query
+            return None, url
+        if request.method not in {"GET", "HEAD"} or not url.text.startswith("http") or self._came_from_us(request):
+            return None, None
+        self._remember(request.client, url)
+        return _redirect(url), None
+
+    def _came_from_us(self, request: Request) -> bool:
+        """Tells whether we sent the client here a moment ago: it stays there, or it would go in circles."""
+        at = self._redirected.get((request.client, _mark(request.url)))
+        return at is not None and self._clock() - at < _REDIRECTED_FOR_S
+
+    def _remember(self, client: str, url: Url) -> None:
+        mark = _mark(url)
+        self._redirected.pop((client, mark), None)
+        if len(self._redirected) >= _MOST_REDIRECTED:
+            del self._redirected[next(iter(self._redirected))]
+        self._redirected[client, mark] = self._clock()
+
+    def after(self, flow: http.HTTPFlow, request: Request) -> Verdict | None:
+        """Changes the head of a response, and sets up what is to become of its body (`flow.response.stream`).
+
+        Returns:
+            The verdict of a rule that blocks the response after all; the rest is then left alone.
+        """
+        response = flow.response
+        assert response is not None
+        headers = response.headers
+        address = flow.server_conn.peername[0] if flow.server_conn.peername else ""
+        change = self._engine.change_response(request, response.status_code, LowerHeaders(headers), address)
+        if change is None:
+            return None
+        if change.verdict is not None and change.verdict.blocked:
+            return change.verdict
+        changed = _take_away(headers, change.remove_headers)
+        for name, values in (("content-security-policy", change.csp), ("permissions-policy", change.permissions)):
+            for value in values:
+                if "\r" not in value and "\n" not in value:
+                    headers.add(name, value)
+                    changed = True
+        if self._edit_body(flow, request, change) or changed:
+            self._counters.add("responses_changed")
+        return None
+
+    def _edit_body(self, flow: http.HTTPFlow, request: Request, change: ResponseChange) -> bool:
+        response = flow.response
+        assert response is not None
+        css = self._css_of(change)
+        edits = change.edits if self._settings.replace else ()
+        selectors = change.remove_elements if self._settings.replace else ()
+        if not (css or edits or selectors) or not _has_body(flow):
+            return False
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_page = kind == "text/html" and request.resource_type in _PAGES and not _is_download(response.headers)
+        if not is_page:
+            css, selectors = "", ()
+        if not _is_text(kind):
+            edits = ()
+        stages = self._stages(response.headers.get("content-type", ""), css, change, (bool(edits), bool(selectors)))
+        if not stages:
+            return False
+        try:
+            body = EditedBody(response.headers.get("content-encoding", ""), stages, lambda: self._break_off(flow))
+        except EncodingError:
+            self._counters.add("edits_skipped")
+            return False
+        if css:
+            allow_style(response.headers, lambda: style_hash(css))
+        response.stream = body
+        _unbind_from_bytes(flow)
+        return True
+
+    def _css_of(self, change: ResponseChange) -> str:
+        wanted = self._settings.cosmetic
+        if wanted is CosmeticScope.OFF:
+            return ""
+        css = style_text(change.style) if change.style else ""
+        return css + style_text(change.generic_style) if wanted is CosmeticScope.ALL and change.generic_style else css
+
+    def _stages(self, content_type: str, css: str, change: ResponseChange, whole: tuple[bool, bool]) -> list[Stage]:
+        stages: list[Stage] = []
+        if any(whole):
+            stages.append(
+                WholeText(
+                    content_type,
+                    change.edits if whole[0] else (),
+                    change.remove_elements if whole[1] else (),
+                    lambda: self._counters.add("edits_skipped"),
+                )
+            )
+        if css and "utf-16" not in content_type.lower():
+            stages.append(StyleInjector(css, charset_known="charset=" in content_type.lower()))
+        return stages
+
+    def _break_off(self, flow: http.HTTPFlow) -> None:
+        self._counters.add("edits_failed")
+        if flow.killable:
+            flow.kill()  # type: ignore[no-untyped-call]
+
+
+def _accept_what_can_be_decoded(headers: http.Headers) -> None:
+    """Leaves only encodings in Accept-Encoding that can be taken off again (RFC 9842 adds some that need a dictionary)."""
+    accepted = headers.get("accept-encoding")
+    if accepted is None:
+        return
+    offered = [item.strip() for item in accepted.split(",")]
+    kept = [item for item in offered if item.partition(";")[0].strip().lower() in KNOWN and item]
+    if kept != offered:
+        headers["accept-encoding"] = ", ".join(kept) or "identity"
+
+
+def _take_away(headers: http.Headers, names: tuple[str, ...]) -> bool:
+    taken = False
+    for name in names:
+        if name not in _FRAMING and name in headers:
+            del headers[name]
+            taken = True
+    return taken
+
+
+def _redirect(url: Url) -> http.Response:
+    return http.Response.make(
+        307,
+        b"",
+        {
+            "location": url.text,
+            "cache-control": "no-store",
+            "access-control-allow-origin": "*",
+            "x-gatewayfilter": "redirect; reason=adblock",
+        },
+    )
+
+
+def _has_body(flow: http.HTTPFlow) -> bool:
+    response = flow.response
+    assert response is not None
+    return (
+        flow.request.method.upper() not in {"HEAD", "CONNECT"}
+        and response.status_code not in _BODILESS
+        and response.status_code >= 200
+        and flow.request.http_version != "HTTP/1.0"  # knows no chunks, and would have to be closed on
+    )
+
+
+def _is_text(kind: str) -> bool:
+    if kind == "text/event-stream":  # it never ends, so it cannot be held
+        return False
+    return kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))
+
+
+def _is_download(headers: http.Headers) -> bool:
+    return str(headers.get("content-disposition", "")).lstrip().lower().startswith("attachment")
+
+
+def _unbind_from_bytes(flow: http.HTTPFlow) -> None:
+    """Makes a head fit a body whose bytes and length will be others."""
+    response = flow.response
+    assert response is not None
+    headers = response.headers
+    for name in _OF_THE_BYTES:
+        headers.pop(name, None)
+    headers.pop("content-length", None)
+    tag = headers.get("etag", "")
+    if tag.startswith('"'):
+        headers["etag"] = f"W/{tag}"  # the same page for a conditional request, but never for parts of it
+    if flow.request.is_http2 or flow.request.is_http3 or response.http_version == "HTTP/1.0":
+        headers.pop("transfer-encoding", None)
+    else:
+        headers["transfer-encoding"] = "chunked"
+
+
+def _mark(url: Url) -> bytes:
+    return digest_of(url.text)

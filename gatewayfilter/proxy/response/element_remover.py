@@ -1,0 +1,103 @@
+"""Elements taken out of an HTML document before it is delivered (`##^`).
+
+The document is parsed as a browser does it and written anew, but only when something was found in it. A selector that is not
+CSS finds nothing; `:has-text(…)` at its end, in any of its spellings, is understood.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from resiliparse.parse.html import HTMLTree
+
+from gatewayfilter.errors import RuleError
+from gatewayfilter.safe_regex.cost_guard import guard_regex
+
+_HAS_TEXT = re.compile(r"(?P<css>.*?):(?:has-text|contains|-abp-contains)\((?P<text>.*)\)\Z", re.DOTALL)
+_LONGEST_TEXT: Final = 200_000
+"""Characters of an element in which a text is looked for."""
+_LONGEST_KEY: Final = 500
+"""A longer selector is read anew each time: lists choose them, and thousands are remembered."""
+_MOST_LOOKED_INTO: Final = 300
+"""Elements whose text one selector may look into: pages have some dozens of scripts, and the event loop waits meanwhile."""
+
+_MOST_STEPS: Final = 50_000_000
+"""Steps of regular expressions that one document may cost, about 0.5 s: elements whose text is not looked into then stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a selector asks of an element.
+
+    Attributes:
+        css: `""` for one that can find nothing safely.
+        accepts: tells whether an element's text is asked for; `None` for any.
+        steps: steps that this takes at most for a text of a length.
+    """
+
+    css: str
+    accepts: Callable[[str], bool] | None = None
+    steps: Callable[[int], int] = lambda length: length // 64
+
+
+def remove_elements(html: str, selectors: Sequence[str]) -> str:
+    """Returns the document without the elements that match; the very same text when none does."""
+    tree = HTMLTree.parse(html)
+    document = tree.document
+    found: list[Any] = []
+    left = _MOST_STEPS
+    for selector in selectors:
+        understood = _understood if len(selector) <= _LONGEST_KEY else _understood.__wrapped__
+        nodes, left = _matching(document, understood(selector), left)
+        found += nodes
+    if not found:
+        return html
+    for node in found:
+        if node.parent is not None and node.tag not in {"html", "body", "head"}:
+            node.decompose()
+    return str(document)
+
+
+def _matching(document: Any, asked: _Asked, left: int) -> tuple[list[Any], int]:
+    """Returns the elements that are asked for, and how many of so many steps are left."""
+    if not asked.css:
+        return [], left
+    try:
+        nodes = document.query_selector_all(asked.css)
+    except (ValueError, RuntimeError):
+        return [], left
+    if asked.accepts is None:
+        return list(nodes), left
+    found: list[Any] = []
+    for node in nodes[:_MOST_LOOKED_INTO]:
+        text = node.text[:_LONGEST_TEXT]
+        left -= asked.steps(len(text))
+        if left < 0:
+            return found, 0
+        if asked.accepts(text):
+            found.append(node)
+    return found, left
+
+
+@lru_cache(maxsize=4096)
+def _understood(selector: str) -> _Asked:
+    """Reads a selector of a rule."""
+    found = _HAS_TEXT.match(selector)
+    if found is None:
+        return _Asked(selector)
+    css, text = found["css"].strip() or "*", found["text"]
+    regex = re.fullmatch(r"/(?P<body>.+)/(?P<flags>[imsu]*)", text, re.DOTALL)
+    if regex is None:
+        plain = text.strip("\"'") if text[:1] == text[-1:] and text[:1] in {'"', "'"} else text
+        return _Asked(css, lambda of_node: plain in of_node)
+    try:
+        guarded = guard_regex(regex["body"], match_case="i" not in regex["flags"])
+    except RuleError:
+        return _Asked("")
+    pattern = guarded.compile()
+    longest = guarded.max_length
+    if guarded.match_case:
+        return _Asked(css, lambda of_node: pattern.search(of_node[:longest]) is not None, guarded.steps)
+    return _Asked(css, lambda of_node: pattern.search(of_node[:longest].lower()) is not None, guarded.steps)

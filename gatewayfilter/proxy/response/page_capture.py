@@ -1,0 +1,130 @@
+"""Pages that are judged as they pass, instead of being fetched again: which they are, and the copy that is taken.
+
+What one visitor alone was meant to see is never copied: nothing that was asked for with a header field which not every browser
+sends to every site, that sets cookies, that says `no-store` or `private`, or that comes from an address which the crawler would
+not be sent to. Nor is what another site put into a frame. Whose page it is has to be certain besides (origin_name.py).
+"""
+
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.addresses.kinds import Kind, is_near, kind_of, plain
+from gatewayfilter.addresses.link_watch import PerLinks, current_links
+from gatewayfilter.addresses.links import Links
+from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.model import ResourceType
+from gatewayfilter.proxy.request.flow_request import FlowRequest
+
+MOST_COPIED: Final = 2_000_000
+"""Bytes on the wire; of a longer page its URL is offered instead."""
+_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_MOST_SAID: Final = 4096
+"""Bytes of header fields; a browser sends some 500, and a long Referer."""
+_KEPT: Final = ("content-type", "content-encoding", "content-language")
+_PERSONAL: Final = frozenset({"*", "cookie", "authorization"})
+
+
+def is_html(headers: http.Headers) -> bool:
+    """Tells whether a response says that it is an HTML page."""
+    return str(headers.get("content-type", "")).partition(";")[0].strip().lower() in _HTML
+
+
+def is_page(asked: FlowRequest, response: http.Response) -> bool:
+    """Tells whether a response is an HTML page with a body that a reader gets to see."""
+    return (
+        (asked.request.resource_type in _PAGES or asked.plain_client)
+        and asked.request.method in {"GET", "POST"}
+        and response.status_code == 200
+        and is_html(response.headers)
+    )
+
+
+def is_public(asked: FlowRequest, response: http.Response) -> bool:
+    """Tells whether anybody who asks gets the same response and may keep it."""
+    headers = response.headers
+    if asked.request.method != "GET" or not asked.anonymous or asked.foreign_frame:
+        return False
+    if "set-cookie" in headers or "www-authenticate" in headers:
+        return False
+    control = {part.partition("=")[0].strip().lower() for part in headers.get("cache-control", "").split(",")}
+    if control & {"no-store", "private"}:
+        return False
+    return not _PERSONAL & {part.strip().lower() for part in headers.get("vary", "").split(",")}
+
+
+class OpenNetworks:
+    """The addresses whose pages may be learned from: those that the crawler may be sent to.
+
+    Args:
+        allowed: private ranges that are open to it (`crawl.allow_networks`).
+        links: returns the interfaces of this machine.
+    """
+
+    def __init__(self, allowed: Sequence[str], links: Callable[[], Links] = current_links) -> None:
+        self._networks = tuple(ip_network(text) for text in allowed)
+        self._is_open = PerLinks(self._look_up, links)
+
+    def __contains__(self, address: str) -> bool:
+        return self._is_open(address)
+
+    def _look_up(self, address: str, links: Links) -> bool:
+        try:
+            found = plain(ip_address(address))
+        except ValueError:
+            return False
+        if any(found in network for network in self._networks):
+            return True
+        return kind_of(found) is Kind.PUBLIC and not is_near(found, links)
+
+
+def passed_response(asked: FlowRequest, response: http.Response, said: str | None) -> PassedResponse:
+    """Returns what of a response leaves the proxy, without its body as yet: the headers by which it is read.
+
+    Args:
+        asked: for what it is the answer.
+        response: the origin's.
+        said: as `said_in` gives it, `None` when the page is not public.
+    """
+    headers = {name: str(response.headers[name]) for name in _KEPT if name in response.headers}
+    return PassedResponse(asked.request.url.text, response.status_code, headers, b"", said is not None, said or "")
+
+
+def said_in(request: http.Request) -> str | None:
+    """Returns what the header fields of an anonymous request say that a page may repeat, `None` when that is too much."""
+    fields = ((name.lower(), value) for name, value in request.data.headers.fields)
+    said = [name + b" " + value if name.startswith(b"sec-") else value for name, value in fields if name != b"host"]
+    return b"\n".join(said).decode(errors="replace") if sum(map(len, said)) <= _MOST_SAID else None
+
+
+class PassedCopy:
+    """Copies a body while it streams, before it is changed. What mitmproxy calls with each chunk, and with `b""` at the end.
+
+    Args:
+        then: what else is done with the body, `None` to pass it on as it is.
+        done: called once with the copy when the body is at its end, or with `None` as soon as it is too long.
+        limit: most bytes to copy.
+    """
+
+    def __init__(
+        self, then: Callable[[bytes], list[bytes]] | None, done: Callable[[bytes | None], None], limit: int = MOST_COPIED
+    ) -> None:
+        self._then = then
+        self._done: Callable[[bytes | None], None] | None = done
+        self._limit = limit
+        self._copy = bytearray()
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        """Returns what goes on to the client."""
+        if self._done is not None:
+            self._copy += data
+            if not data or len(self._copy) > self._limit:
+                done, self._done = self._done, None
+                copy, self._copy = self._copy, bytearray()
+                done(bytes(copy) if not data else None)
+        if self._then is not None:
+            return self._then(data)
+        return [data] if data else []

@@ -1,0 +1,1 @@
+"""Between a worker and the database: engine follower, store writer, decision recorder."""

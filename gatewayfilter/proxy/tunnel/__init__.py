@@ -1,0 +1,1 @@
+"""Connections that are relayed unread: dialling, happy eyeballs, the relay."""

@@ -1,0 +1,1 @@
+"""Regular expressions from outside: syntax, cost limits, linear-time engine."""

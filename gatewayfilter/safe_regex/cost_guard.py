@@ -1,0 +1,381 @@
+"""Regular expressions of filter lists, made safe: their cost is known before they run.
+
+The standard library's `re` backtracks. An expression is therefore judged first. Its long repetitions take one power of the URL's
+length together, for each of them that may go on in two ways with the same character (its body and what follows it
+overlap) all that comes after it counts once more for each character, and so does the whole expression when a match may
+begin inside what a repetition runs over. Two ways inside a repetition make it exponential, which is refused. What is
+left runs only on URLs so short that it ends within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions"). What costs
+too much is left to RE2, which takes longer for simple expressions but never backtracks.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Protocol, cast
+
+from gatewayfilter.errors import RuleError
+from gatewayfilter.safe_regex.literals import literals_of
+from gatewayfilter.safe_regex.re2 import compile_linear
+from gatewayfilter.safe_regex.syntax import (
+    EVERY,
+    UPPER_CASE,
+    Assertion,
+    Chars,
+    Choice,
+    Node,
+    Repeat,
+    Sequence,
+    parse_regex,
+)
+from gatewayfilter.urls import MAX_URL_LENGTH
+
+STEP_BUDGET = 4_000_000
+"""Steps of the backtracking matcher that one expression may take on one URL: some 40 ms, as a step takes about 10 ns."""
+
+_LINEAR_STEPS = 4
+"""Steps of the backtracking matcher that take as long as RE2 takes for one character, at worst."""
+
+_INSTRUCTIONS = 16
+"""Instructions of RE2's that take as long as one step."""
+
+MIN_URL_LENGTH = 250
+"""An expression that is only affordable on URLs shorter than this is refused."""
+
+_WIDE = 50
+"""A bounded repetition with this much play is as costly as one without a bound; comparing so many characters costs a step."""
+
+
+class Searches(Protocol):
+    """An expression that is ready."""
+
+    def search(self, text: str, pos: int = ..., endpos: int = ..., /) -> object | None:
+        """Returns something when the expression is found in the text, from one position up to another, else `None`."""
+        ...
+
+
+class CostlyError(RuleError):
+    """Backtracking would cost too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedRegex:
+    """An expression that is safe to run on URLs up to `max_length` characters.
+
+    Attributes:
+        text: the expression in the syntax of `re`, without repetitions at its ends that make no difference to whether it is
+            found; in lower case unless `match_case` holds.
+        literals: lower-case runs that every match contains.
+        linear: it is left to RE2, as its list writes it: backtracking would cost too much.
+        degree, factor: a search takes at most `factor` times the length to the power of `degree` steps.
+        once: steps that come to it whatever the length: a match begins nowhere but at the start of the text.
+    """
+
+    text: str
+    max_length: int
+    match_case: bool
+    literals: tuple[str, ...]
+    linear: bool = False
+    degree: int = 1
+    factor: int = 1
+    once: int = 0
+
+    def steps(self, length: int = MAX_URL_LENGTH) -> int:
+        """Returns how many steps of the backtracking matcher a search takes at most in a text up to a length."""
+        longest: int = min(length, self.max_length) ** self.degree
+        return self.once + self.factor * longest
+
+    def compile(self) -> Searches:
+        """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
+        if self.linear:
+            return cast("Searches", compile_linear(self.text, "" if self.match_case else "i"))
+        return re.compile(self.text, re.ASCII)
+
+
+def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
+    """Judges and translates an expression of a filter list (without its slashes).
+
+    Raises:
+        RuleError: it is not valid, uses what is not supported, or costs too much.
+    """
+    tree = _without_free_ends(parse_regex(text, match_case=match_case))
+    try:
+        guarded = _guard_tree(tree, match_case=match_case)
+    except CostlyError as costly:
+        linear = _left_to_re2(text, tree, match_case=match_case)
+        if linear is None:
+            raise costly from None
+        return linear
+    if guarded.max_length == MAX_URL_LENGTH:
+        return guarded
+    # A URL must not get past a rule by being long. What looks around can only be tried on short ones.
+    return _left_to_re2(text, tree, match_case=match_case) or guarded
+
+
+def _left_to_re2(text: str, tree: Node, *, match_case: bool) -> GuardedRegex | None:
+    try:
+        size: int = compile_linear(text, "" if match_case else "i").programsize
+    except RuleError:
+        return None
+    factor = _LINEAR_STEPS + size // _INSTRUCTIONS
+    return GuardedRegex(text, MAX_URL_LENGTH, match_case, literals_of(tree), linear=True, factor=factor)
+
+
+def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
+    cost = _Cost()
+    cost.visit(tree, follow=0, in_loop=False)
+    overlapping = bool(_first(tree) & cost.loop_characters)
+    degree = max(1, cost.degree + (overlapping and not _is_anchored(tree)))
+    ways, width = cost.factor, _short_width(tree)
+    cost.multiply(1 + width // _WIDE, in_loop=False)
+    max_length = min(MAX_URL_LENGTH, int((STEP_BUDGET / cost.factor) ** (1 / degree)))
+    if max_length < MIN_URL_LENGTH:
+        raise CostlyError("the regular expression is too costly")
+    text = _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE)
+    factor, once = cost.factor, 0
+    if degree == 1:  # each character that is compared counts here, from every place where a match may begin
+        once, factor = (ways * width, ways) if _is_anchored(tree) else (0, ways * (1 + width))
+    guarded = GuardedRegex(text, max_length, match_case, literals_of(tree), degree=degree, factor=factor, once=once)
+    try:
+        guarded.compile()
+    except (re.error, RecursionError, OverflowError) as error:
+        raise RuleError(f"the regular expression is not supported: {error}") from error
+    return guarded
+
+
+def _without_free_ends(node: Node) -> Node:
+    """Returns the tree without what a search does not need: of a repetition at either end the least number is enough."""
+    if isinstance(node, Choice):
+        return Choice(tuple(map(_without_free_ends, node.branches)))
+    parts = list(node.parts) if isinstance(node, Sequence) else [node]
+    for end in (0, -1):
+        while parts and isinstance(part := parts[end], Repeat) and part.low != part.high:
+            if part.low:
+                parts[end] = Repeat(part.body, part.low, part.low, lazy=False)
+            else:
+                del parts[end]
+    return Sequence(tuple(parts))
+
+
+def _short_width(node: Node) -> int:
+    """Returns how many characters a match has at most outside of its long repetitions."""
+    match node:
+        case Chars():
+            return 1
+        case Assertion(_, body):
+            return 0 if body is None else _short_width(body)
+        case Sequence(parts):
+            return sum(map(_short_width, parts))
+        case Choice(branches):
+            return max(map(_short_width, branches))
+        case Repeat(body, _, high):
+            width = _short_width(body)
+            return width if _is_long(node) or high is None else width * high
+
+
+def _is_long(node: Repeat) -> bool:
+    return node.high is None or node.high - node.low >= _WIDE or node.high * _short_width(node.body) >= MIN_URL_LENGTH
+
+
+def _loops(node: Node) -> bool:
+    """Tells whether there is a long repetition in a part."""
+    match node:
+        case Repeat(body):
+            return _is_long(node) or _loops(body)
+        case Sequence(parts) | Choice(parts):
+            return any(map(_loops, parts))
+        case Assertion(_, body):
+            return body is not None and _loops(body)
+        case Chars():
+            return False
+
+
+def _nullable(node: Node) -> bool:
+    match node:
+        case Chars():
+            return False
+        case Assertion():
+            return True
+        case Sequence(parts):
+            return all(_nullable(part) for part in parts)
+        case Choice(branches):
+            return any(_nullable(branch) for branch in branches)
+        case Repeat(body, low):
+            return low == 0 or _nullable(body)
+
+
+def _first(node: Node) -> int:
+    """Returns the characters that a match can begin with: any, when a long look is taken at what follows."""
+    match node:
+        case Chars(members):
+            return members
+        case Assertion(_, body):
+            return EVERY if body is not None and _loops(body) else 0
+        case Sequence(parts):
+            found = 0
+            for part in parts:
+                found |= _first(part)
+                if not _nullable(part):
+                    break
+            return found
+        case Choice(branches):
+            found = 0
+            for branch in branches:
+                found |= _first(branch)
+            return found
+        case Repeat(body):
+            return _first(body)
+
+
+def _prefix(node: Node) -> tuple[int, ...]:
+    """Returns the sets of the characters that every match begins with, one by one, as far as they are fixed."""
+    parts = node.parts if isinstance(node, Sequence) else (node,)
+    return tuple(part.members for part in takewhile(lambda part: isinstance(part, Chars), parts) if isinstance(part, Chars))
+
+
+class _Cost:
+    """Walks a tree, from its end to its beginning, and counts where a backtracking matcher has a choice.
+
+    Attributes:
+        degree: power of the URL's length that a try to match takes, from one beginning.
+        factor: constant that stands before it.
+        loop_characters: characters that long repetitions run over.
+    """
+
+    def __init__(self) -> None:
+        self.degree = 0
+        self.factor = 1
+        self.loop_characters = 0
+
+    def visit(self, node: Node, follow: int, *, in_loop: bool) -> None:
+        """Adds the cost of a part that is followed by one of the characters `follow`."""
+        match node:
+            case Assertion(_, body) if body is not None:
+                self._visit_around(body, in_loop=in_loop)
+            case Sequence(parts):
+                for part in reversed(parts):
+                    self.visit(part, follow, in_loop=in_loop)
+                    follow = _first(part) | (follow if _nullable(part) else 0)
+            case Choice(branches):
+                self._visit_choice(branches, follow, in_loop=in_loop)
+            case Repeat():
+                self._visit_repeat(node, follow, in_loop=in_loop)
+            case Chars() | Assertion():
+                pass
+
+    def _visit_around(self, body: Node, *, in_loop: bool) -> None:
+        rest, self.degree = self.degree, 0
+        self.visit(body, 0, in_loop=in_loop)
+        self.degree = max(rest, self.degree + (in_loop and self.degree > 0))
+
+    def _visit_choice(self, branches: tuple[Node, ...], follow: int, *, in_loop: bool) -> None:
+        seen: list[tuple[int, ...]] = []
+        alike = 1
+        rest = most = self.degree
+        for branch in branches:
+            prefix = _prefix(branch)
+            alike += any(all(own & other for own, other in zip(prefix, earlier, strict=False)) for earlier in seen)
+            seen.append(prefix)
+            self.degree = rest
+            self.visit(branch, follow, in_loop=in_loop)
+            most = max(most, self.degree)
+        self.degree = most
+        self.multiply(alike, in_loop=in_loop)
+
+    def multiply(self, ways: int, *, in_loop: bool) -> None:
+        """Adds that there are so many ways to go on.
+
+        Raises:
+            RuleError: that is too many.
+        """
+        if ways > 1 and in_loop:
+            raise CostlyError("the regular expression can take exponential time")
+        self.factor *= ways
+        if self.factor > STEP_BUDGET:
+            raise CostlyError("the regular expression is too costly")
+
+    def _visit_repeat(self, node: Repeat, follow: int, *, in_loop: bool) -> None:
+        body, low, high = node.body, node.low, node.high
+        first = _first(body)
+        ambiguous = high != low and bool(first & follow)
+        if ambiguous:
+            self.multiply(2 if high is None else high - low + 1, in_loop=in_loop)
+        if _is_long(node):
+            self.loop_characters |= _all_characters(body)
+            self.degree = max(1, self.degree + ambiguous)
+        repeats = high is None or high > 1
+        if repeats and not isinstance(body, Chars):
+            if _nullable(body) and high != low:
+                raise CostlyError("the regular expression can take exponential time")
+            self.visit(body, first | follow, in_loop=True)
+        else:
+            self.visit(body, follow, in_loop=in_loop)
+
+
+def _all_characters(node: Node) -> int:
+    match node:
+        case Chars(members):
+            return members
+        case Assertion():
+            return 0
+        case Sequence(parts) | Choice(parts):
+            found = 0
+            for part in parts:
+                found |= _all_characters(part)
+            return found
+        case Repeat(body):
+            return _all_characters(body)
+
+
+def _is_anchored(node: Node) -> bool:
+    match node:
+        case Assertion(text):
+            return text == "^"
+        case Sequence(parts):
+            return bool(parts) and _is_anchored(parts[0])
+        case Choice(branches):
+            return all(_is_anchored(branch) for branch in branches)
+        case _:
+            return False
+
+
+def _emit(node: Node, alphabet: int) -> str:
+    match node:
+        case Chars(members):
+            return _emit_set(members, alphabet)
+        case Assertion(text, None):
+            return r"\Z" if text == "$" else text
+        case Assertion(text, body) if body is not None:
+            return f"{text}{_emit(body, alphabet)})"
+        case Sequence(parts):
+            return "".join(
+                f"(?:{_emit(part, alphabet)})" if isinstance(part, Choice) else _emit(part, alphabet) for part in parts
+            )
+        case Choice(branches):
+            return "|".join(_emit(branch, alphabet) for branch in branches)
+        case Repeat(body, low, high, lazy):
+            inner = _emit(body, alphabet) if isinstance(body, Chars) else f"(?:{_emit(body, alphabet)})"
+            marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+            mark = marks.get((low, high)) or f"{{{low},{'' if high is None else high}}}"
+            return inner + mark + ("?" if lazy else "")
+    raise AssertionError(node)
+
+
+def _emit_set(members: int, alphabet: int) -> str:
+    left = members & alphabet
+    if left.bit_count() == 1:
+        return re.escape(chr(left.bit_length() - 1))
+    if not left:
+        return r"[^\x00-\x7f]"
+    negated = members.bit_count() > 64 and members != EVERY
+    if negated:
+        left = EVERY & ~members
+    elif members == EVERY:
+        left = EVERY
+    ranges: list[str] = []
+    while left:
+        low = (left & -left).bit_length() - 1
+        run = left >> low
+        width = (~run & (run + 1)).bit_length() - 1
+        ranges.append(f"\\x{low:02x}" if width == 1 else f"\\x{low:02x}-\\x{low + width - 1:02x}")
+        left &= ~(((1 << width) - 1) << low)
+    return f"[{'^' if negated else ''}{''.join(ranges)}]"

@@ -1,0 +1,1 @@
+"""A subscription's download: HTTP, archives, compression, includes."""

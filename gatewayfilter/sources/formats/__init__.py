@@ -1,0 +1,1 @@
+"""List formats: detection and readers."""

@@ -1,0 +1,1 @@
+"""Repositories: one class a table or group of tables."""

@@ -1,0 +1,376 @@
+"""The priority queue of URLs to crawl, as a table.
+
+Source: [url-filter, URL filter step 2] a URL that no list knows goes first in the crawl queue; [cloud-crawler §3] scheduler.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import batched
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, insert, select
+
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import SITE_SLOTS, Lease, Offer, Priority, QueuedUrl, QueueState
+from gatewayfilter.store.repositories import frontier_sql as sql
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
+from gatewayfilter.urls import digest_of, parse_url, registrable_domain
+
+_DAY_S: Final = 86_400.0
+DEAD_REST_S: Final = _DAY_S
+"""A dead letter ignores offers for this long; after that a new visit gives the URL another chance. Otherwise a site could stay
+unjudged for good by failing while the crawler looks."""
+DEAD_KEEP_S: Final = 7 * _DAY_S
+"""A dead letter is forgotten after this long."""
+
+TASK_REST_S: Final = 60.0
+"""A task waits for so long at most with a page that was looked at for somebody else."""
+
+_USUAL_LENGTH: Final = 256
+"""Characters of a URL. One that is n times as long is admitted only while the queue holds an n-th of what it may, so that long
+ones take about three times the room at most that usual ones could."""
+_CHUNK = 500
+_SWEEP_EVERY_S = 60.0
+_SWEEP_MOST = 2000
+_RECOUNT_AFTER = 1000
+
+
+class SqlFrontier:
+    """Implements `interfaces.SharedFrontier`.
+
+    A URL's row is found by the MD5 of its canonical text. What is leased next is read off an index over state, priority and the
+    time from which the URL may be leased (for one offered without such a time, when it was offered), so a user's visit
+    overtakes any number of queued links at no cost.
+
+    Attributes:
+        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is, and long URLs
+            sooner. Of resting
+            URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
+        refused: how many this object refused so far.
+    """
+
+    def __init__(self, database: Database, *, max_waiting: int = 200_000) -> None:
+        self._database = database
+        self.max_waiting = max_waiting
+        self.refused = 0
+        self._waiting = 0  # as of the last count, with what was added since; what left meanwhile is not known
+        self._recount_in = 0
+        self._next_sweep = 0.0
+        self._found_some = False
+
+    def add(self, offers: Iterable[Offer], now: float) -> int:
+        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
+
+        A waiting URL also keeps the earlier of the two times, unless it failed before: its back-off stays. A leased one is
+        left alone, a resting one until its rest is over (for a task that it is not of, `TASK_REST_S` at most), a dead letter for
+        `DEAD_REST_S`; after that they count as new.
+        """
+        wanted = _merged(offers)
+        added = 0
+        for chunk in batched(wanted.items(), _CHUNK):
+            with self._database.write(Area.FRONTIER) as connection:
+                added += self._add(connection, dict(chunk), now)
+        return added
+
+    def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
+        """Returns up to `limit` URLs, the most urgent first, oldest first among equals; of sites in these slots alone.
+
+        An idle crawler asks all the time: when there was nothing the last time, it only reads as long as that is so.
+        """
+        if not self._found_some:
+            with self._database.read() as connection:
+                if connection.scalar(sql.PAUSED_SINCE) is not None or not any(
+                    _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
+                ):
+                    return []
+        token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
+        with self._database.write(Area.FRONTIER) as connection:
+            self._found_some = False
+            if connection.scalar(sql.PAUSED_SINCE) is not None:
+                return []
+            connection.execute(sql.EXPIRE, {"now": now})
+            rows = _due(connection, QueueState.WAITING, now, limit, slots)
+            for chunk in batched(rows, _CHUNK):
+                values = {"new_token": token, "new_holder": holder, "new_due_at": now + lease_s}
+                connection.execute(sql.LEASE, {"ids": [row.id for row in chunk], **values})
+        self._found_some = bool(rows)
+        until = now + lease_s
+        return [Lease(row.url, row.priority, row.attempts + 1, token, until, row.task, row.depth) for row in rows]
+
+    def release(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what these crawlers had in work. Returns how many."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(sql.RELEASE, {"holders": list(holders), "now": now}).rowcount
+
+    def release_except(self, holders: Sequence[str], now: float) -> int:
+        """Hands out again at once what crawlers with a name had in work, those named here aside. Returns how many."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(sql.RELEASE_EXCEPT, {"holders": list(holders), "now": now}).rowcount
+
+    def pause(self, now: float) -> bool:
+        """Hands out nothing from now on (Unix seconds), over restarts too. Returns False when it was so already."""
+        with self._database.write(Area.FRONTIER) as connection:
+            if connection.scalar(sql.PAUSED_SINCE) is not None:
+                return False
+            connection.execute(insert(FRONTIER_PAUSES), {"id": sql.WHOLE, "since": now})
+            return True
+
+    def resume(self) -> bool:
+        """Hands out URLs again. Returns False when it did already."""
+        with self._database.write(Area.FRONTIER) as connection:
+            return bool(connection.execute(delete(FRONTIER_PAUSES)).rowcount)
+
+    def paused_since(self) -> float | None:
+        """Returns since when nothing is handed out (Unix seconds), `None` while URLs are."""
+        with self._database.read() as connection:
+            return connection.scalar(sql.PAUSED_SINCE)
+
+    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
+        """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
+
+        Returns False when the lease is no longer ours: it ran out and somebody asked for URLs since.
+        """
+        if rest_until <= 0:
+            return self._give_back(sql.FINISH, lease)
+        return self._give_back(sql.RETURN, lease, new_state=QueueState.RESTING.value, new_due_at=rest_until, new_error="")
+
+    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
+        """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
+        resting = [(lease, until) for lease, until in finished if until > 0]
+        leaving = [_held(lease) for lease, until in finished if until <= 0]
+        with self._database.write(Area.FRONTIER) as connection:
+            if resting:
+                values = {"new_state": QueueState.RESTING.value, "new_error": ""}
+                connection.execute(sql.RETURN, [{**_held(lease), **values, "new_due_at": until} for lease, until in resting])
+            if leaving:
+                connection.execute(sql.FINISH, leaving)
+
+    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
+        """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
+        statement = sql.PUT_BACK if counted else sql.PUT_BACK_UNCOUNTED
+        return self._give_back(statement, lease, new_state=QueueState.WAITING.value, new_due_at=not_before, new_error=error)
+
+    def again(self, lease: Lease, at: float, priority: int) -> bool:
+        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
+        state = QueueState.WAITING.value
+        return self._give_back(sql.AGAIN, lease, new_state=state, new_due_at=at, new_error="", new_priority=int(priority))
+
+    def bury(self, lease: Lease, error: str) -> bool:
+        """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
+        # The end of the lease stands for the time of death: near enough for days.
+        return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
+
+    def stats(self, now: float) -> dict[str, int]:
+        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
+        with self._database.read() as connection:
+            counts = {row.state: row.urls for row in connection.execute(sql.COUNTS)}
+            due = connection.scalar(sql.DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
+        waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
+        return dict([waiting, ("due", due), *others])
+
+    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
+        """Returns rows, the most urgent first."""
+        rows = select(
+            sql.COLUMNS.url,
+            sql.COLUMNS.priority,
+            sql.COLUMNS.state,
+            sql.COLUMNS.attempts,
+            sql.COLUMNS.not_before,
+            sql.COLUMNS.error,
+            sql.COLUMNS.task,
+            sql.COLUMNS.depth,
+        ).order_by(sql.COLUMNS.priority, sql.COLUMNS.due_at, sql.COLUMNS.id)
+        if state is not None:
+            rows = rows.where(sql.COLUMNS.state == state.value)
+        with self._database.read() as connection:
+            return [
+                QueuedUrl(
+                    row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error, row.task, row.depth
+                )
+                for row in connection.execute(rows.limit(limit))
+            ]
+
+    def revive(self) -> int:
+        """Puts all dead letters back to waiting, due at once. Returns how many."""
+        self._recount_in = 0
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(sql.REVIVE).rowcount
+
+    def clear(self, task: str | None = None) -> int:
+        """Empties the queue, leased, resting and dead URLs included, or takes one task's URLs out. Returns how many."""
+        self._recount_in = 0
+        statement = delete(FRONTIER) if task is None else delete(FRONTIER).where(sql.COLUMNS.task == task)
+        with self._database.write(Area.FRONTIER) as connection:
+            return connection.execute(statement).rowcount
+
+    def tasks(self) -> dict[str, dict[str, int]]:
+        """Returns of each task with URLs in the queue how many are in each state that it has any in."""
+        counts: dict[str, dict[str, int]] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(sql.TASK_COUNTS):
+                counts.setdefault(row.task, {})[row.state] = row.urls
+        return counts
+
+    def _add(self, connection: Connection, wanted: Mapping[bytes, Offer], now: float) -> int:
+        if now >= self._next_sweep or self._recount_in <= 0:
+            self._next_sweep = now + _SWEEP_EVERY_S
+            self._sweep(connection, now)
+        known = {row.digest: row for row in connection.execute(sql.KNOWN, {"digests": list(wanted)})}
+        over = {digest: row for digest, row in known.items() if _is_over(row, wanted[digest], now)}
+        if over:
+            _delete(connection, [row.id for row in over.values()])
+            known = {digest: row for digest, row in known.items() if digest not in over}
+            wanted = {**wanted, **{digest: _after_rest(wanted[digest], row, now) for digest, row in over.items()}}
+        hurried = [values for digest, row in known.items() if (values := _hurried(row, wanted[digest], now))]
+        if hurried:
+            connection.execute(sql.HURRY, hurried)
+        new = [(digest, offer) for digest, offer in wanted.items() if digest not in known]
+        admitted = self._admit(connection, new) if new else new
+        if admitted:
+            connection.execute(insert(FRONTIER), [_new_row(digest, offer, now) for digest, offer in admitted])
+        return len(admitted)
+
+    def _admit(self, connection: Connection, new: Sequence[tuple[bytes, Offer]]) -> Sequence[tuple[bytes, Offer]]:
+        """Returns those for which there is room. Counts only near the limit, and now and then for what others add."""
+        if self._recount_in <= 0 or self._waiting + len(new) > self.max_waiting:
+            self._waiting = _count(connection, QueueState.WAITING)
+            self._recount_in = _RECOUNT_AFTER
+        admitted: list[tuple[bytes, Offer]] = []
+        for digest, offer in new:
+            limit = self.max_waiting if offer.priority >= Priority.LINK else 2 * self.max_waiting
+            if self._waiting + len(admitted) < limit * min(1.0, _USUAL_LENGTH / len(offer.url)):
+                admitted.append((digest, offer))
+        self.refused += len(new) - len(admitted)
+        self._waiting += len(admitted)
+        self._recount_in -= len(admitted)
+        return admitted
+
+    def _sweep(self, connection: Connection, now: float) -> None:
+        """Forgets what rested long enough, dead letters of old, and what is too much; a bounded number at a time."""
+        leaving = [row.id for row in _due(connection, QueueState.RESTING, now, _SWEEP_MOST)]
+        leaving += [row.id for row in _due(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
+        _delete(connection, leaving)
+        settled = _count(connection, QueueState.RESTING) + _count(connection, QueueState.DEAD)
+        surplus = settled - 2 * self.max_waiting
+        if surplus > 0:
+            _delete(connection, connection.scalars(sql.OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
+
+    def _give_back(self, statement: Any, lease: Lease, **values: object) -> bool:
+        with self._database.write(Area.FRONTIER) as connection:
+            return bool(connection.execute(statement, {**_held(lease), **values}).rowcount)
+
+
+def _held(lease: Lease) -> dict[str, object]:
+    return {"of": digest_of(lease.url), "held_token": lease.token}
+
+
+def _count(connection: Connection, state: QueueState) -> int:
+    return connection.scalar(sql.COUNT, {"in_state": state.value}) or 0
+
+
+def _delete(connection: Connection, ids: Sequence[int]) -> None:
+    for chunk in batched(ids, _CHUNK):
+        connection.execute(sql.DELETE, {"ids": chunk})
+
+
+def _merged(offers: Iterable[Offer]) -> dict[bytes, Offer]:
+    """Returns the offers by digest, in their order; of several of one URL the most urgent priority and the earliest time."""
+    merged: dict[bytes, Offer] = {}
+    for offer in offers:
+        digest = digest_of(offer.url)
+        other = merged.get(digest)
+        if other is not None:
+            task, depth = _task_of_both(other, offer)
+            offer = Offer(  # noqa: PLW2901  the two become one
+                offer.url, min(offer.priority, other.priority), min(offer.not_before, other.not_before), task, depth
+            )
+        merged[digest] = offer
+    return merged
+
+
+def _task_of_both(known: Any, offer: Offer) -> tuple[str, int]:
+    """Returns the task and depth of a URL (an offer or a row) that is offered again: it keeps its task, and the shorter way."""
+    if not known.task or known.task != offer.task:
+        return (known.task, known.depth) if known.task else (offer.task, offer.depth)
+    return known.task, min(known.depth, offer.depth)
+
+
+def _new_row(digest: bytes, offer: Offer, now: float) -> dict[str, object]:
+    return {
+        "digest": digest,
+        "url": offer.url,
+        "priority": int(offer.priority),
+        "state": QueueState.WAITING.value,
+        "not_before": offer.not_before,
+        "due_at": max(offer.not_before, now),
+        "attempts": 0,
+        "token": "",
+        "error": "",
+        "slot": site_slot(offer.url),
+        "task": offer.task,
+        "depth": offer.depth,
+    }
+
+
+def site_slot(url: str) -> int:
+    """Returns the slot of a URL's site (its registrable domain, else its host); -1, anybody's, for what is no URL."""
+    try:
+        host = parse_url(url).host
+    except UrlError:
+        return sql.ANYBODY
+    return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
+
+
+def _is_over(row: sql.FrontierRow, offer: Offer, now: float) -> bool:
+    """Whether a row only says that its URL was there, for others than the task that offers it, and the offer starts afresh."""
+    if row.state == QueueState.DEAD.value:
+        return bool(row.due_at + DEAD_REST_S <= now)
+    return bool(row.state == QueueState.RESTING.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
+
+
+def _after_rest(offer: Offer, row: sql.FrontierRow, now: float) -> Offer:
+    """Returns an offer that waits until the page has rested, though not for long: a task sees each page for itself."""
+    return replace(offer, not_before=max(offer.not_before, min(row.due_at, now + TASK_REST_S)))
+
+
+def _hurried(row: sql.FrontierRow, offer: Offer, now: float) -> dict[str, object] | None:
+    """Returns the new values of a waiting row that this offer makes more urgent or puts into a task, `None` when it does not."""
+    if row.state != QueueState.WAITING.value:
+        return None
+    priority = min(row.priority, int(offer.priority))
+    due_at = max(offer.not_before, now)
+    sooner = row.attempts == 0 and due_at < row.due_at
+    task, depth = _task_of_both(row, offer)
+    if priority == row.priority and not sooner and (task, depth) == (row.task, row.depth):
+        return None
+    return {
+        "row_id": row.id,
+        "new_priority": priority,
+        "new_not_before": offer.not_before if sooner else row.not_before,
+        "new_due_at": due_at if sooner else row.due_at,
+        "new_task": task,
+        "new_depth": depth,
+    }
+
+
+def _due(
+    connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None
+) -> list[sql.FrontierRow]:
+    """Returns up to `limit` rows of a state whose time has come, the most urgent first.
+
+    Priority by priority, for one query over all would walk past every URL that waits for its time.
+    """
+    found: list[sql.FrontierRow] = []
+    level = sql.NO_LEVEL
+    while len(found) < limit:
+        level = connection.scalar(sql.NEXT_LEVEL, {"in_state": state.value, "after": level})
+        if level is None:
+            break
+        values: dict[str, object] = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
+        if slots is None:
+            found += connection.execute(sql.DUE_IN_LEVEL, values)
+        else:
+            found += connection.execute(sql.DUE_IN_SLOTS, {**values, "slots": [*slots, sql.ANYBODY]})
+    return found

@@ -1,0 +1,113 @@
+"""What the frontier says to the database."""
+
+from typing import Any
+
+from sqlalchemy import Row, bindparam, delete, func, select, update
+
+from gatewayfilter.interfaces import QueueState
+from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
+
+NO_LEVEL = -(2**31)  # below every priority
+ANYBODY = -1
+WHOLE = 1
+
+type FrontierRow = Row[*tuple[Any, ...]]
+
+COLUMNS = FRONTIER.c
+KNOWN = select(
+    COLUMNS.digest,
+    COLUMNS.id,
+    COLUMNS.state,
+    COLUMNS.priority,
+    COLUMNS.not_before,
+    COLUMNS.due_at,
+    COLUMNS.attempts,
+    COLUMNS.task,
+    COLUMNS.depth,
+).where(COLUMNS.digest.in_(bindparam("digests", expanding=True)))
+COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state == bindparam("in_state"))
+DUE_COUNT = COUNT.where(COLUMNS.due_at <= bindparam("now"))
+COUNTS = select(COLUMNS.state, func.count().label("urls")).group_by(COLUMNS.state)
+HURRY = (
+    update(FRONTIER)
+    .where(COLUMNS.id == bindparam("row_id"))
+    .values(
+        priority=bindparam("new_priority"),
+        not_before=bindparam("new_not_before"),
+        due_at=bindparam("new_due_at"),
+        task=bindparam("new_task"),
+        depth=bindparam("new_depth"),
+    )
+)
+# Not "in these two states": that would sort what an index finds, while the oldest rows are nearly all settled ones.
+OLDEST_SETTLED = (
+    select(COLUMNS.id)
+    .where(COLUMNS.state != QueueState.WAITING.value, COLUMNS.state != QueueState.LEASED.value)
+    .order_by(COLUMNS.id)
+    .limit(bindparam("most"))
+)
+PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == WHOLE)
+DELETE = delete(FRONTIER).where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
+
+# Both are answered from the end of one index range, however many URLs wait: the next priority in use, and what is due in it.
+NEXT_LEVEL = select(func.min(COLUMNS.priority)).where(
+    COLUMNS.state == bindparam("in_state"), COLUMNS.priority > bindparam("after")
+)
+DUE_IN_LEVEL = (
+    select(COLUMNS.id, COLUMNS.url, COLUMNS.priority, COLUMNS.attempts, COLUMNS.task, COLUMNS.depth)
+    .where(
+        COLUMNS.state == bindparam("in_state"),
+        COLUMNS.priority == bindparam("level"),
+        COLUMNS.due_at <= bindparam("now"),
+    )
+    .order_by(COLUMNS.due_at, COLUMNS.id)
+    .limit(bindparam("most"))
+)
+DUE_IN_SLOTS = DUE_IN_LEVEL.where(COLUMNS.slot.in_(bindparam("slots", expanding=True)))
+EXPIRE = (
+    update(FRONTIER)
+    .where(COLUMNS.state == QueueState.LEASED.value, COLUMNS.due_at <= bindparam("now"))
+    .values(state=QueueState.WAITING.value, token="")
+)
+LEASE = (
+    update(FRONTIER)
+    .where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
+    .values(
+        state=QueueState.LEASED.value,
+        token=bindparam("new_token"),
+        holder=bindparam("new_holder"),
+        due_at=bindparam("new_due_at"),
+        attempts=COLUMNS.attempts + 1,
+    )
+)
+_OURS = (
+    COLUMNS.digest == bindparam("of"),
+    COLUMNS.state == QueueState.LEASED.value,
+    COLUMNS.token == bindparam("held_token"),
+)
+FINISH = delete(FRONTIER).where(*_OURS)
+RETURN = (
+    update(FRONTIER)
+    .where(*_OURS)
+    .values(state=bindparam("new_state"), due_at=bindparam("new_due_at"), error=bindparam("new_error"), token="")
+)
+PUT_BACK = RETURN.values(not_before=bindparam("new_due_at"))
+PUT_BACK_UNCOUNTED = PUT_BACK.values(attempts=COLUMNS.attempts - 1)
+AGAIN = PUT_BACK.values(attempts=0, priority=bindparam("new_priority"))
+_RELEASE = (
+    update(FRONTIER)
+    .where(COLUMNS.state == QueueState.LEASED.value)
+    .values(state=QueueState.WAITING.value, token="", holder="", due_at=bindparam("now"))
+)
+RELEASE = _RELEASE.where(COLUMNS.holder.in_(bindparam("holders", expanding=True)))
+RELEASE_EXCEPT = _RELEASE.where(COLUMNS.holder.not_in(bindparam("holders", expanding=True)), COLUMNS.holder != "")
+TASK_COUNTS = (
+    select(COLUMNS.task, COLUMNS.state, func.count().label("urls"))
+    .where(COLUMNS.task != "")
+    .group_by(COLUMNS.task, COLUMNS.state)
+)
+REVIVE = (
+    update(FRONTIER)
+    .where(COLUMNS.state == QueueState.DEAD.value)
+    .values(state=QueueState.WAITING.value, attempts=0, not_before=0.0, due_at=0.0, error="")
+)

@@ -1,0 +1,326 @@
+"""People's rules and learned entries. Each change and its step in the feed are one transaction."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import md5
+from itertools import batched, chain
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from gatewayfilter.model import ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.store.repositories.change_feed import append_changes
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, LIST_CHANGES, PERSON_RULES
+from gatewayfilter.urls import digest_of
+
+_CHUNK = 500
+"""Rows a statement names at most; SQLite may be built with a limit of 999 parameters."""
+
+_RULES = PERSON_RULES.c
+_RULE_COLUMNS = (
+    _RULES.id,
+    _RULES.action,
+    _RULES.kind,
+    _RULES.pattern,
+    _RULES.comment,
+    _RULES.group_name,
+    _RULES.expires_at,
+    _RULES.enabled,
+)
+_SELECT_RULES = select(*_RULE_COLUMNS).order_by(_RULES.id)
+_SELECT_IDENTITIES = select(_RULES.identity, *_RULE_COLUMNS).where(_RULES.identity.in_(bindparam("identities", expanding=True)))
+_UPDATE_RULE = (
+    update(PERSON_RULES)
+    .where(_RULES.id == bindparam("rule_id"))
+    .values(
+        action=bindparam("new_action"),
+        comment=bindparam("new_comment"),
+        expires_at=bindparam("new_expires_at"),
+        enabled=bindparam("new_enabled"),
+    )
+)
+
+_LEARNED = LEARNED_ENTRIES.c
+_LEARNED_COLUMNS = (
+    _LEARNED.key,
+    _LEARNED.action,
+    _LEARNED.category,
+    _LEARNED.url,
+    _LEARNED.detail,
+    _LEARNED.created_at,
+    _LEARNED.expires_at,
+)
+_SELECT_LEARNED = select(*_LEARNED_COLUMNS)
+_FIND_LEARNED = _SELECT_LEARNED.where(_LEARNED.digest.in_(bindparam("digests", expanding=True)))
+_DELETE_LEARNED = delete(LEARNED_ENTRIES).where(_LEARNED.digest.in_(bindparam("digests", expanding=True)))
+_INSERT_LEARNED = insert(LEARNED_ENTRIES)
+_PAGE_OF_LEARNED = (
+    select(_LEARNED.digest, *_LEARNED_COLUMNS)
+    .where(_LEARNED.digest > bindparam("after"))
+    .order_by(_LEARNED.digest)
+    .limit(bindparam("most"))
+)
+_EXPIRED = _SELECT_LEARNED.where(_LEARNED.expires_at <= bindparam("now")).order_by(_LEARNED.expires_at).limit(bindparam("most"))
+
+_COUNT_LEARNED = select(func.count()).select_from(LEARNED_ENTRIES)
+_FIRST_TO_EXPIRE = _SELECT_LEARNED.order_by(_LEARNED.expires_at).limit(bindparam("most"))
+
+_CHANGES = LIST_CHANGES.c
+_COMPACT = delete(LIST_CHANGES).where(
+    _CHANGES.seq <= bindparam("up_to"), _CHANGES.seq < select(func.max(_CHANGES.seq)).scalar_subquery()
+)
+
+
+class SqlListStore:
+    """Implements `interfaces.ListStore`.
+
+    An entry that replaces another stands in the feed as the removal of the old one and the addition of the new one, in this
+    order; a rule keeps its number. So an overlay needs no third kind of step, and what a snapshot holds of the old one (an entry
+    of another category, a rule with another action) is covered by the removal.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_rule(
+        self,
+        action: ListAction,
+        kind: EntryKind,
+        pattern: str,
+        *,
+        comment: str = "",
+        group: str = "",
+        expires_at: float | None = None,
+        enabled: bool = True,
+    ) -> PersonRule:
+        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group.
+
+        One that is there already, the same in all, is no change.
+        """
+        wanted = PersonRule(0, action, kind, pattern, comment, group, expires_at, enabled)
+        identity = _identity(wanted)
+        with self._database.write(Area.LISTS) as connection:
+            _merge_rules(connection, {identity: wanted})
+            return _rule(_rules_by_identity(connection, [identity])[identity])
+
+    def add_rules(self, rules: Sequence[PersonRule]) -> int:
+        """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed.
+
+        Of several with the same kind, pattern and group the last one counts.
+        """
+        wanted = {_identity(rule): rule for rule in rules}
+        with self._database.write(Area.LISTS) as connection:
+            return sum(_merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
+
+    def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
+        """Switches rules on or off, in one transaction. Returns how many were not so already."""
+        with self._database.write(Area.LISTS) as connection:
+            return sum(_switch(connection, chunk, enabled=enabled) for chunk in batched(dict.fromkeys(rule_ids), _CHUNK))
+
+    def remove_rule(self, rule_id: int) -> bool:
+        """Removes a rule. Returns False when there was none."""
+        with self._database.write(Area.LISTS) as connection:
+            row = connection.execute(select(*_RULE_COLUMNS).where(_RULES.id == rule_id)).one_or_none()
+            if row is None:
+                return False
+            connection.execute(delete(PERSON_RULES).where(_RULES.id == rule_id))
+            append_changes(connection, [(ChangeKind.PERSON_REMOVED, _rule(row))])
+            return True
+
+    def rules(self) -> list[PersonRule]:
+        """Returns all rules, oldest first."""
+        with self._database.read() as connection:
+            return [_rule(row) for row in connection.execute(_SELECT_RULES)]
+
+    def put_learned(
+        self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = lambda _: False
+    ) -> list[LearnedEntry]:
+        """Adds or replaces learned entries by key; of several with the same key the last one counts.
+
+        Args:
+            entries: what is learned.
+            unless: is asked of each entry that is there already whether it stays in the place of the new one.
+
+        Returns:
+            Those that stayed.
+        """
+        wanted = {digest_of(entry.key): entry for entry in entries}
+        if not wanted:
+            return []
+        staying: list[LearnedEntry] = []
+        with self._database.write(Area.LISTS) as connection:
+            for chunk in batched(wanted.items(), _CHUNK):
+                staying += _put_learned(connection, dict(chunk), unless)
+        return staying
+
+    def remove_learned(self, keys: Sequence[str]) -> int:
+        """Removes learned entries. Returns how many there were."""
+        if not keys:
+            return 0
+        with self._database.write(Area.LISTS) as connection:
+            return sum(_remove_learned(connection, _digests(chunk)) for chunk in batched(keys, _CHUNK))
+
+    def learned(self) -> Iterator[LearnedEntry]:
+        """Yields all learned entries, expired ones included.
+
+        Read page by page, so that no long read keeps SQLite's log from being folded back: what changes meanwhile may be seen or
+        not. Whoever needs an exact state asks the feed for `last_seq` first and replays what came after it.
+        """
+        after = b""
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(_PAGE_OF_LEARNED, {"after": after, "most": 2 * _CHUNK}).all()
+            if not rows:
+                return
+            for _, *values in rows:
+                yield _learned_entry(values)
+            after = rows[-1].digest
+
+    def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
+        """Returns the entries with these keys."""
+        if not keys:
+            return []
+        with self._database.read() as connection:
+            return [entry for chunk in batched(keys, _CHUNK) for entry in _find_learned(connection, _digests(chunk))]
+
+    def expired_learned(self, now: float, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries past their expiry, the longest expired first."""
+        with self._database.read() as connection:
+            return [_learned_entry(row) for row in connection.execute(_EXPIRED, {"now": now, "most": limit})]
+
+    def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
+        """Returns entries beyond the `most` that may stay, at most `limit`: those that expire first."""
+        with self._database.read() as connection:
+            surplus = (connection.scalar(_COUNT_LEARNED) or 0) - most
+            if surplus <= 0:
+                return []
+            return [_learned_entry(row) for row in connection.execute(_FIRST_TO_EXPIRE, {"most": min(surplus, limit)})]
+
+    def compact_feed(self, up_to: int) -> int:
+        """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many.
+
+        The newest step of all stays: it remembers the sequence number.
+        """
+        with self._database.write(Area.LISTS) as connection:
+            return connection.execute(_COMPACT, {"up_to": up_to}).rowcount
+
+
+def _identity(rule: PersonRule) -> bytes:
+    parts = (rule.kind.value, rule.group, rule.pattern)
+    return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
+
+
+def _rules_by_identity(connection: Connection, identities: Sequence[bytes]) -> dict[bytes, Sequence[Any]]:
+    rows = connection.execute(_SELECT_IDENTITIES, {"identities": identities})
+    return {identity: values for identity, *values in rows}
+
+
+def _merge_rules(connection: Connection, wanted: Mapping[bytes, PersonRule]) -> int:
+    """Makes these rules be there. Returns how many were new or changed."""
+    found = {identity: _rule(values) for identity, values in _rules_by_identity(connection, list(wanted)).items()}
+    new = {identity: rule for identity, rule in wanted.items() if identity not in found}
+    changed = [(old, replace(wanted[identity], rule_id=old.rule_id)) for identity, old in found.items()]
+    changed = [(old, rule) for old, rule in changed if old != rule]
+    steps: list[tuple[ChangeKind, PersonRule]] = []
+    if changed:
+        connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
+        for old, rule in changed:
+            steps += [(ChangeKind.PERSON_REMOVED, old), (ChangeKind.PERSON_ADDED, rule)]
+    if new:
+        connection.execute(insert(PERSON_RULES), [_rule_row(identity, rule) for identity, rule in new.items()])
+        stored = _rules_by_identity(connection, list(new))
+        steps += [(ChangeKind.PERSON_ADDED, _rule(stored[identity])) for identity in new]
+    append_changes(connection, steps)
+    return len(new) + len(changed)
+
+
+def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -> int:
+    rows = connection.execute(_SELECT_RULES.where(_RULES.id.in_(rule_ids), _RULES.enabled != enabled))
+    changed = [(old, replace(old, enabled=enabled)) for old in map(_rule, rows)]
+    if changed:
+        connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
+        pairs = (((ChangeKind.PERSON_REMOVED, old), (ChangeKind.PERSON_ADDED, rule)) for old, rule in changed)
+        append_changes(connection, chain.from_iterable(pairs))
+    return len(changed)
+
+
+def _rule(values: Sequence[Any]) -> PersonRule:
+    rule_id, action, kind, pattern, comment, group, expires_at, enabled = values
+    return PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, enabled)
+
+
+def _rule_row(identity: bytes, rule: PersonRule) -> dict[str, object]:
+    return {
+        "identity": identity,
+        "action": rule.action.value,
+        "kind": rule.kind.value,
+        "pattern": rule.pattern,
+        "group_name": rule.group,
+        "comment": rule.comment,
+        "expires_at": rule.expires_at,
+        "enabled": rule.enabled,
+    }
+
+
+def _changed_values(rule: PersonRule) -> dict[str, object]:
+    return {
+        "rule_id": rule.rule_id,
+        "new_action": rule.action.value,
+        "new_comment": rule.comment,
+        "new_expires_at": rule.expires_at,
+        "new_enabled": rule.enabled,
+    }
+
+
+def _digests(keys: Iterable[str]) -> list[bytes]:
+    return [digest_of(key) for key in keys]
+
+
+def _find_learned(connection: Connection, digests: Sequence[bytes]) -> list[LearnedEntry]:
+    return [_learned_entry(row) for row in connection.execute(_FIND_LEARNED, {"digests": digests})]
+
+
+def _put_learned(
+    connection: Connection, wanted: Mapping[bytes, LearnedEntry], unless: Callable[[LearnedEntry], bool]
+) -> list[LearnedEntry]:
+    """Makes entries be there. Returns those that stayed in the place of one."""
+    known = _find_learned(connection, list(wanted))
+    staying = [entry for entry in known if unless(entry)]
+    if staying:
+        kept = {digest_of(entry.key) for entry in staying}
+        wanted = {digest: entry for digest, entry in wanted.items() if digest not in kept}
+    leaving = [entry for entry in known if entry not in staying]
+    if leaving:
+        connection.execute(_DELETE_LEARNED, {"digests": _digests(entry.key for entry in leaving)})
+    if wanted:
+        connection.execute(_INSERT_LEARNED, [_learned_row(digest, entry) for digest, entry in wanted.items()])
+    steps = [(ChangeKind.LEARNED_REMOVED, entry) for entry in leaving]
+    append_changes(connection, [*steps, *((ChangeKind.LEARNED_ADDED, entry) for entry in wanted.values())])
+    return staying
+
+
+def _remove_learned(connection: Connection, digests: Sequence[bytes]) -> int:
+    leaving = _find_learned(connection, digests)
+    if leaving:
+        connection.execute(_DELETE_LEARNED, {"digests": digests})
+        append_changes(connection, [(ChangeKind.LEARNED_REMOVED, entry) for entry in leaving])
+    return len(leaving)
+
+
+def _learned_entry(values: Sequence[Any]) -> LearnedEntry:
+    key, action, category, url, detail, created_at, expires_at = values
+    return LearnedEntry(key, ListAction(action), category, url, detail, created_at, expires_at)
+
+
+def _learned_row(digest: bytes, entry: LearnedEntry) -> dict[str, object]:
+    return {
+        "digest": digest,
+        "key": entry.key,
+        "action": entry.action.value,
+        "category": entry.category,
+        "url": entry.url,
+        "detail": entry.detail,
+        "created_at": entry.created_at,
+        "expires_at": entry.expires_at,
+    }

@@ -1,0 +1,126 @@
+"""What the classifier said of each URL, with its evidence."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, select, update
+
+from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import HostPages
+from gatewayfilter.model import Classification
+from gatewayfilter.store.sql.classification_json import as_document, from_document
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.row_bound import trim
+from gatewayfilter.store.sql.schema import PAGE_VERDICTS
+from gatewayfilter.store.sql.upsert import upsert
+from gatewayfilter.urls import digest_of, parse_url
+
+KEEP_S: Final = 180 * 86_400.0
+"""Longer than any learned entry lives by default: a judgement that nobody renewed speaks for no list any more."""
+MOST_KEPT: Final = 500_000
+"""Judgements kept, the newest ones: whoever has a public site can have a page of it judged as often as somebody asks for one."""
+_SWEEP_AFTER = 1000
+_SWEEP_MOST = 2 * _SWEEP_AFTER
+
+_COLUMNS = PAGE_VERDICTS.c
+_FIND = select(_COLUMNS.judged_at, _COLUMNS.classification).where(_COLUMNS.digest == bindparam("of"))
+_NOTE_ARCHIVED = update(PAGE_VERDICTS).where(_COLUMNS.digest == bindparam("of")).values(archived=bindparam("reference"))
+_ARCHIVED = select(_COLUMNS.archived).where(_COLUMNS.digest == bindparam("of"))
+_TOO_OLD = (
+    select(_COLUMNS.digest).where(_COLUMNS.judged_at < bindparam("before")).order_by(_COLUMNS.judged_at).limit(bindparam("most"))
+)
+_HOST_PAGES = (
+    select(_COLUMNS.category, func.count(_COLUMNS.text_digest.distinct()), func.count(_COLUMNS.path_digest.distinct()))
+    .where(_COLUMNS.host == bindparam("host"), _COLUMNS.text_digest.is_not(None), _COLUMNS.path_digest.is_not(None))
+    .group_by(_COLUMNS.category)
+)
+_SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
+
+
+class SqlVerdictStore:
+    """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
+
+    Judgements older than `KEEP_S`, and the oldest beyond `MOST_KEPT`, are forgotten, now and then.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sweep_in = 0
+        self._record = upsert(
+            database,
+            PAGE_VERDICTS,
+            lambda new: _COLUMNS.judged_at <= new.judged_at,
+            archived=_still_archived,
+            path_digest=_still_counting,
+        )
+
+    def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
+        """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""
+        self.record_all({url: classification}, judged_at, {url} if counts else frozenset())
+
+    def record_all(self, judged: Mapping[str, Classification], judged_at: float, counting: Collection[str] = frozenset()) -> None:
+        """Keeps the newest judgements of several URLs (canonical texts), in one transaction; `counting` count for their hosts."""
+        rows = [_row(url, classification, judged_at, counts=url in counting) for url, classification in judged.items()]
+        if not rows:
+            return
+        with self._database.write(Area.VERDICTS) as connection:
+            if self._sweep_in <= 0:
+                connection.execute(_SWEEP, {"before": judged_at - KEEP_S, "most": _SWEEP_MOST})
+                trim(connection, PAGE_VERDICTS, _COLUMNS.judged_at, MOST_KEPT)
+                self._sweep_in = _SWEEP_AFTER
+            self._sweep_in -= len(rows)
+            connection.execute(self._record, rows)
+
+    def find(self, url: str) -> tuple[Classification, float] | None:
+        """Returns the judgement and when it was made (Unix seconds)."""
+        with self._database.read() as connection:
+            row = connection.execute(_FIND, {"of": digest_of(url)}).one_or_none()
+        return None if row is None else (from_document(row.classification), row.judged_at)
+
+    def note_archived(self, url: str, reference: str) -> bool:
+        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        with self._database.write(Area.VERDICTS) as connection:
+            return bool(connection.execute(_NOTE_ARCHIVED, {"of": digest_of(url), "reference": reference}).rowcount)
+
+    def archived(self, url: str) -> str:
+        """Returns the reference of the page behind a verdict, `""` for none."""
+        with self._database.read() as connection:
+            return connection.scalar(_ARCHIVED, {"of": digest_of(url)}) or ""
+
+    def host_pages(self, host: str) -> HostPages:
+        """Returns what was judged of those pages of a host that count; many addresses of one text, or one path, are one page."""
+        with self._database.read() as connection:
+            counts = {row[0]: min(row[1], row[2]) for row in connection.execute(_HOST_PAGES, {"host": host})}
+        return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
+
+
+def _still_archived(new: Any) -> ColumnElement[str]:
+    """Returns where the page lies: as before when it reads as before, so that a person's word about it loses no evidence."""
+    return case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.archived), else_="")
+
+
+def _still_counting(new: Any) -> ColumnElement[bytes | None]:
+    """Returns the path of a page that counts, or counted when it read the same."""
+    return func.coalesce(new.path_digest, case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.path_digest)))
+
+
+def _row(url: str, classification: Classification, judged_at: float, *, counts: bool) -> dict[str, object]:
+    host, path = _place_of(url)
+    return {
+        "digest": digest_of(url),
+        "url": url,
+        "category": classification.category,
+        "judged_at": judged_at,
+        "classification": as_document(classification),
+        "host": host,
+        "text_digest": classification.text_digest or None,
+        "path_digest": digest_of(path) if counts else None,
+    }
+
+
+def _place_of(url: str) -> tuple[str, str]:
+    try:
+        found = parse_url(url)
+    except UrlError:
+        return "", ""
+    return found.host, found.path

@@ -1,0 +1,1 @@
+"""SQLAlchemy: engine, schema, migrations' version, dialect differences."""

@@ -1,0 +1,231 @@
+"""One database, shared by threads and processes: connections, short reads, and writes that take turns."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, sentence_of
+
+BUSY_TIMEOUT_S = 5.0
+_DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
+_FORMS = "sqlite:///FILE or postgresql+psycopg://…"
+WAL_LIMIT_BYTES = 64_000_000
+_WAL_RETRY_S = 0.01
+_PRAGMAS = (
+    "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
+    "PRAGMA foreign_keys = ON",
+    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
+)
+
+
+class Area(IntEnum):
+    """What a write is about. Within one area no two writes run at the same time, in whatever process.
+
+    In SQLite that holds for the whole file (BEGIN IMMEDIATE). In PostgreSQL each area has an advisory lock that is held until
+    the commit, so that a reader never sees feed step 12 before step 11, and a URL is leased to one crawler only.
+    """
+
+    SCHEMA = 0x6766_0000
+    LISTS = 0x6766_0001
+    FRONTIER = 0x6766_0002
+    LOG = 0x6766_0003
+    VERDICTS = 0x6766_0004
+    FINGERPRINTS = 0x6766_0005
+    REVIEWS = 0x6766_0006
+    UNBLOCK = 0x6766_0007
+    CRAWLERS = 0x6766_0008
+
+
+class Database:
+    """A database by its SQLAlchemy URL.
+
+    Threads may share one; processes each make their own, after a fork too.
+
+    Attributes:
+        name: how sentences call it: the file's path, or the URL without its password.
+        path: the file of a SQLite database, else `None`.
+    """
+
+    def __init__(self, url: URL, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self.path = Path(url.database).absolute() if url.get_backend_name() == "sqlite" and url.database else None
+        self.name = str(self.path) if self.path else url.render_as_string(hide_password=True)
+        # Threads queue here, in order, and not in SQLite's busy handler, which sleeps up to 100 ms at a time.
+        self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
+        self._thread = threading.local()
+        self._kept: set[DBAPIConnection] = set()
+        self._engine = _file_engine(url, busy_timeout_s) if self.path else _server_engine(url)
+
+    @classmethod
+    def from_url(cls, text: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
+        """Returns the database with this SQLAlchemy URL; nothing is opened yet.
+
+        Raises:
+            StoreError: not a URL, not SQLite in a file or PostgreSQL, or its driver is not installed.
+        """
+        try:
+            url = make_url(text)
+            if url.drivername not in _DRIVERS:
+                raise StoreError(f"{url.drivername} is not supported: use {_FORMS}")
+            if url.get_backend_name() == "sqlite" and (url.query or url.database in {None, "", ":memory:"}):
+                raise StoreError("a SQLite database is a file that processes share, without options: use sqlite:///FILE")
+            return cls(url, busy_timeout_s=busy_timeout_s)
+        except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
+            raise StoreError(f"store.url is not the URL of a database: use {_FORMS}") from error
+        except ModuleNotFoundError as error:
+            raise StoreError(f"store.url needs the Python package {error.name}, which is not installed") from error
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Gives a connection for reading; a row that another process commits meanwhile may be seen by the next statement.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        if (joined := self._joined()) is not None:
+            yield joined
+            return
+        with self._faults_told(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, area: Area) -> Iterator[Connection]:
+        """Gives a connection in a transaction that holds the area's lock and is committed at the end. Keep it short.
+
+        Raises:
+            StoreError: the database refuses, or the lock was not to be had in time. Nothing was written.
+        """
+        if (joined := self._joined()) is not None:
+            self._lock(joined, area)
+            yield joined
+            return
+        with self._faults_told(), self._turn, self._engine.connect() as connection:
+            if self.path:
+                # Begun as a writer: a read that turns into a write could not wait for its turn and would fail at once.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            self._lock(connection, area)
+            yield connection
+            connection.commit()
+
+    @contextmanager
+    def together(self, area: Area) -> Iterator[None]:
+        """Makes one transaction of all that this thread writes and reads meanwhile: it stands at the end, or none of it does.
+
+        Args:
+            area: of the first write. Whoever joins several areas takes them in the same order everywhere.
+
+        Raises:
+            StoreError: the database refuses. Nothing was written.
+        """
+        with self.write(area) as connection:
+            before, self._thread.joined = self._joined(), connection
+            try:
+                yield
+            finally:
+                self._thread.joined = before
+
+    @property
+    def joined(self) -> bool:
+        """Whether this thread is in a transaction, in which it sees what nobody else sees yet."""
+        return self._joined() is not None
+
+    def keep_connection(self) -> DBAPIConnection:
+        """Gives a connection of the driver outside the pool, without transactions, until `close` or `drop_connection`.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._faults_told():
+            pooled = self._engine.raw_connection()
+            made = pooled.dbapi_connection
+            pooled.detach()
+            assert made is not None
+            if not self.path:
+                made.autocommit = True
+        self._kept.add(made)
+        return made
+
+    def drop_connection(self, connection: DBAPIConnection) -> None:
+        """Closes a connection that `keep_connection` gave."""
+        self._kept.discard(connection)
+        with suppress(Exception):  # broken, and of a class that only the driver knows
+            connection.close()
+
+    def _joined(self) -> Connection | None:
+        return getattr(self._thread, "joined", None)
+
+    def _lock(self, connection: Connection, area: Area) -> None:
+        if not self.path and area is not Area.LOG:  # its rows depend on no others
+            connection.execute(select(func.pg_advisory_xact_lock(int(area))))
+
+    def make_file(self) -> None:
+        """Makes an empty SQLite file with mode 0600, when there is none; SQLite gives its side files the same mode.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        if self.path is None or self.path.exists():
+            return
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return  # another process was faster
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise StoreError(f"the database {self.name} cannot be made: {getattr(error, 'strerror', None) or error}") from error
+
+    def close(self) -> None:
+        """Closes all connections."""
+        for connection in list(self._kept):
+            self.drop_connection(connection)
+        self._engine.dispose()
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except DATABASE_FAULTS as error:
+            raise StoreError(sentence_of(error, self.name)) from error
+
+
+def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
+    # isolation_level None: the driver begins no transaction of its own, `write` does.
+    options = {"isolation_level": None, "timeout": busy_timeout_s}
+    engine = create_engine(url, connect_args=options, pool_size=4, max_overflow=32)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file without tables; nothing for any other
+        _turn_to_wal(connection, busy_timeout_s)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+
+    return engine
+
+
+def _turn_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Lets readers and the one writer not wait for each other; stays with the file."""
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # While another process turns a new file to WAL, SQLite says "locked" at once and asks no busy handler.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAL_RETRY_S)
+        else:
+            return
+
+
+def _server_engine(url: URL) -> Engine:
+    return create_engine(url, pool_size=4, max_overflow=32, pool_pre_ping=True)

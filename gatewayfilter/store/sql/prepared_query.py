@@ -1,0 +1,51 @@
+"""A question that is asked many times a second, over a connection that is kept for it."""
+
+import threading
+from typing import Any
+
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.store.sql.database import Database
+
+
+class StandingQuestion:
+    """Asks whether a statement finds nothing, past SQLAlchemy and its pool: a tenth of what one of its reads costs.
+
+    It only ever spares a read: what cannot be asked, for whatever reason, is answered with "perhaps", and who then reads in the
+    usual way is told of the fault. Each question is a transaction of its own, so it sees what was committed before it.
+
+    Args:
+        database: what is asked; closes the connection.
+        statement: in SQL that every database understands, parameters as `?`.
+    """
+
+    def __init__(self, database: Database, statement: str) -> None:
+        self._database = database
+        self._statement = statement if database.path else statement.replace("?", "%s")
+        self._lock = threading.Lock()
+        self._connection: DBAPIConnection | None = None
+        self._cursor: DBAPICursor | None = None
+
+    def has_none(self, *values: Any) -> bool:
+        """Returns whether the statement certainly finds no row with these values."""
+        if self._database.joined:
+            return False
+        with self._lock:
+            try:
+                if self._cursor is None:
+                    self._connection = self._database.keep_connection()
+                    self._cursor = self._connection.cursor()
+                self._cursor.execute(self._statement, values)
+                return self._cursor.fetchone() is None
+            except StoreError:
+                return False
+            except Exception:  # noqa: BLE001  of classes that only the driver knows
+                self._forget()
+                return False
+
+    def _forget(self) -> None:
+        self._cursor = None
+        if self._connection is not None:
+            self._database.drop_connection(self._connection)
+            self._connection = None

@@ -1,0 +1,97 @@
+"""Which schema a database has, and the way to the one that this program needs. Imports alembic only when there is work."""
+
+import logging
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, literal, select, text
+
+from gatewayfilter.errors import StoreError
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import HEAD, METADATA
+
+_MIGRATIONS = Path(__file__).parents[1] / "migrations"
+_VERSION = text("SELECT version_num FROM alembic_version")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """Schema versions.
+
+    Attributes:
+        current: of the database, `""` for one that is empty or not there.
+        head: what this program needs.
+    """
+
+    current: str
+    head: str
+
+
+def schema_status(url: str) -> SchemaStatus:
+    """Returns the versions; the database is neither made nor changed.
+
+    Raises:
+        StoreError: it cannot be read, or is another program's.
+    """
+    with closing(Database.from_url(url)) as database:
+        if database.path and not database.path.exists():
+            return SchemaStatus("", HEAD)
+        with database.read() as connection:
+            return SchemaStatus(_current(connection, database), HEAD)
+
+
+def upgrade(url: str) -> None:
+    """Makes the database, or brings it to the schema of this program.
+
+    Raises:
+        StoreError: it cannot be opened, is another program's, or has a newer schema than this program knows.
+    """
+    with closing(Database.from_url(url)) as database:
+        bring_to_head(database)
+
+
+def bring_to_head(database: Database) -> None:
+    """Makes or migrates the database when needed; quick when it is at the head. Several processes may come at once.
+
+    Raises:
+        StoreError: as `upgrade`.
+    """
+    database.make_file()
+    with database.read() as connection:
+        current = _current(connection, database)
+        if current == HEAD:
+            # A truncated file keeps its first pages: look at every table now rather than fail in the middle of the work.
+            for table in METADATA.tables.values():
+                connection.execute(select(literal(1)).select_from(table).limit(1))
+            return
+    with database.write(Area.SCHEMA) as connection:
+        current = _current(connection, database)  # another process may have been faster
+        if current != HEAD:
+            _migrate(connection, database, current)
+
+
+def _current(connection: Connection, database: Database) -> str:
+    tables = set(inspect(connection).get_table_names())
+    if "alembic_version" in tables:
+        return str(connection.scalar(_VERSION) or "")
+    if tables:
+        raise StoreError(f"the database {database.name} belongs to another program: name an empty or new one in store.url")
+    return ""
+
+
+def _migrate(connection: Connection, database: Database, current: str) -> None:
+    # 0.3 s of imports that an up-to-date database does not pay
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    known = {revision.revision for revision in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
+    if current and current not in known:
+        raise StoreError(
+            f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter"
+        )
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines speak of its own insides
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    command.upgrade(config, HEAD)

@@ -1,0 +1,71 @@
+"""The state folder and what lies in it: database, snapshots, subscriptions, categories."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from gatewayfilter.config import bundled_folder
+from gatewayfilter.errors import StartupError
+
+if TYPE_CHECKING:
+    from gatewayfilter.config import Settings
+    from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+    from gatewayfilter.sources import Categories, Subscriptions
+    from gatewayfilter.store import Store
+
+
+def prepare_data_dir(settings: Settings) -> None:
+    """Makes the state folder with mode 0700.
+
+    Raises:
+        StartupError: it cannot be made, or is not ours to write.
+    """
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.data_dir.chmod(0o700)
+    except OSError as error:
+        raise StartupError(f"cannot use the state folder {settings.data_dir}: {error.strerror}") from error
+    if not os.access(settings.data_dir, os.R_OK | os.W_OK | os.X_OK):
+        raise StartupError(f"cannot write to the state folder {settings.data_dir}")
+
+
+def open_store(settings: Settings) -> Store:
+    """Opens the database, made or migrated when needed.
+
+    Raises:
+        StartupError, StoreError: it cannot be opened.
+    """
+    from gatewayfilter.store import Store
+
+    prepare_data_dir(settings)
+    store = Store.open(settings.store_url)
+    store.frontier.max_waiting = settings.crawl.max_waiting
+    return store
+
+
+def snapshot_folder(settings: Settings) -> SnapshotFolder:
+    """Returns the folder of published snapshots."""
+    from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+
+    return SnapshotFolder(settings.data_dir / "snapshots")
+
+
+def subscriptions(settings: Settings) -> Subscriptions:
+    """Returns the subscriptions, bundled starter lists included."""
+    from gatewayfilter.sources import Subscriptions
+
+    return Subscriptions(settings.data_dir / "sources", settings.sources, bundled_folder())
+
+
+def categories() -> Categories:
+    """Returns the registry of categories."""
+    from gatewayfilter.sources import Categories
+
+    return Categories.load(bundled_folder() / "categories.toml")
+
+
+def category_title(registry: Categories, category: str, language: str) -> str:
+    """Returns a category's name for people in a language (`en`, `zh-Hans`)."""
+    found = registry.get(category)
+    return found.title_zh if language.startswith("zh") else found.title
