@@ -1,6 +1,6 @@
 """Reading HTML: texts and references of a page in one linear pass, compiled where it was built (`_markup.pyx`), else in Python.
 
-Both give the same of any input; tests/classify/test_markup_twins.py holds them to it.
+Both give the same of any input; tests/documents/test_markup_twins.py holds them to it.
 """
 
 from collections.abc import Callable

@@ -14,8 +14,8 @@ import trustme
 
 from gatewayfilter.model import Action, Reason, RequestChange, ResponseChange, Verdict
 from tests.proxy.conftest import StartGateway
+from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway
-from tests.proxy.test_http2 import Http2Client
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

@@ -11,7 +11,7 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, ParseReport, parse_list
 from gatewayfilter.sources.formats.exported import json_items
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE
-from tests.sources.test_list_formats_parse import Kept
+from tests.sources.formats.test_list_formats_parse import Kept
 
 RPZ, JSON, CSV = ListFormat.RPZ, ListFormat.JSON, ListFormat.CSV
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW

@@ -2,7 +2,7 @@
 
 mitmproxy either streams a body or keeps all of it. Here a body is kept up to a limit; beyond it, what is there goes on and the
 rest streams. This replaces one step of mitmproxy's HTTP stream (`state_consume_response_body`) on the single stream that is held;
-tests/proxy/test_mitmproxy_pin.py watches the version.
+tests/proxy/mitm/test_mitmproxy_pin.py watches the version.
 """
 
 from collections.abc import Callable

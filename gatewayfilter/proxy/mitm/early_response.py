@@ -8,7 +8,7 @@ A response whose head is enough to block it (`answer_instead`) is answered at on
 say is cut off, however long it is.
 
 This replaces one step of mitmproxy's HTTP stream (`start_request_stream`, `start_response_stream`) on the single stream that is
-blocked; tests/proxy/test_mitmproxy_pin.py watches the version.
+blocked; tests/proxy/mitm/test_mitmproxy_pin.py watches the version.
 """
 
 import time

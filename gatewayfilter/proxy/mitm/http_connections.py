@@ -1,6 +1,6 @@
 """HTTP connections as mitmproxy makes them, with the bounds, trailers and error pages that it lacks.
 
-`install` puts our classes in the place of mitmproxy's own; tests/proxy/test_mitmproxy_pin.py watches the version.
+`install` puts our classes in the place of mitmproxy's own; tests/proxy/mitm/test_mitmproxy_pin.py watches the version.
 """
 
 from mitmproxy.proxy.layers import http as http_layers

@@ -6,7 +6,8 @@ hook has to wait, what comes out of all that is known before. It is done at once
 connections and stream are left in the very state in which mitmproxy would have left them. The flow, the hooks and their order are
 the same. Whatever is not as expected goes the long way, also in the middle of a message: hooks that ran are not run again.
 
-tests/proxy/test_mitmproxy_pin.py watches the code whose work this is, tests/proxy/test_short_exchange.py compares both ways.
+tests/proxy/mitm/test_mitmproxy_pin.py watches the code whose work this is,
+tests/proxy/mitm/fastpath/test_fastpath_exchange.py compares both ways.
 """
 
 from mitmproxy.proxy import events, layer

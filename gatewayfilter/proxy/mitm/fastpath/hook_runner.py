@@ -4,7 +4,8 @@ mitmproxy looks every addon up for every event, in a new task each: 44 % of its 
 Here a table remembers which bound methods a hook has, and hooks that nothing waits for are run inline.
 
 The table replaces `AddonManager` on one master; `HookRunner` stands between one connection's layers and mitmproxy's connection
-handler. Both rely on internals of the mitmproxy version that pyproject.toml pins; tests/proxy/test_mitmproxy_pin.py watches it.
+handler. Both rely on internals of the mitmproxy version that pyproject.toml pins; tests/proxy/mitm/test_mitmproxy_pin.py
+watches it.
 """
 
 import inspect

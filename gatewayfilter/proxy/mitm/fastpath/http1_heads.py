@@ -3,7 +3,7 @@
 Only what nobody disputes is read here: whole lines, valid names, no folding, framing that is said once. For everything else the
 functions return `None`, and mitmproxy decides what is to become of it.
 
-Source: RFC 9112 §2 to §6. tests/proxy/test_message_heads.py holds the messages against those of mitmproxy's parser.
+Source: RFC 9112 §2 to §6. tests/proxy/mitm/fastpath/test_http1_heads.py holds the messages against those of mitmproxy's parser.
 """
 
 import re

@@ -8,7 +8,7 @@ hook goes back after the event at hand is done with, as dispatch.py does it for 
 
 What passes an open CONNECT tunnel of HTTP/1 goes straight to the layer inside it.
 
-`install` replaces one method in this process; tests/proxy/test_mitmproxy_pin.py watches the version. Where the options of a
+`install` replaces one method in this process; tests/proxy/mitm/test_mitmproxy_pin.py watches the version. Where the options of a
 connection have no `run_hook`, as under stock mitmdump, all hooks are handed up.
 """
 

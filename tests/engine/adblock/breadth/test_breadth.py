@@ -1,0 +1,469 @@
+"""Rules of lists that speak of the web as a whole are refused and named; rules that are bound to something are taken."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher, AdblockReport
+from gatewayfilter.engine.adblock.breadth.network_breadth import MAX_TRIED
+from gatewayfilter.engine.adblock.breadth.probe_sites import SITES, Sites
+from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.urls import parse_url
+
+DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
+
+
+def report_of(*lines: str) -> AdblockReport:
+    return AdblockBuilder().add_list(0, lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "||com^",
+        "||cn^",
+        "||co.uk^",
+        "||*.com^",
+        "||c*m^",
+        "/.*/",
+        "/./",
+        r"/\w/",
+        "/^https?:/",
+        "|http",
+        "http",
+        "://",
+        "//",
+        "/|",
+        "|",
+        "*",
+        "^",
+        ".",
+        "www",
+        ".com",
+        "com",
+        "html",
+        "index",
+        "/$document",
+        "||com",
+        "||com/",
+        "||com^*",
+        "||com^|",
+        "||com/*",
+        "||COM^",
+        "||中国^",
+        "||xn--fiqs8s^",
+        "||公司.cn^",
+        "||*.xn--fiqs8s^",
+        "||ck^",
+        "||foo.ck^",
+        "||*.co.uk^",
+        "||co.uk^$important",
+        "||com^$all",
+        "||com^$document",
+        "||com^$third-party",
+        "||com^$~third-party",
+        "||com^$script",
+        "||com^$domain=~x.com",
+        "||com^$method=get",
+        "||com^$denyallow=google.com",
+        "||com^$redirect=noopjs",
+        "||com^$important,script,3p",
+        "*$script",
+        "*$image",
+        "*$stylesheet",
+        "*$xmlhttprequest",
+        "*$subdocument",
+        "*$media",
+        "*$websocket",
+        "*$third-party",
+        "*$third-party,script",
+        "*$~third-party",
+        "*$domain=com",
+        "*$domain=com|org",
+        "*$domain=~example.org",
+        "*$domain=/.*/",
+        "*$domain=/./",
+        "*$to=com",
+        "*$to=cn|org",
+        "*$to=/./",
+        "*$denyallow=a.com",
+        "*$method=get",
+        "*$method=post",
+        "*$doc,method=post",
+        r"*$to=/\.com$/",
+        "||cn^$domain=cn",
+        "*$strict1p",
+        "*$strict3p",
+        "*$all",
+        "*$document",
+        "*$csp=default-src 'none'",
+        "*$removeparam",
+        "*$removeparam=q",
+        "*$removeparam=/./",
+        "*$removeparam=~utm_source",
+        "*$removeparam=/^.*$/i",
+        "*$replace=/.*//",
+        "*$replace=/a/b/g",
+        "*$permissions=fullscreen=()",
+        "*$removeheader=set-cookie",
+        "*$removeheader=request:cookie",
+        "*$urlskip=?url",
+        "*$uritransform=/a/b/",
+        "*$redirect=noopjs",
+        "*$script,redirect=noopjs",
+        "*$header=server",
+        "*$header=content-type:/html/",
+        "*$header=date",
+        "*$ipaddress=/./",
+        "*$ipaddress=0.0.0.0/0",
+        "*$ipaddress=~1.2.3.4",
+        "*$empty",
+        "@@*",
+        "@@||com^",
+        "@@*$document",
+        "@@||com^$document",
+        "@@*$generichide",
+        "@@*$elemhide",
+        "@@*$genericblock",
+        "@@http",
+        "@@/./",
+        "@@|https://",
+        "@@*$script",
+        "@@*$csp",
+        "@@*$removeparam",
+        "|https://",
+        "|http://",
+        "|https:",
+        "||*",
+        "||*.",
+        "||*^",
+        "://*.",
+        "://www.",
+        "https://www.",
+        ".com/",
+        ".com^",
+        ".org/",
+        ".de/",
+        ".xyz/",
+        "||xyz^",
+        "||xyz/",
+        ".html",
+        ".htm",
+        ".php",
+        ".js",
+        ".js|",
+        ".css",
+        ".png",
+        ".jpg",
+        "?",
+        "=",
+        "&",
+        "-",
+        "/api/",
+        "/static/",
+        "/images/",
+        "a",
+        "e",
+        "o",
+        "/[a-z]/",
+        "/[^x]/",
+        "/^/",
+        "/$/",
+        "/(?:)/",
+        r"/\//",
+        r"/^https:\/\/[^\/]+\//",
+        r"/^https?:\/\/[^\/]*\.com\//",
+        r"/^https?:\/\/\d/",
+        r"/^https?:\/\/[a-z0-9.-]+\.(com|org|net|cn)\//",
+        r"/\.com/",
+        r"/\.js/",
+        r"/\.(js|css|png)/",
+        r"/^https?:\/\/(?!example)/",
+        "/^(?!.*example)/",
+        "||*.cn^",
+        "||*.*^",
+        "||*a^",
+        "||www.",
+        "||www.*",
+        "*.com",
+        "*.com/*",
+        "*://*",
+        "*://*/*",
+        "*.*",
+        "*/*",
+        "/*",
+        "*/",
+        "0.0.0.0 com",
+        "0.0.0.0 cn",
+        "127.0.0.1 co.uk org.uk",
+    ],
+)
+def test_network_rules_that_speak_of_the_web_are_refused(line: str) -> None:
+    report = report_of("||ads.example.com^", line, "##.banner")
+    assert (report.accepted, report.cosmetic, report.rejected) == (1, 1, 1)
+    assert report.samples[0][:2] == (2, line)
+    assert report.samples[0][2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "##body",
+        r"##\62 ody",
+        "##:has(:not([data-x]))",
+        "##:is([data-x], body)",
+        '##a[href^="https://www."]',
+        "##html",
+        "##*",
+        "##div",
+        "##:root",
+        "##body *",
+        "##html > body",
+        "##*:not(.x)",
+        "##[class]",
+        "##div:not(#x)",
+        "##:is(body, .ad)",
+        "##body:has(*)",
+        "##div, span",
+        "##.ad, body",
+        "###content",
+        "##.container",
+        '##[class*="a"]',
+        "##[href]",
+        '##a[href^="http"]',
+        "##img",
+        "##[id]",
+        "##:not(x)",
+        "##:not(.foo)",
+        "##a",
+        "##p",
+        "com##body",
+        "com##div",
+        "com,org##html",
+        "/./##body",
+        "/.*/##div",
+        "~example.com##body",
+        "com##^script:has-text(/./)",
+        "com##^body",
+        "com$$body",
+        "com##body:style(display:none)",
+        "com#$#body { display: none }",
+        "com##^responseheader(set-cookie)",
+        "com##^script:has-text(a)",
+        "#?#body:has(div)",
+    ],
+)
+def test_cosmetic_rules_that_speak_of_every_page_are_not_taken(line: str) -> None:
+    report = report_of("||ads.example.com^", line, "##.banner")
+    assert (report.accepted, report.cosmetic) == (1, 1)
+    assert report.samples[0][:2] == (2, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "||com/ads/banner$domain=x.example",
+        "*$domain=example.org",
+        "*$script,domain=example.org|example.net",
+        "||github.io^",
+        "||blogspot.com^$third-party",
+        "||1.",
+        "$ping,third-party",
+        "*$font,third-party",
+        "*$removeparam=utm_source",
+        "*$removeparam=/^utm_/",
+        "*$permissions=browsing-topics=()",
+        "||undefined^$script,redirect=noopjs",
+        "*$redirect-rule=noopjs",
+        "||com^$badfilter",
+        "||com^$doc,ipaddress=206.82.7.123",
+        "##.ad",
+        "###banner",
+        "##body.ads-on",
+        "##body > .adbox",
+        "com##.ads",
+        "example.com##body",
+        "||example.com^",
+        "-ad-banner.",
+        "/ads/*",
+        "@@||example.com^$document",
+        "@@*$ghide,domain=example.com",
+        "@@/banner.js",
+        "||google.*^",
+        "||ads.*^$script",
+        "||com:8080",
+        "||w*",
+        "/banner/index.html",
+        "||xyz/akbank/$doc",
+        "*$frame,csp=sandbox,to=example.com|example.org",
+        "##[data-ad-name]",
+        '##img[width="728"][height="90"]',
+        "##amp-ad",
+        "gov.lv##body:style(overflow: auto !important)",
+        "gov.uk##.cookie-banner",
+        "*$script,header=x-ads",
+        "||*.example.com^",
+        "||com/p.js?uid=$script,3p",
+        r"/^https:\/\/www\.telegram[a-z][a-z]\.com\//$doc,to=com|~telegram.org",
+    ],
+)
+def test_rules_that_are_bound_are_taken(line: str) -> None:
+    report = report_of(line)
+    assert (report.refused, report.rejected) == (0, 0), report.samples
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("||com^", "it would block most of the web"),
+        ("||ck^", "it would block everything below 'ck'"),
+        ("*$to=xyz", "it would block everything below 'xyz'"),
+        ("@@||cn^", "it would switch off blocking on everything below 'cn'"),
+        (r"/^https?:\/\/\d/", "it would block everything that is known by its address"),
+        ("*$removeparam=q", "it would change, by 'removeparam', most of the web"),
+    ],
+)
+def test_the_reason_says_what_would_happen(line: str, why: str) -> None:
+    assert report_of(line).samples == ((1, line, why),)
+
+
+def test_refused_rules_are_shown_before_other_bad_lines() -> None:
+    report = report_of(*["||a.example^$nonsense"] * 40, "||com^")
+    assert report.samples[0][:2] == (41, "||com^")
+    assert (report.rejected, report.refused) == (41, 1)
+
+
+def test_the_rest_of_a_list_stays_in_force() -> None:
+    builder = AdblockBuilder()
+    builder.add_list(0, ["||ads.example.com^", "||com^", "/./", "||bad.example.org^"])
+    matcher = AdblockMatcher(builder.build())
+    found = [
+        matcher.match(Request(parse_url(f"https://{host}/"))) for host in ("ads.example.com", "www.bbc.com", "bad.example.org")
+    ]
+    assert [match and (match.rule, match.line) for match in found] == [("||ads.example.com^", 1), None, ("||bad.example.org^", 4)]
+
+
+def test_a_list_of_nothing_but_doubtful_rules_ends() -> None:
+    report = report_of(*(f"/q/*{number // 64:x}*{number % 64:x}" for number in range(MAX_TRIED + 100)))
+    assert report.refused >= 100
+    assert any("more than" in why for _, _, why in report.samples)
+
+
+def test_a_rule_cannot_leave_out_the_names_that_it_is_tried_with() -> None:
+    assert len(list(Sites(1, ("com",)))) == SITES
+    tried = {site[0].source for seed in range(5) for site in Sites(seed, ("com",))}
+    assert report_of(f"*$domain=~{'|~'.join(sorted(tried))}").refused == 1
+
+
+def test_repeated_rules_are_taken_once() -> None:
+    report = report_of(*["||ads.example.com^"] * 1_000, "||ads.example.com^$script", "! comment", "! comment", "")
+    assert (report.accepted, report.duplicates, report.comments) == (2, 999, 3)
+
+
+HELD_OUT = (
+    ("document", "https://en.wikipedia.org/wiki/Main_Page", ""),
+    ("document", "http://news.ycombinator.com/item?id=8863", ""),
+    ("document", "https://www.baidu.com/s?wd=tianqi", ""),
+    ("document", "https://www.gov.uk/browse/driving", ""),
+    ("document", "https://www.lemonde.fr/planete/article/2021/01/02/meteo_6065012_3244.html", ""),
+    ("document", "https://www.zhihu.com/question/19550225", ""),
+    ("document", "https://github.com/python/cpython/pulls", ""),
+    ("document", "https://xn--fiqs8sirgfmh.xn--fiqs8s/", ""),
+    ("document", "https://www.uni-heidelberg.de/de/studium", ""),
+    ("script", "https://code.jquery.com/jquery-3.7.1.min.js", "https://www.rust-lang.org/"),
+    ("script", "https://static.zhihu.com/heifetz/main.app.216a26f4.js", "https://www.zhihu.com/"),
+    ("stylesheet", "https://www.debian.org/debian.css", "https://www.debian.org/"),
+    ("stylesheet", "https://assets.nhs.uk/main-4.7.0.css", "https://www.nhs.uk/"),
+    ("image", "https://upload.wikimedia.org/wikipedia/commons/4/4e/Moon.jpg", "https://de.wikipedia.org/"),
+    ("image", "https://i.ytimg.com/vi/aqz-KE-bpKQ/hqdefault.jpg", "https://www.youtube.com/"),
+    ("xmlhttprequest", "https://api.weather.gov/points/39.7456,-97.0892", "https://www.weather.gov/"),
+    ("xmlhttprequest", "https://www.bilibili.com/x/web-interface/nav", "https://www.bilibili.com/"),
+    ("subdocument", "https://player.vimeo.com/video/76979871", "https://www.sueddeutsche.de/"),
+    ("media", "https://download.samplelib.com/mp4/sample-5s.mp4", "https://samplelib.com/"),
+    ("document", "https://shop.rewe.de/c/obst-gemuese", ""),
+)
+"""Requests that the guard has never seen: only read as text here, nothing is asked for."""
+
+REQUESTS = [Request(parse_url(url), parse_url(source) if source else None, ResourceType(kind)) for kind, url, source in HELD_OUT]
+MOST_BLOCKED = 0.6
+
+PIECES = [
+    "a",
+    "e",
+    "s",
+    "t",
+    "ww",
+    "www",
+    "com",
+    "cn",
+    "org",
+    "html",
+    "js",
+    "http",
+    "https",
+    "index",
+    "/",
+    "//",
+    ".",
+    ":",
+    "?",
+    "-",
+    "*",
+    "^",
+    "|",
+    "||",
+]
+SYMBOLS = [r".", r"\w", r"\d", r"[a-z]", r"[^x]", r"s?", r"\/", r":", r"+", r"*", r"^", r"$", r"a", r"|", r"(?!x)", r"com", r"\."]
+PATTERNS = st.one_of(
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join),
+    st.lists(st.sampled_from(SYMBOLS), max_size=6).map(lambda parts: f"/{''.join(parts)}/"),
+    st.text("abcdefghijklmnopqrstuvwxyz./:-?=&*^|", min_size=1, max_size=4),
+)
+OPTIONS = st.lists(
+    st.sampled_from(
+        [
+            "all",
+            "document",
+            "script",
+            "image",
+            "important",
+            "~third-party",
+            "third-party",
+            "domain=com|org|cn",
+            "domain=~x.com",
+            "to=com",
+            "denyallow=x.com",
+            "method=get",
+            "match-case",
+            "~image",
+            "domain=/./",
+        ]
+    ),
+    max_size=3,
+    unique=True,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pattern=PATTERNS, options=OPTIONS)
+def test_no_accepted_rule_blocks_most_of_what_the_guard_never_saw(pattern: str, options: list[str]) -> None:
+    builder = AdblockBuilder()
+    line = pattern + (f"${','.join(options)}" if options else "")
+    if not builder.add_list(0, [line]).accepted:
+        return
+    matcher = AdblockMatcher(builder.build())
+    blocked = sum(matcher.match(request) is not None for request in REQUESTS)
+    assert blocked <= MOST_BLOCKED * len(REQUESTS), line
+
+
+@pytest.mark.skipif(not (DATA / "lists").is_dir(), reason="no real lists: set GATEWAYFILTER_TEST_DATA to the folder with lists/")
+def test_no_rule_of_real_lists_is_lost() -> None:
+    refused: list[tuple[str, int, str, str]] = []
+    for path in sorted((DATA / "lists").rglob("*.txt")):
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            report = AdblockBuilder().add_list(0, lines)
+        refused += [(path.name, *sample) for sample in report.samples[: report.refused]]
+    assert refused == []
