@@ -1,7 +1,8 @@
 """What a worker changes in its own mitmproxy to spend less on each request; results stay the same.
 
 Each change replaces a slow form by a fast one with equal results (tests/proxy/mitm/fastpath/test_fastpath_patches.py
-compares them), in the worker's process only, for the version that pyproject.toml pins. Stock mitmdump with our addon runs unchanged.
+compares them), in the worker's process only, for the version that pyproject.toml pins. Stock mitmdump with our addon runs
+unchanged.
 """
 
 from functools import lru_cache
