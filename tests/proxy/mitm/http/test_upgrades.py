@@ -64,8 +64,10 @@ def test_a_field_twice_is_not_right() -> None:
 async def switching(status_line: bytes, answered: dict[str, str]) -> Any:
     """An origin that switches protocols whatever it is asked, and says `unread` to all that follows."""
     heard = bytearray()
+    peers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peers.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
         heard.extend(head)
         found = {**answered}
@@ -84,8 +86,12 @@ async def switching(status_line: bytes, answered: dict[str, str]) -> Any:
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
+    try:
         yield server.sockets[0].getsockname()[1], heard
+    finally:
+        server.close()
+        for peer in peers:
+            peer.transport.abort()
 
 
 UPGRADES: tuple[dict[str, str], ...] = (
