@@ -113,7 +113,7 @@ class ReviewTask:
         blocked: whether it is blocked until somebody decides.
         arithmetic: of the score in `category` when the task was made, `None` for a domain and for tasks of before it was kept.
         text: what the page says, bounded.
-        simhash: of the text, for likeness (learn/likeness.py), 0 without text.
+        simhash: of the text, for likeness (learn/review/similarity.py), 0 without text.
         page, content: the page's and its visible text's identity, `None` for a domain.
         created_at, decided_at: Unix seconds.
     """

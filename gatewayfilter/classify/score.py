@@ -9,9 +9,9 @@ longer the page is: in a long text topic words and offers meet by chance. Contex
 own weight (twice in the head of the page), and in all at most `CONTEXT_SHARE` of the score: no page buys itself free by quoting
 a doctor. Only context that such a page could not show its visitors ("all of this is fraud": `DECISIVE` and more, where they read
 it, twice in the title) takes `DECISIVE_SHARE` more each, at most `MOST_OF_CONTEXT`. A combination counts
-in the weakest zone of its parts, at most once its own weight, and so do two phrases near each other (near.py). On pages above
-`LONG_PAGE` both, and the share that topic words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that say what a
-page offers never do.
+in the weakest zone of its parts, at most once its own weight, and so do two phrases near each other (proximity.py). On pages
+above `LONG_PAGE` both, and the share that topic words may fill, shrink with the length, down to `LEAST_OF_LONG`; words that
+say what a page offers never do.
 
 What a page is about stands in its head: beside an offer, a word of weight `HEAD_WORD` and more in title, description or keywords
 counts as one word more towards `min_words`.

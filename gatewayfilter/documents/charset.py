@@ -1,4 +1,4 @@
-"""Bytes to text: BOM, strict UTF-8, and else the charset by which the bytes look most like writing (plausible.py).
+"""Bytes to text: BOM, strict UTF-8, and else the charset by which the bytes look most like writing (charset_score.py).
 
 A label, of the HTTP header or the meta prescan, is believed only when the bytes bear it out: pages lie about their charset
 more often than they are damaged.

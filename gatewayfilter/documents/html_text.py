@@ -1,6 +1,6 @@
 """What a reader sees of an HTML page, told from its tags: the Python of `markup.read_html`.
 
-Which of the blocks are the main text is told by density.py, or by main_text.py with another extractor.
+Which of the blocks are the main text is told by text_density.py, or by main_text.py with another extractor.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 What is passed through is never seen again, so that `splice` is said only of hosts of which no page is blocked; and `deny` only
 where no URL of the host could be allowed. Everything between is looked at, request by request. A host that any block names,
-wholly or in part, is `named`: no client can bring it about that its connections pass unread (proxy/tls_decision.py).
+wholly or in part, is `named`: no client can bring it about that its connections pass unread (proxy/listener/host_policy.py).
 """
 
 import math

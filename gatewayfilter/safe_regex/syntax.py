@@ -1,7 +1,7 @@
 """Reads a JavaScript regular expression of a filter list into a tree.
 
 Only what regular languages and look-arounds need is accepted; back-references are not. Canonical URLs are ASCII, so a
-character class is a 128-bit set, which makes overlap between parts of the expression one AND (regex_guard.py).
+character class is a 128-bit set, which makes overlap between parts of the expression one AND (cost_guard.py).
 """
 
 from dataclasses import dataclass

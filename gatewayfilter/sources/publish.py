@@ -1,6 +1,6 @@
 """Compiles sources, people's rules and learned entries into a snapshot, and puts it into use.
 
-Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot_patch.py): the lists
+Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot/patch.py): the lists
 are not read again, however long they are. Everything is built anew when a list changed, came or went; when the program or the
 public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch says it is due.
 """

@@ -92,7 +92,7 @@ def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
 
     Does not count: what touches a letter at a closed end; a match inside an exception, save context, which speaks there too; a
     word inside a longer word of its category (a part of a combination counts there). Phrases of a pair that stand near each other
-    (near.py) have a meaning for each such place.
+    (proximity.py) have a meaning for each such place.
 
     Args:
         text: what was searched.

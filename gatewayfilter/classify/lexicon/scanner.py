@@ -63,7 +63,7 @@ class Scanner:
         self._scan = scan
 
     def scan(self, text: str) -> Hits:
-        """Returns each meaning that counts (matches.py), with start and end of its first place.
+        """Returns each meaning that counts (match_filter.py), with start and end of its first place.
 
         Linear in the text and what is found; compiled, in the text times the length of the longest phrase at worst.
         """

@@ -2,7 +2,7 @@
 
 A list of words finds what somebody thought of; this finds texts that speak as harmful pages do, in words of their own. It comes
 with the words (`lists/words/topics.npz`), trained by `scripts/train_topics.py` on described sites and harmless texts, and
-opinion.py asks it where the words are not clear. An ideograph counts as a word, so Chinese needs no segmenter.
+score_adjustment.py asks it where the words are not clear. An ideograph counts as a word, so Chinese needs no segmenter.
 
 Deviation: the papers judge by words alone (docs/decisions/0010-topic-model.md).
 """

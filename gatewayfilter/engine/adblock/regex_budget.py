@@ -1,6 +1,6 @@
 """What the regular expressions of a list may cost together, on the longest URL that there is.
 
-Each expression has a bound of its own (regex_guard.py). A page that asks for one long URL may set all of them going, each once
+Each expression has a bound of its own (cost_guard.py). A page that asks for one long URL may set all of them going, each once
 (pattern.py): the sums of these bounds are what a request takes at most.
 """
 

@@ -2,7 +2,7 @@
 
 Url, prefix, host and domain rules are found by key; wildcards and regular expressions are tried one by one, so their cost is
 bounded: a wildcard is matched by plain searches from left to right, a regular expression is judged before it is
-accepted (adblock/regex_guard.py) and searched in the part of the URL for which that judgement holds.
+accepted (safe_regex/cost_guard.py) and searched in the part of the URL for which that judgement holds.
 """
 
 import re

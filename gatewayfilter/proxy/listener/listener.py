@@ -113,7 +113,7 @@ class FrontDoor:
         self.silent: Deadlines[Arrival] = Deadlines(self.loop, SILENT_S, Arrival.out_of_time)
         self.speaking: Deadlines[Arrival] = Deadlines(self.loop, HELLO_S, Arrival.out_of_time)
         self.transparent = mode == "transparent"
-        # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_watch.py).
+        # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
         self.can_splice = not mode.startswith("upstream:https:")
         self.decision = decision
         self.relays = relays

@@ -34,7 +34,7 @@ _FROM_JSON = (
 _SHRUNK = 0.95
 """What of its bound a log that was too large is cut to, so that it is not measured again after each record."""
 _LONGEST_ROW = 4096
-"""What a record takes at most: its texts are cut where it is made (`proxy/privacy.py`)."""
+"""What a record takes at most: its texts are cut where it is made (`proxy/sync/decision_recorder.py`)."""
 _TEXTS = slice(1, -1)
 """The fields of a row that are text: all but the first and the last."""
 _TAIL = (

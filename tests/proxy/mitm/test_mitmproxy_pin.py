@@ -21,7 +21,7 @@ PASSTHROUGH = "a6df32aba1ae251a3857c0ea097d8315c6c5871a7704cb4cbb8314f4ea700f36"
 SHORT_EXCHANGE = "97b04eed28c103471bba083a32d2310ddfdcc8e2e864af1ff9d454c11b843619"
 SHORT_WAYS = "93ec3276a98eb67c6366cc1336769089530179269655938baa7e5f196b76388d"
 DIRECT_READING = "38ebbbced632f602e0dca4ced0aaba4e6ce37d74726de51f6932609efa4b9dd7"
-"""Of the code that direct_reading.py, short_exchange.py and short_ways.py with their parts do the work of."""
+"""Of the code that direct_reader.py, exchange.py and tls_path.py with their parts do the work of."""
 
 
 NEXT_LAYER = "5bac5296a4c19ec9004be7b7a00d9e4cc99c1debba6ef2fa75b1770d64f7dfd4"
@@ -44,9 +44,8 @@ def digest(*functions: str) -> str:
 
 def test_version() -> None:
     assert mitmproxy.version.VERSION == "12.2.3", (
-        "proxy/ replaces parts of mitmproxy: check connection_deadlines.py, connections.py, direct_reading.py, dispatch.py, "
-        "early_answer.py, front_door.py, held_responses.py, http_layer.py, master.py, message_heads.py, next_layer.py, "
-        "origin_connections.py, short_*.py, second_try.py, speedups.py and steps.py against the new version, run "
+        "proxy/ replaces parts of mitmproxy: check proxy/mitm/, listener/connection_deadlines.py, listener/listener.py and "
+        "master.py against the new version, run "
         "scripts/bench/bench_proxy.py, then change this line"
     )
 

@@ -59,7 +59,7 @@ _PAGE_SWITCHES = {
     "genericblock": "genericblock",
 }
 
-# What a rule does in place of blocking (modifiers.py).
+# What a rule does in place of blocking (modifier_values.py).
 _MODIFIERS = {
     "csp": "csp",
     "permissions": "permissions",

@@ -65,7 +65,7 @@ _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0
 
 
 def parse_line(line: str) -> ParsedLine:
-    """Reads a line; directives (`!#if`, `!#include`) are for directives.py, here they are comments."""
+    """Reads a line; directives (`!#if`, `!#include`) are for preprocessor.py, here they are comments."""
     text = line.strip(BLANKS)
     if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
         return _COMMENT

@@ -100,7 +100,7 @@ class Conditions:
         methods: HTTP methods in upper case; `not_methods` those that must not be.
         strict: 1 the source must be the very host of the request (`strict1p`), 3 another one (`strict3p`), 0 no matter.
         header: what a header of the response must be (`header=`), `address` what the server's address must be
-            (`ipaddress=`); tested when the response is there (response_test.py).
+            (`ipaddress=`); tested when the response is there (response_conditions.py).
     """
 
     sources: HostSet = NO_HOSTS
@@ -126,7 +126,7 @@ class NetworkRule:
         types: bits of the resource types.
         party: 1 first party only, 3 third party only, 0 both.
         badfilter: it cancels the rule that is equal but for this option.
-        modifier: what it changes in place of blocking (`csp`, `removeparam` …, modifiers.py), "" for a block or exception.
+        modifier: what it changes in place of blocking (`csp`, `removeparam` …, modifier_values.py), "" for a block or exception.
         value: the modifier's value as the list writes it, "" for none.
     """
 

@@ -1,8 +1,8 @@
 """A request without a body and its answer, each in one step instead of two dozen.
 
 mitmproxy takes a head apart into events that climb from the connection to the stream and down to the other connection, each
-through several generators. Where a message is plain (message_heads.py), the connection to the origin is open and idle, and no
-hook has to wait, what comes out of all that is known before. It is done at once (short_request.py, short_response.py), and
+through several generators. Where a message is plain (http1_heads.py), the connection to the origin is open and idle, and no
+hook has to wait, what comes out of all that is known before. It is done at once (request.py, response.py), and
 connections and stream are left in the very state in which mitmproxy would have left them. The flow, the hooks and their order are
 the same. Whatever is not as expected goes the long way, also in the middle of a message: hooks that ran are not run again.
 

@@ -4,7 +4,7 @@ mitmproxy's layer handles an event by recursion, the client's side, the stream a
 so that each command is handed up through all of them; and each hook climbs to the top of the connection and its reply down
 again, four times a request, in a CONNECT tunnel through two HTTP layers and two TLS layers. Here the recursion is a list, and a
 hook that nothing waits for is run by the HTTP layer that sees it. The order of all steps stays: depth first, and the reply to a
-hook goes back after the event at hand is done with, as dispatch.py does it for all other layers.
+hook goes back after the event at hand is done with, as hook_runner.py does it for all other layers.
 
 What passes an open CONNECT tunnel of HTTP/1 goes straight to the layer inside it.
 

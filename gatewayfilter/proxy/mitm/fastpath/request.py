@@ -1,4 +1,4 @@
-"""A request without a body, from the client's connection to the origin's in one step; see short_exchange.py."""
+"""A request without a body, from the client's connection to the origin's in one step; see exchange.py."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 
 _MOST_CONNECTIONS: Final = 8
-"""With more of them somebody has to tidy up first (origin_connections.py)."""
+"""With more of them somebody has to tidy up first (origin_pool.py)."""
 _OF_FRAMING: Final = frozenset({b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
 _NO_BODY: Final = ContentLengthReader(0)
 _assemble: Final[Callable[[http.Request], bytes]] = http1.assemble_request_head
