@@ -11,7 +11,7 @@ from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from gatewayfilter.classify import html_text, references, tags
+from gatewayfilter.documents import html_text, references, tags
 from gatewayfilter.documents.text_density import Block
 from gatewayfilter.documents.html_text import HtmlText, hides
 from gatewayfilter.documents.references import PageImage, PageLink, References

@@ -17,8 +17,8 @@ from array import array as new_array
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from gatewayfilter.classify import matches as reference
-from gatewayfilter.classify import near
+from gatewayfilter.classify.lexicon import match_filter as reference
+from gatewayfilter.classify.lexicon import proximity as near
 
 cdef extern from "Python.h":
     Py_UCS4* PyUnicode_AsUCS4(object text, Py_UCS4* room, Py_ssize_t size, int with_null) except NULL
