@@ -27,6 +27,7 @@ from gatewayfilter.proxy.pages.internal_pages import own_response
 from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
 from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
 from gatewayfilter.proxy.request.header_sanitizer import leave_trailers, mend
+from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.sent_request import make_ready
 from gatewayfilter.proxy.request.unblock_form import UnblockDesk
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
@@ -99,6 +100,7 @@ class GatewayAddon:
         on_stop: Callable[[], None] | None = None,
     ) -> None:
         self._decide = decide
+        self._addresses = NamedAddresses(decide, hosts, settings.unknown)
         self._offering = Offering(offers, settings.unknown) if offers is not None else None
         self._recorder = recorder
         self._settings = settings
@@ -282,7 +284,7 @@ class GatewayAddon:
             # Where unknown URLs are blocked, one known name does not make up for another one that is not.
             if other.blocked or (other.unknown and self._settings.unknown is UnknownRule.BLOCK):
                 verdict = other
-        return verdict
+        return self._addresses.verdict(asked, verdict) if asked.address and not verdict.blocked else verdict
 
     async def _hold(self, flow: http.HTTPFlow, asked: FlowRequest, started: int) -> None:
         self._held += 1
@@ -312,6 +314,8 @@ class GatewayAddon:
         elif flow.response is None:
             if verdict.unknown or self._changes is not None:
                 flow.metadata[_PASSING] = Passing(asked, verdict.unknown, untouched)
+            if asked.address:
+                self._addresses.lead(flow, asked, verdict)
             self._let_through(flow, asked)
         self._count(asked.request, verdict, started)
 

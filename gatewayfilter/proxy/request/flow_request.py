@@ -15,6 +15,7 @@ from typing import Final
 
 from mitmproxy import http
 from mitmproxy.connection import Client, Server
+from mitmproxy.proxy.mode_specs import TransparentMode
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
@@ -121,6 +122,7 @@ class FlowRequest:
 
     Attributes:
         aliases: the same request under each other host name that can decide what the origin serves; nearly always empty.
+        address: the address that the client chose, where neither a name nor a certificate says whose it is; canonical, else `""`.
         headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
         private: carries credentials or asks for a part: never looked at again by the crawler.
         plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
@@ -132,6 +134,7 @@ class FlowRequest:
 
     request: Request
     aliases: tuple[Request, ...]
+    address: str
     headers: dict[bytes, str]
     private: bool
     plain_client: bool
@@ -158,7 +161,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     scheme = data.scheme.decode("latin-1").lower()
     if websocket and scheme in {"http", "https"}:
         scheme = "ws" if scheme == "http" else "wss"
-    names = _host_names(flow, hosts)
+    names, address = _host_names(flow, hosts)
     path = _path(data)
     url = _url(scheme, names[0], data.port, path)
     request = Request(
@@ -177,6 +180,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     return FlowRequest(
         request=request,
         aliases=aliases,
+        address=address,
         headers=headers,
         private=b"authorization" in headers or b"range" in headers,
         plain_client=b"sec-fetch-dest" not in headers,
@@ -233,27 +237,29 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
     return headers, hosts, common
 
 
-def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> list[str]:
-    """Returns the canonical names to judge, the URL's own first."""
+def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
+    """Returns the canonical names to judge, the URL's own first, and the `address` of a `FlowRequest`."""
     data = flow.request.data
     if len(hosts) > 1:
         raise UrlError("the request has more than one Host header")
     named = [_host_of(text) for text in hosts if text]
     if flow.server_conn.address is None:
         # An explicit proxy and a plain request: the request target names the server (RFC 9112 §3.2.2), Host must follow it.
-        return [canonical_host(data.host)]
+        return [canonical_host(data.host)], ""
     # Inside a tunnel or behind a redirect: the address may be a bare number, and Host or :authority chooses the site.
     if data.authority:
         named.insert(0, _host_of(data.authority.decode("latin-1")))
     sni = flow.client_conn.sni
     if named == [data.host] and (not sni or sni == data.host):  # nearly always: all say the same
-        return named
+        return named, ""
     if sni:
         named.append(canonical_host(sni))
     address = canonical_host(data.host)
     if not named or not is_ip_literal(address):
         named.append(address)
-    return list(dict.fromkeys(named))
+    # The certificate is verified for the server name. Who is redirected chose no address; a CONNECT to one names it.
+    told = sni and data.scheme == b"https" and isinstance(flow.client_conn.proxy_mode, TransparentMode)
+    return list(dict.fromkeys(named)), "" if told or address in named else address
 
 
 def _host_of(authority: str) -> str:

@@ -1,0 +1,65 @@
+"""Requests whose client chose an address, and says in Host which site it means: nothing ties the one to the other.
+
+A block of the address holds, whatever the name. Where `proxy.unknown` asks for more than the absence of a block, a name that is
+known must not stand for a server that is not: such a request is sent to where its name leads, like connections that pass unread.
+Where TLS names the site, its certificate is verified for that name.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+
+from mitmproxy import http
+
+from gatewayfilter.config import UnknownRule
+from gatewayfilter.interfaces import Decide, DecideHost
+from gatewayfilter.model import Request, Verdict
+from gatewayfilter.proxy.request.flow_request import FlowRequest
+from gatewayfilter.urls import parse_url
+
+_TLS_SCHEMES: Final = frozenset({"https", "wss"})
+
+
+class NamedAddresses:
+    """Decides such requests by their address, and says where they lead.
+
+    Args:
+        decide: the engine.
+        hosts: the same for hosts alone; it remembers its answers. `None` has each request decided.
+        unknown: `proxy.unknown`.
+    """
+
+    def __init__(self, decide: Decide, hosts: DecideHost | None, unknown: UnknownRule) -> None:
+        self._decide = decide
+        self._hosts = hosts
+        self._unknown = unknown
+
+    def verdict(self, asked: FlowRequest, verdict: Verdict) -> Verdict:
+        """Returns the verdict of a request that its names allow: that of its address, where it is blocked."""
+        if self._hosts is not None and not self._hosts.decide_host(asked.address, asked.request.client).named:
+            return verdict
+        found = self._decide.decide(_under_address(asked))
+        return found if found.blocked else verdict
+
+    def lead(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
+        """Has a request sent to where its name leads, where it passes because of that name alone."""
+        if self._unknown is UnknownRule.ALLOW or verdict.unknown or not _is_public(asked.address):
+            return
+        url = asked.request.url
+        if url.scheme in _TLS_SCHEMES and flow.client_conn.sni:
+            return
+        if self._decide.decide(_under_address(asked)).unknown:
+            flow.request.data.host = url.host.strip("[]")
+
+
+def _under_address(asked: FlowRequest) -> Request:
+    url = asked.request.url
+    port = f":{url.port}" if url.port else ""
+    return replace(asked.request, url=parse_url(f"{url.scheme}://{asked.address}{port}{url.path}{url.query}"))
+
+
+@lru_cache(maxsize=1024)
+def _is_public(address: str) -> bool:
+    """Tells whether an address is one of the internet: what is in the client's own network it reaches without the filter."""
+    return ip_address(address.strip("[]")).is_global
