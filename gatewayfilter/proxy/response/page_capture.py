@@ -21,6 +21,8 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest
 MOST_COPIED: Final = 2_000_000
 """Bytes on the wire; of a longer page its URL is offered instead."""
 _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+_SHOWN: Final = frozenset({200, 203, 206})
+"""A page, one that a proxy on the way has changed, and the part of one that its client asked for (`bytes=0-`: all of it)."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _MOST_SAID: Final = 4096
 """Bytes of header fields; a browser sends some 500, and a long Referer."""
@@ -38,7 +40,7 @@ def is_page(asked: FlowRequest, response: http.Response) -> bool:
     return (
         (asked.request.resource_type in _PAGES or asked.plain_client)
         and asked.request.method in {"GET", "POST"}
-        and response.status_code == 200
+        and response.status_code in _SHOWN
         and is_html(response.headers)
     )
 
@@ -46,7 +48,7 @@ def is_page(asked: FlowRequest, response: http.Response) -> bool:
 def is_public(asked: FlowRequest, response: http.Response) -> bool:
     """Tells whether anybody who asks gets the same response and may keep it."""
     headers = response.headers
-    if asked.request.method != "GET" or not asked.anonymous or asked.foreign_frame:
+    if asked.request.method != "GET" or response.status_code != 200 or not asked.anonymous or asked.foreign_frame:
         return False
     if "set-cookie" in headers or "www-authenticate" in headers:
         return False

@@ -122,6 +122,17 @@ async def test_only_pages_are_looked_at(
         assert gateway.inspect.seen == []
 
 
+@pytest.mark.parametrize(("status", "headers"), [(203, {}), (206, {"range": "bytes=0-"}), (206, {})])
+async def test_a_page_is_looked_at_whatever_its_client_asks_for_of_it(
+    status: int, headers: dict[str, str], start_gateway: Any, site: EditOrigin, client: aiohttp.ClientSession
+) -> None:
+    """Nothing is learned of such an answer."""
+    site.answers["/unknown"] = Answer(HARMFUL, HTML, status)
+    async with start_gateway(unknown="inspect") as gateway:
+        assert (await fetch(gateway, client, f"{site.url}/unknown", **headers))[0] == 403
+        assert [seen.public for seen in gateway.inspect.seen] == [False]
+
+
 PRIVATE: list[tuple[dict[str, str], dict[str, str]]] = [
     ({}, {"cookie": "a=b"}),
     ({}, {"authorization": "Basic eA=="}),
