@@ -23,6 +23,14 @@ _STEP: Final = 65_536
 _PORTION: Final = 16_384
 _LARGE: Final = 4_096
 """Bytes from which on a piece of a body is not copied before all of it is there."""
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_GZIP_HEAD: Final = 10
+_GZIP_TRAILER: Final = 8
+_LONGEST_HEAD: Final = 70_000
+_AFTER_A_MEMBER: Final = b"\0"
+"""Stands before what follows a member, which no head begins with."""
+_HAS_CHECK, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
+_ZLIB_HEAD: Final = 2
 
 
 class EncodingError(GatewayFilterError):
@@ -170,36 +178,96 @@ def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes,
 
 
 class _Gzip:
-    """gzip of any number of members."""
+    """gzip of any number of members.
+
+    Checksums are not asked for, as browsers show a page whose checksum is wrong: else it would be seen by everybody and judged
+    by nobody. So the members' frames are read here (RFC 1952 §2.3), and zlib reads what is in them.
+    """
 
     def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self._head = b""
+        self._inflate: _Inflate | None = None
+        self._over = False
 
     def decode(self, data: bytes, room: int) -> Iterator[bytes]:  # noqa: ARG002  it stops between pieces
-        while data:
+        while data and not self._over:
+            if self._inflate is None:
+                self._head += data
+                start = _gzip_start(self._head)
+                if start == 0 and len(self._head) > _LONGEST_HEAD:
+                    raise zlib.error("a head without an end")
+                if start <= 0:
+                    self._over = start < 0  # browsers ignore what follows the last member
+                    return
+                data, self._head = self._head[start:], _AFTER_A_MEMBER
+                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            if data:
+                yield self._inflate.decompress(data, _STEP)
+            data = self._inflate.unconsumed_tail
             if self._inflate.eof:
-                if not data.startswith(b"\x1f"):
-                    return  # browsers ignore what follows the last member
-                self._inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
-            yield self._inflate.decompress(data, _STEP)
-            data = self._inflate.unconsumed_tail or self._inflate.unused_data
+                data, self._inflate = self._inflate.unused_data, None
 
 
 class _Deflate:
-    """zlib's format, or raw deflate, which some servers send under the same name."""
+    """zlib's format, whose checksum is not asked for either, or raw deflate, which some servers send under the same name."""
 
     def __init__(self) -> None:
+        self._head = b""
         self._started = False
-        self._inflate = zlib.decompressobj()
+        self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
 
     def decode(self, data: bytes, room: int) -> Iterator[bytes]:  # noqa: ARG002  it stops between pieces
-        if not self._started and data:
+        if not self._started:
+            self._head += data
+            if len(self._head) < _ZLIB_HEAD:
+                return
             self._started = True
-            if data[0] & 0x0F != 8:
-                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            data = self._head[_ZLIB_HEAD:] if self._head[0] & 0x0F == zlib.DEFLATED else self._head
         while data and not self._inflate.eof:
             yield self._inflate.decompress(data, _STEP)
             data = self._inflate.unconsumed_tail
+
+
+class _Inflate(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _gzip_start(head: bytes) -> int:
+    """Returns where a gzip member's data begins, 0 where more has to come first, -1 where no further member follows.
+
+    Args:
+        head: what is there of the member's head, behind `_AFTER_A_MEMBER` and the trailer of the one before.
+
+    Raises:
+        zlib.error: the first member has no head of gzip's.
+    """
+    at = 0
+    if head.startswith(_AFTER_A_MEMBER):
+        at = len(_AFTER_A_MEMBER) + _GZIP_TRAILER
+        if head[at : at + 1] not in {b"", b"\x1f"}:
+            return -1
+    elif not _GZIP_MAGIC.startswith(head[: len(_GZIP_MAGIC)]):
+        raise zlib.error("no gzip")
+    if len(head) < at + _GZIP_HEAD:
+        return 0
+    flags = head[at + 3]
+    at += _GZIP_HEAD
+    if flags & _HAS_EXTRA:
+        at += 2 + int.from_bytes(head[at : at + 2], "little")
+    for flag in (_HAS_NAME, _HAS_COMMENT):
+        if flags & flag:
+            end = head.find(b"\0", at)
+            if end < 0:
+                return 0
+            at = end + 1
+    at += 2 if flags & _HAS_CHECK else 0
+    return at if len(head) >= at else 0
 
 
 class _Brotli:

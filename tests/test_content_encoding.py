@@ -45,6 +45,26 @@ def test_two_members_raw_deflate_and_what_follows_the_end() -> None:
     assert decode_up_to(brotli.compress(b"a"), "br", 99) == (b"a", False)
 
 
+@pytest.mark.parametrize("name", ["gzip", "deflate"])
+@pytest.mark.parametrize("step", [1_000_000, 7])
+def test_a_wrong_checksum_hides_no_page(name: str, step: int) -> None:
+    body = bytearray(ENCODERS[name](b"shown by browsers" * 99))
+    body[-6 if name == "gzip" else -1] ^= 1
+    decoder = StreamDecoder(name)
+    pieces = [piece for at in range(0, len(body), step) for piece in decoder.feed(bytes(body[at : at + step]))]
+    assert b"".join(pieces) == b"shown by browsers" * 99
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_all_that_a_head_of_gzip_may_hold(step: int) -> None:
+    raw = zlib.compressobj(wbits=-15)
+    data = raw.compress(b"text") + raw.flush()
+    head = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\x00abc" + b"a name\0" + b"a comment\0" + b"xx"
+    body = (head + data + bytes(8)) * 2 + b"\x1f"
+    decoder = StreamDecoder("gzip")
+    assert b"".join(piece for at in range(0, len(body), step) for piece in decoder.feed(body[at : at + step])) == b"texttext"
+
+
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
 def test_a_body_that_is_cut_off_gives_what_is_there(name: str) -> None:
     body = ENCODERS[name](TEXT)
