@@ -31,6 +31,7 @@ from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.sent_request import make_ready
 from gatewayfilter.proxy.request.unblock_form import UnblockDesk
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.response.origin_name import has_body
 from gatewayfilter.proxy.response.response_pipeline import Passing, ResponsePath
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.url_reporter import Offering
@@ -312,7 +313,7 @@ class GatewayAddon:
             flow.response = block_response(asked.request, verdict, language, self._title_of, asked.headers.get(b"origin", ""))
             self._answer_early(flow)
         elif flow.response is None:
-            if verdict.unknown or self._changes is not None:
+            if verdict.unknown or self._changes is not None or has_body(asked):
                 flow.metadata[_PASSING] = Passing(asked, verdict.unknown, untouched)
             if asked.address:
                 self._addresses.lead(flow, asked, verdict)

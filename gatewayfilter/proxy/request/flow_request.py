@@ -26,11 +26,11 @@ _READ: Final = frozenset({
     b"accept", b"accept-language", b"authorization", b"connection", b"content-length", b"content-type", b"cookie", b"expect",
     b"host", b"origin", b"ping-to",
     b"proxy-authorization", b"proxy-connection", b"range", b"referer", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site",
-    b"upgrade", b"x-requested-with",
+    b"transfer-encoding", b"upgrade", b"x-requested-with",
 })  # fmt: skip
 _TELLING: Final = frozenset({
     b"authorization", b"content-length", b"content-type", b"cookie", b"expect", b"origin", b"ping-to", b"range", b"upgrade",
-    b"x-requested-with",
+    b"transfer-encoding", b"x-requested-with",
 })  # fmt: skip
 """Of `_READ`, what makes a request one of its own."""
 _COMMON: Final = frozenset({

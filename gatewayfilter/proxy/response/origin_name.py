@@ -13,6 +13,9 @@ very connection, or the filter's own look-up of the name.
 | through a parent proxy | as above: the name is given to the parent, which resolves it in the filter's place |
 
 Where a request names several hosts it is certain of none of them.
+
+Nor is it certain to which request a response belongs, once the connection has carried a request with a body: a server that
+passes over the body reads it as the next request, and the client chose it. From then on nothing is learned of that connection.
 """
 
 from asyncio import get_running_loop
@@ -26,6 +29,11 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.tunnel.resolver import known_addresses
 from gatewayfilter.urls import canonical_host
+
+
+def has_body(asked: FlowRequest) -> bool:
+    """Tells whether a request may have a body, or a server may think so."""
+    return asked.request.method != "GET" or b"content-length" in asked.headers or b"transfer-encoding" in asked.headers
 
 
 def is_authenticated(flow: http.HTTPFlow, asked: FlowRequest) -> bool:

@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakSet
 
 from mitmproxy import http
+from mitmproxy.connection import Server
 
 from gatewayfilter.config import OnError, Settings, UnknownRule
 from gatewayfilter.content_encoding import EncodingError
@@ -19,7 +21,7 @@ from gatewayfilter.proxy.mitm.buffered_response import hold_response
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.body_rewriter import EditedBody
-from gatewayfilter.proxy.response.origin_name import is_authenticated, shows_certificate
+from gatewayfilter.proxy.response.origin_name import has_body, is_authenticated, shows_certificate
 from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
 from gatewayfilter.proxy.sync.url_reporter import Offering
 from gatewayfilter.settings import GrowthMode
@@ -90,6 +92,7 @@ class ResponsePath:
         self._has_parent = settings.proxy.mode.startswith("upstream:")
         self._looks = self._inspect is not None or self._passed is not None
         self._looking = 0
+        self._with_bodies: WeakSet[Server] = WeakSet()
 
     def waits_for_response(self, asked: FlowRequest) -> bool:
         """Tells whether an unknown page is likely to be judged by its response, so that its URL need not be offered yet."""
@@ -111,6 +114,8 @@ class ResponsePath:
         response = flow.response
         assert response is not None
         asked = passing.asked
+        if self._looks and has_body(asked):
+            self._with_bodies.add(flow.server_conn)
         page = None
         if passing.unknown and self._looks and is_page(asked, response):  # as it is now: what the client gets may be changed
             said = said_in(flow.request) if self._is_public(flow, asked, response) else None
@@ -152,6 +157,8 @@ class ResponsePath:
     def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
         """Tells whether what is found out of a response may be learned for its URL: certainly its host's, and for anybody."""
         if not is_public(asked, response) or shows_certificate() or not is_authenticated(flow, asked):
+            return False
+        if flow.server_conn in self._with_bodies:
             return False
         if self._has_parent:  # the peer is the parent, and where that went is not known unless the URL says so
             host = asked.request.url.host

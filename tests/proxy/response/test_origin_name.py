@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +148,45 @@ async def test_each_response_of_a_kept_connection_is_held_against_its_name(
         for number, host in enumerate(("localhost", VICTIM, "localhost", "www.google.com")):
             assert await get(streams, host, port, f"{PAGE}/{number}") == 200
         assert [page.url for page in gateway.passed.seen] == [f"{site}{PAGE}/0", f"{site}{PAGE}/2"]
+
+
+async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Passes over bodies, so that it reads them as further requests, and repeats what it is asked."""
+    with suppress(asyncio.IncompleteReadError):
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            text = b"<html>" + head.split()[1]
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text))
+    writer.close()
+
+
+HIDDEN = "GET /unknown/casino HTTP/1.1\r\nX: "
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        f"GET {PAGE}/0 HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: {len(HIDDEN)}\r\n\r\n{HIDDEN}",
+        f"POST /known HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: {len(HIDDEN)}\r\n\r\n{HIDDEN}",
+    ],
+    ids=["GET", "POST"],
+)
+@pytest.mark.parametrize("unknown", ["allow", "inspect"])
+async def test_nothing_is_learned_once_a_connection_has_carried_a_body(first: str, unknown: str, start_gateway: Any) -> None:
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, start_gateway(passed=FakePassed(), unknown=unknown) as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(f"CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(first.replace("PORT", str(port)).encode())
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readuntil(b"0" if "/0" in first else b"known")
+        # It is answered with the page that the body asks for; that client alone is told what the page is.
+        assert await get((reader, writer), "localhost", port, f"{PAGE}/1") == (200 if unknown == "allow" else 403)
+        writer.close()
+        public = gateway.passed.seen if unknown == "allow" else [page for page in gateway.inspect.seen if page.public]
+        assert public == []
+        assert f"http://localhost:{port}{PAGE}/1" in gateway.offers.urls
 
 
 async def test_a_page_that_was_inspected_is_learned_for_the_name_of_its_server_alone(
