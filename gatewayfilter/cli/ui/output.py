@@ -55,14 +55,23 @@ def plain(value: object) -> Any:
     return str(value)
 
 
+def _washed(document: str) -> str:
+    """Returns JSON in which what `printable` replaces is written as an escape: JSON itself leaves all beyond ASCII as it is."""
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return "".join(mark if mark == "\n" or _is_harmless(mark) else json.dumps(mark)[1:-1] for mark in document).replace(
+        "\x7f", "\\u007f"
+    )
+
+
 def print_json(value: object) -> None:
     """Prints one JSON document."""
-    click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
+    click.echo(_washed(json.dumps(plain(value), ensure_ascii=False, indent=2)))
 
 
 def print_json_line(value: object) -> None:
     """Prints one line of JSON lines."""
-    click.echo(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")))
+    click.echo(_washed(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -1,11 +1,12 @@
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
 
-from gatewayfilter.cli.ui.output import counted, plain, print_table, printable, say
+from gatewayfilter.cli.ui.output import counted, plain, print_json, print_json_line, print_table, printable, say
 from gatewayfilter.model import Action
 from gatewayfilter.urls import parse_url
 
@@ -68,6 +69,16 @@ def test_values_become_json() -> None:
         "set": [1, 2],
         "n": 1.5,
     }
+
+
+@pytest.mark.parametrize("printer", [print_json, print_json_line])
+def test_json_does_not_steer_the_terminal_either(printer: Callable[[object], None], capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"title": "\x9b2J \x1b[2J \x7f \u202egnp \u2028 \U000e0041 \ud800 赌博 \u200d é \\u009b"}
+    printer(value)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == value
+    assert "赌博" in shown
+    assert printable(shown.replace("\n", "")) == shown.replace("\n", "")
 
 
 def test_counts_agree_with_their_nouns() -> None:
