@@ -13,7 +13,7 @@ from gatewayfilter.classify.score_adjustment import asks_for_reading, is_grey, w
 from gatewayfilter.classify.zones import PageText, page_text, plain_text
 from gatewayfilter.documents.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.documents.markup import read_markup
-from gatewayfilter.documents.page_parts import HTML_TYPES, PageParts, parts_from, parts_of
+from gatewayfilter.documents.page_parts import HTML_TYPES, PageParts, is_html_document, parts_from, parts_of
 from gatewayfilter.documents.pdf_text import is_pdf, pdf_text
 from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
@@ -74,7 +74,7 @@ class PageClassifier:
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page by its bytes, headers and final URL.
 
-        A body that is neither HTML, text nor (with the extra `pdf`) PDF is judged by its URL alone.
+        A body that is neither HTML, by its type or its beginning, nor text nor (with the extra `pdf`) PDF is judged by its URL alone.
         Never raises; linear in the body, of which `MAX_BODY` bytes are read; a PDF file takes 5 s at most.
         """
         return self._judged(page)[1]
@@ -134,10 +134,12 @@ class PageClassifier:
         if is_pdf(kind, page.body):
             title, text = pdf_text(page.body)
             return plain_text(text, page.final_url, title), ""
-        if kind not in HTML_TYPES and not kind.startswith("text/") and kind not in _TEXT_TYPES:
+        is_text = kind.startswith("text/") or kind in _TEXT_TYPES
+        is_html = kind in HTML_TYPES or (not is_text and is_html_document(page.body))
+        if not is_html and not is_text:
             return plain_text("", page.final_url), ""
         decoded = decoded or decode(page.body[:MAX_BODY], page.headers.get("content-type", ""))
-        if kind in HTML_TYPES:
+        if is_html:
             return page_text(decoded.text, page.final_url, self._extractor, self._named(page)), decoded.charset
         return plain_text(decoded.text, page.final_url), decoded.charset
 

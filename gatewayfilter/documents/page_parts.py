@@ -1,5 +1,6 @@
 """What stands on a page, as one value: title, description, keywords, links with their text, images with their alt text."""
 
+import re
 from dataclasses import dataclass
 
 from gatewayfilter.documents.charset import decode
@@ -10,6 +11,7 @@ from gatewayfilter.documents.tags import MAX_HTML
 from gatewayfilter.interfaces import Page
 
 HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+_HTML_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<(?:!DOCTYPE HTML|HTML)[ >]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +58,8 @@ def parts_of(page: Page) -> PageParts:
     if kind in HTML_TYPES:
         return read_parts(text)
     return PageParts("", "", "", "", (), (), tuple(text.splitlines()), ())
+
+
+def is_html_document(body: bytes) -> bool:
+    """Tells whether a body begins as HTML documents do, whatever its origin calls it."""
+    return _HTML_DOCUMENT.match(body) is not None

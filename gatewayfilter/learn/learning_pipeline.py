@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gatewayfilter.classify import is_pdf
+from gatewayfilter.documents.page_parts import HTML_TYPES
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, Page
 from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
@@ -196,7 +198,10 @@ class LearningSink:
         """Tells whether a verdict holds for the same content at any address, so that it may be known again by that alone."""
         if _is_image(page):
             return True
-        if found.harmful and page.content_type not in _HTML:  # as plain text also comments and scripts of a page speak
+        kind = page.content_type
+        if found.harmful and kind not in _HTML:  # as plain text also comments and scripts of a page speak
+            return False
+        if kind not in HTML_TYPES and not is_pdf(kind, page.body):  # what is read otherwise than as a page opens no page
             return False
         telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
         if not any(telling):

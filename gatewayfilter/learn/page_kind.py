@@ -7,6 +7,7 @@ make us pass it over. The signs are those of the WHATWG MIME Sniffing Standard, 
 import re
 
 from gatewayfilter.classify import is_pdf
+from gatewayfilter.documents.page_parts import is_html_document
 from gatewayfilter.interfaces import Page
 
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -16,7 +17,6 @@ _LOOKED_AT = 1445
 
 _TAGS = b"!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P|!--"
 _LOOKS_LIKE_HTML = re.compile(rb"[\t\n\x0c\r ]*<(?:" + _TAGS + rb")[ >]", re.IGNORECASE)
-_IS_HTML_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<(?:!DOCTYPE HTML|HTML)[ >]", re.IGNORECASE)
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
@@ -38,7 +38,7 @@ def is_readable(page: Page) -> bool:
         return _is_text(head)
     if kind in _UNKNOWN_TYPES:
         return bool(_LOOKS_LIKE_HTML.match(head)) or _is_text(head)
-    return bool(_IS_HTML_DOCUMENT.match(head))
+    return is_html_document(head)
 
 
 def _is_text(head: bytes) -> bool:

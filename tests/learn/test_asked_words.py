@@ -166,6 +166,27 @@ def test_a_verdict_of_plain_text_says_nothing_of_the_same_content_as_a_page(lear
 
 
 @pytest.mark.parametrize(
+    "kind", ["application/rss+xml", "image/svg+xml", "application/octet-stream", "text/html foo", "text/css"]
+)
+def test_a_harmful_page_is_not_harmless_for_having_been_shown_as_something_else(kind: str, learner: Learner) -> None:
+    body = f"<html><head>{CASINO}</head></html>"
+    learner.sink.page(Page("https://a.test/", "https://a.test/", 200, {"content-type": kind}, body.encode()))
+    found = learner.see("https://casino.test/", body)
+    assert found is not None
+    assert found.harmful
+    assert "casino.test/" in learner.blocked()
+
+
+def test_what_is_harmless_as_plain_text_may_be_harmful_as_a_page(learner: Learner) -> None:
+    body = f"<html><head><title>{''.join(f'&#{ord(mark)};' for mark in CASINO)}</title></head></html>"
+    plain = Page("https://a.test/", "https://a.test/", 200, {"content-type": "text/plain"}, body.encode())
+    assert learner.sink.page(plain) is not None
+    found = learner.see("https://casino.test/", body)
+    assert found is not None
+    assert found.harmful
+
+
+@pytest.mark.parametrize(
     ("url", "final_url", "asked", "address"),
     [
         ("http://a.test/", "http://a.test/", "", ""),
