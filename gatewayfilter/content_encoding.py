@@ -1,6 +1,7 @@
 """Content encodings taken off a body while it streams, in pieces of bounded size, so that no body can fill the memory."""
 
 import contextlib
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO, Final, Protocol, cast
@@ -31,6 +32,19 @@ _AFTER_A_MEMBER: Final = b"\0"
 """Stands before what follows a member, which no head begins with."""
 _HAS_CHECK, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
 _ZLIB_HEAD: Final = 2
+
+
+_MEDIA_TYPE: Final = re.compile(r"[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+)")
+
+
+def media_type(content_type: str) -> str:
+    """Returns the media type that browsers read in a `Content-Type`, lower case, without parameters; `""` for none.
+
+    Of several it is HTML where any of them is: browsers take the last one, or the first (Fetch standard §2.2.2), and none of
+    them minds what follows a type without a semicolon.
+    """
+    found = [match[1].lower() for part in content_type.split(",") if (match := _MEDIA_TYPE.match(part)) is not None]
+    return "text/html" if "text/html" in found else found[-1] if found else ""
 
 
 class EncodingError(GatewayFilterError):

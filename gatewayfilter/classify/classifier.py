@@ -74,7 +74,8 @@ class PageClassifier:
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page by its bytes, headers and final URL.
 
-        A body that is neither HTML, by its type or its beginning, nor text nor (with the extra `pdf`) PDF is judged by its URL alone.
+        A body that is neither HTML, by its type or its beginning, nor text nor (with the extra `pdf`) PDF is judged by its
+        URL alone.
         Never raises; linear in the body, of which `MAX_BODY` bytes are read; a PDF file takes 5 s at most.
         """
         return self._judged(page)[1]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces.records import Validators
 from gatewayfilter.model import Classification
 
@@ -38,8 +39,8 @@ class Page:
 
     @property
     def content_type(self) -> str:
-        """The media type without parameters, lower case."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """The media type without parameters, lower case, as browsers read it."""
+        return media_type(self.headers.get("content-type", ""))
 
 
 class PageArchive(Protocol):

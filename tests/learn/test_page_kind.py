@@ -1,9 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mitmproxy import http
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import is_readable
+from gatewayfilter.proxy.response.page_capture import is_html
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 HTML = b"<!DOCTYPE html><title>x</title>"
@@ -71,3 +73,23 @@ def test_whatever_is_called_html_is_read(body: bytes) -> None:
 @given(content_type=st.text(max_size=30), body=st.binary(max_size=200))
 def test_nothing_makes_it_fail(content_type: str, body: bytes) -> None:
     assert is_readable(page(content_type, body)) in {True, False}
+
+
+@pytest.mark.parametrize(
+    ("content_type", "kind"),
+    [
+        ("text/html, text/html", "text/html"),
+        ("text/html,text/plain", "text/html"),
+        ("x, text/html;charset=utf-8", "text/html"),
+        ("TEXT/HTML x", "text/html"),
+        ("text/html(x)", "text/html"),
+        ('text/html;charset="a,b/c"', "text/html"),
+        ("text/plain, image/png", "image/png"),
+        ("*/*", "*/*"),
+        ("html", ""),
+        (" ", ""),
+    ],
+)
+def test_a_type_is_read_as_browsers_read_it(content_type: str, kind: str) -> None:
+    assert page(content_type, HTML).content_type == kind
+    assert is_html(http.Headers(content_type=content_type)) == (kind == "text/html")

@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError
+from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError, media_type
 from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.fetch.url_resolution import resolve
@@ -263,12 +263,12 @@ def _condition(validators: Validators) -> dict[str, str]:
 
 
 def _is_text(content_type: str, url: Url) -> bool:
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type in PDF_TYPES:
+    kind = media_type(content_type)
+    if kind in PDF_TYPES:
         return can_read_pdf()
-    if media_type in _GZIP_TYPES:
+    if kind in _GZIP_TYPES:
         return url.path.endswith(".xml.gz")
-    return media_type in _TEXT_TYPES or (media_type.startswith("application/") and media_type.endswith("+xml"))
+    return kind in _TEXT_TYPES or (kind.startswith("application/") and kind.endswith("+xml"))
 
 
 def _redirected(url: Url, location: str) -> Url:

@@ -14,6 +14,7 @@ from mitmproxy import http
 from gatewayfilter.addresses.kinds import Kind, is_near, kind_of, plain
 from gatewayfilter.addresses.link_watch import PerLinks, current_links
 from gatewayfilter.addresses.links import Links
+from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
@@ -32,7 +33,7 @@ _PERSONAL: Final = frozenset({"*", "cookie", "authorization"})
 
 def is_html(headers: http.Headers) -> bool:
     """Tells whether a response says that it is an HTML page."""
-    return str(headers.get("content-type", "")).partition(";")[0].strip().lower() in _HTML
+    return media_type(str(headers.get("content-type", ""))) in _HTML
 
 
 def is_page(asked: FlowRequest, response: http.Response) -> bool:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from gatewayfilter.config import UnknownRule
+from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import Offer, OfferSink
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
@@ -53,7 +54,7 @@ class Offering:
         if (
             asked.plain_client
             and asked.request.resource_type in _GUESSED
-            and content_type.partition(";")[0].strip().lower() in {"text/html", "application/xhtml+xml"}
+            and media_type(content_type) in {"text/html", "application/xhtml+xml"}
         ):
             self._offer(asked)
 
