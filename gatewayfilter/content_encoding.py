@@ -169,6 +169,16 @@ class BoundedBody:
             self._crumbs.clear()
 
 
+def as_shown(content_encoding: str) -> str:
+    """Returns by which encoding browsers read a body: one name that nobody knows means none to them.
+
+    Args:
+        content_encoding: the header's value.
+    """
+    name = content_encoding.strip().lower()
+    return name if name in KNOWN or "," in name else ""
+
+
 def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes, bool]:
     """Decodes a whole body.
 

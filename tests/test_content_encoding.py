@@ -11,7 +11,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, decode_up_to
+from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, as_shown, decode_up_to
+from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.store.page_spool import page_of
 
 ENCODERS = {
     "": lambda body: body,
@@ -76,6 +78,26 @@ def test_a_body_that_is_cut_off_gives_what_is_there(name: str) -> None:
 def test_an_encoding_that_is_not_known_is_said(name: str) -> None:
     with pytest.raises(EncodingError, match="unknown encoding"):
         StreamDecoder(name)
+
+
+@pytest.mark.parametrize(
+    ("named", "read"),
+    [
+        ("utf-8", ""),
+        ("none", ""),
+        ("compress", ""),
+        ("", ""),
+        (" GZip", "gzip"),
+        ("gzip, br", "gzip, br"),
+        ("identity", "identity"),
+    ],
+)
+def test_a_name_that_nobody_knows_hides_no_page(named: str, read: str) -> None:
+    assert as_shown(named) == read
+    if not read:
+        page = page_of(PassedResponse("http://a.test/", 200, {"content-encoding": named}, b"<html>", public=True))
+        assert page is not None
+        assert page.body == b"<html>"
 
 
 BOMBS = {

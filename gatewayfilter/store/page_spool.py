@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from gatewayfilter.content_encoding import EncodingError, decode_up_to
+from gatewayfilter.content_encoding import EncodingError, as_shown, decode_up_to
 from gatewayfilter.interfaces import Page, PassedResponse
 
 _log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ def read_page(path: Path) -> Page | None:
 def page_of(response: PassedResponse) -> Page | None:
     """Returns a response as a page to be judged, `None` when its encoding cannot be taken off."""
     try:
-        body, cut = decode_up_to(response.body, response.headers.get("content-encoding", ""), MOST_DECODED)
+        body, cut = decode_up_to(response.body, as_shown(response.headers.get("content-encoding", "")), MOST_DECODED)
     except EncodingError:
         return None
     headers = dict(response.headers)

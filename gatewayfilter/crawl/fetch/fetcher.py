@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError, media_type
+from gatewayfilter.content_encoding import ACCEPTED, BoundedBody, EncodingError, as_shown, media_type
 from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.fetch.url_resolution import resolve
@@ -218,7 +218,7 @@ class Fetcher:
             headers = {name.lower(): value for name, value in response.headers.items()}
             if not 200 <= response.status < 300 or not (any_type or self._is_read(headers.get("content-type", ""), url)):
                 return _Hop(response.status, headers, b"", False, latency_s)
-            body = BoundedBody(headers.get("content-encoding", ""), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
+            body = BoundedBody(as_shown(headers.get("content-encoding", "")), limit, max_ratio=MAX_RATIO, ratio_from=RATIO_FROM)
             # All that has come at once: pieces of a set size cost a third of the fetch, and bound nothing that is not bounded.
             while (data := await response.content.readany()) and body.feed(data):
                 pass
