@@ -6,12 +6,13 @@ accepted (safe_regex/cost_guard.py) and searched in the part of the URL for whic
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
 from gatewayfilter.engine.adblock.named_sites import hosts_in_text
+from gatewayfilter.engine.state.wildcards import Matches, SearchedUrl, glob, wildcard
 from gatewayfilter.engine.tables.host_markers import host_of_key
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
@@ -43,40 +44,6 @@ _PROBES = ("http://192.0.2.7/x?y=1", "https://www.example.org/", "https://news.t
 """Addresses with nothing in common: what is found in all of them is found everywhere."""
 
 _HOST_AND_PORT = re.compile(r"[^:/]*:\d+|\[[^\]]*\]:\d+", re.ASCII)
-
-
-class SearchedUrl:
-    """The texts of a URL that wildcards and regular expressions are held against, in lower case; made once for all of them.
-
-    Attributes:
-        pages: the URL without its scheme, and without its port where it has one.
-    """
-
-    __slots__ = ("_url", "pages")
-
-    def __init__(self, url: Url) -> None:
-        page = url.key.lower()
-        self._url = url
-        self.pages: tuple[str, ...] = (page, url.host + page[len(url.netloc) :]) if url.port else (page,)
-
-    @property
-    def scheme(self) -> str:
-        """The URL's scheme."""
-        return self._url.scheme
-
-    @property
-    def text(self) -> str:
-        """The whole URL."""
-        return self._url.text.lower()
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The host, and the host with the port where it has one."""
-        return (self._url.host, self._url.netloc) if self._url.port else (self._url.host,)
-
-
-type Matches = Callable[[SearchedUrl], bool]
-"""Tells whether a wildcard or regular expression fits a URL."""
 
 
 def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]:
@@ -157,11 +124,12 @@ def _refuse_too_broad(kind: EntryKind, pattern: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def compile_pattern(kind: EntryKind, pattern: str) -> Matches | None:
+def compile_pattern(kind: EntryKind, pattern: str, *, allows: bool = False) -> Matches | None:
     """Returns the test for a wildcard or regular expression, `None` for kinds that are found by their key.
 
     Both ignore case. A wildcard must fit the whole URL without its scheme (with it, when the wildcard has one); one without a
-    slash may fit the host alone; a leading ``*.`` also stands for nothing, and a port may be left away.
+    slash may fit the host alone; a leading ``*.`` also stands for nothing, and a port may be left away. Of one that allows, what
+    names a host fits hosts alone (`wildcard`).
     A regular expression is searched in the whole URL, of a longer one in its first `MAX_SEARCHED_LENGTH` characters
     (`COSTLY_SEARCHED_LENGTH` when it could take long).
 
@@ -169,7 +137,7 @@ def compile_pattern(kind: EntryKind, pattern: str) -> Matches | None:
         RuleError: it cannot be read, or could take too long.
     """
     if kind is EntryKind.WILDCARD:
-        return _wildcard(pattern)
+        return wildcard(pattern, allows=allows)
     if kind is EntryKind.REGEX:
         return _regex(pattern)
     return None
@@ -180,55 +148,6 @@ def _regex(pattern: str) -> Matches:
     search = guarded.compile().search
     length = MAX_SEARCHED_LENGTH if guarded.max_length == MAX_URL_LENGTH else COSTLY_SEARCHED_LENGTH
     return lambda url: search(url.text, 0, length) is not None
-
-
-def _wildcard(pattern: str) -> Matches:
-    head, mark, tail = pattern.lower().partition("://")
-    fits_scheme, rest = (_glob(head), tail) if mark else (None, head)
-    fits = [_glob(rest)]
-    if rest.startswith("*."):
-        fits.append(_glob(rest[2:]))
-    host_alone = "/" not in rest
-    literal = max(rest.removeprefix("*.").split("*"), key=len)  # in every URL that fits; the host alone is a part of its page
-
-    def matches(url: SearchedUrl) -> bool:
-        if fits_scheme is not None and not fits_scheme(url.scheme):
-            return False
-        for fit in fits:
-            for text in url.pages:
-                if fit(text):
-                    return True
-            if host_alone:
-                for text in url.hosts:
-                    if fit(text):
-                        return True
-        return False
-
-    return lambda url: (literal in url.pages[0] or literal in url.pages[-1]) and matches(url)
-
-
-def _glob(pattern: str) -> Callable[[str], bool]:
-    """Returns a whole-text match in which `*` stands for any text; the work is linear in the number of `*` times the length."""
-    parts = pattern.split("*")
-    if len(parts) == 1:
-        return pattern.__eq__
-    head, *middle, tail = parts
-    middle = [part for part in middle if part]
-    least = len(head) + len(tail)
-
-    def fits(text: str) -> bool:
-        if len(text) < least or not text.startswith(head) or not text.endswith(tail):
-            return False
-        position = len(head)
-        end = len(text) - len(tail)
-        for part in middle:
-            position = text.find(part, position, end)
-            if position < 0:
-                return False
-            position += len(part)
-        return True
-
-    return fits
 
 
 def written_pattern(rule: PersonRule) -> str:
@@ -385,7 +304,7 @@ def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
         names = {name for literal in guard_regex(rule.pattern).literals for name in hosts_in_text(literal)}
         return not names.isdisjoint(host_suffixes(url.host))
     host = rule.pattern.lower().rpartition("://")[2].partition("/")[0].partition(":")[0]
-    return bool(host.strip("*.")) and (_glob(host)(url.host) or (host.startswith("*.") and _glob(host[2:])(url.host)))
+    return bool(host.strip("*.")) and (glob(host)(url.host) or (host.startswith("*.") and glob(host[2:])(url.host)))
 
 
 def _identity(rule: PersonRule) -> tuple[EntryKind, str, str]:
@@ -394,6 +313,6 @@ def _identity(rule: PersonRule) -> tuple[EntryKind, str, str]:
 
 def _compiled(rule: PersonRule) -> Matches | None:
     try:
-        return compile_pattern(rule.kind, rule.pattern)
+        return compile_pattern(rule.kind, rule.pattern, allows=rule.action is ListAction.ALLOW)
     except RuleError:
         return None

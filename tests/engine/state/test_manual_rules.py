@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.state.manual_rules import PersonRules, SearchedUrl, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.engine.state.manual_rules import PersonRules, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.engine.state.wildcards import SearchedUrl
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, PersonRule
 from gatewayfilter.urls import parse_url
@@ -158,6 +159,28 @@ def test_any_text_is_a_pattern_or_a_rule_error(text: str) -> None:
 def test_what_a_pattern_covers(pattern: str, covered: list[str], not_covered: list[str]) -> None:
     assert [url for url in covered if not covers(pattern, url)] == []
     assert [url for url in not_covered if covers(pattern, url)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered", "stretched"),
+    [
+        ("*.good.test/a*", ["http://good.test/a", "http://x.good.test:81/ab?c"],
+         ["http://bad.test/?.good.test/a", "http://bad.test/x.good.test/a", "http://bad.test/a?b/x.good.test/a"]),
+        ("https://*.good.test/*", ["https://x.good.test/a/b"], ["https://bad.test/?.good.test/"]),
+        ("*.cdn.*/banner*", ["http://a.cdn.test/banner1"], ["http://bad.test/?a.cdn.x/banner", "http://bad.test/a.cdn.b/banner"]),
+        ("good.*/x", ["http://good.test/x"], ["http://good.test/secret?/x", "http://good.bad.test/secret/x"]),
+        ("*.good.test:8443", ["http://x.good.test:8443/a"], ["http://bad.test/?.good.test:8443"]),
+        ("*/free/*.js", ["http://any.test/free/a.js", "http://any.test/x/free/a.js"], []),
+        ("*good*.js", ["http://any.test/good/a.js"], []),
+    ],
+)  # fmt: skip
+def test_an_allow_for_a_host_is_not_stretched_to_others(pattern: str, covered: list[str], stretched: list[str]) -> None:
+    kind, pattern = classify_pattern(pattern)
+    rules = PersonRules(
+        [PersonRule(1, ListAction.ALLOW, kind, pattern), PersonRule(2, ListAction.BLOCK, EntryKind.REGEX, "http")]
+    )
+    decided = {text: find(rules, text) for text in [*covered, *stretched]}
+    assert [text for text, rule in decided.items() if rule is not None and rule.action is ListAction.ALLOW] == covered
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=8))
