@@ -11,6 +11,7 @@ _USUAL_OPTIONS: Final = frozenset({"keep-alive", "close", "upgrade", "te"})
 """Of Connection. What else it names is a field for this hop, and is not sent on (RFC 9110 §7.6.1)."""
 _FOR_EVERY_HOP: Final = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 """Fields that Connection must not name: without them the request would be another one."""
+_STAYING: Final = {option.encode() for option in _USUAL_OPTIONS | _FOR_EVERY_HOP}
 
 
 def make_ready(request: http.Request, asked: FlowRequest, *, has_parent: bool) -> None:
@@ -40,14 +41,11 @@ def _name_host(request: http.Request, host: str) -> None:
 
 
 def _end_connection_fields(request: http.Request) -> None:
-    headers = request.headers
-    options = [option.strip() for option in headers.get("connection", "").split(",")]
+    # One walk over the fields: clients choose how many there are, and how many of them are named here.
+    options = [option.strip() for option in request.headers.get("connection", "").split(",")]
     kept = [option for option in options if option.lower() in _USUAL_OPTIONS]
-    for option in options:
-        name = option.lower()
-        if name and name not in _USUAL_OPTIONS and name not in _FOR_EVERY_HOP:
-            headers.pop(name, None)
+    named = {option.encode("utf-8", "surrogateescape").lower() for option in options} - _STAYING | {b"connection"}
+    fields = [(name, value) for name, value in request.headers.fields if name.lower() not in named]
     if kept:
-        headers["connection"] = ", ".join(kept)
-    else:
-        del headers["connection"]
+        fields.append((b"connection", ", ".join(kept).encode()))
+    request.headers.fields = tuple(fields)
