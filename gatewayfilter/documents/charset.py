@@ -21,8 +21,8 @@ _MAX_DAMAGE = 1 / 200
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_META = re.compile(rb"<(?:meta\b|\?xml\b)[^>]{0,500}?(?:charset|encoding)\s*=\s*[\"']?\s*([a-z0-9_:.-]{2,40})", re.IGNORECASE)
-_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{2,40})", re.IGNORECASE)
+_META = re.compile(rb"<(?:meta\b|\?xml\b)[^>]{0,500}?(?:charset|encoding)\s*+=\s*+[\"']?\s*+([a-z0-9_:.-]{2,40})", re.IGNORECASE)
+_HEADER = re.compile(r"charset\s*+=\s*+[\"']?\s*+([a-z0-9_:.-]{2,40})", re.IGNORECASE)
 _HIGH_RUN = re.compile(rb"[\x40-\x7f]*+[\x80-\xff][^\x00-\x2f\x3a-\x3f]*+(?:[\x30-\x39][\x80-\xff][^\x00-\x2f\x3a-\x3f]*+)*+")
 _SAMPLE_BYTES = 12_000
 _GUESSES = ("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "cp1252", "cp1251", "koi8-r")

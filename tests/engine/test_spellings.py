@@ -112,3 +112,11 @@ def test_explain_names_them() -> None:
     assert said["spellings"] == f"another spelling of this URL is blocked: {PAGE} of bad"
     said = {answer.decider: answer.explanation for answer in asked.explain(request("http://h.example//fine")).answers}
     assert said["spellings"] == "nothing blocks other spellings of this URL: http://h.example/fine"
+
+
+@pytest.mark.parametrize("path", ["/a" + ".%20" * 16_000 + "x", "/a" + "%20" * 21_000 + "x/%20", "/a" + "%0a." * 16_000 + "x"])
+def test_many_marks_take_no_time(path: str) -> None:
+    """No stopwatch: a search from each mark would not end within the test's time limit."""
+    url = parse_url(f"http://h.example{path}")
+    for _ in range(20):
+        spellings_of(url)

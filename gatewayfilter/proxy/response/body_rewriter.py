@@ -18,7 +18,7 @@ MOST_HELD: Final = 2_000_000
 _EDIT_TIME_S: Final = 0.5
 """After this time no further replacement is begun in a body: the event loop waits meanwhile."""
 
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s;\"']{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s;\"']{1,40})", re.IGNORECASE)
 _AS_BROWSERS: Final = {
     "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "shift-jis": "cp932",
     "sjis": "cp932", "x-sjis": "cp932", "euc-kr": "cp949", "ks_c_5601-1987": "cp949", "iso-8859-1": "cp1252", "latin1": "cp1252",

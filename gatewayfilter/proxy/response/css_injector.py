@@ -23,7 +23,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _HEAD = re.compile(rb"<head(?=[\s/>])(?:[^>\"']|\"[^\"]*\"|'[^']*')*>", re.IGNORECASE)
 _UNFINISHED = re.compile(rb"<(?:!|\?|$|html?(?:[\s/>]|$)|h(?:tm?|ea?)?$|head(?:[\s/]|$))", re.IGNORECASE)
 _META = re.compile(rb"<!--.*?(?:-->|$)|<meta(?=[\s/])[^>]*>", re.IGNORECASE | re.DOTALL)
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([a-z0-9_:.\-]{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?\s*+([a-z0-9_:.\-]{1,40})", re.IGNORECASE)
 _WIDE_MARKS: Final = (b"\xfe\xff", b"\xff\xfe")
 
 

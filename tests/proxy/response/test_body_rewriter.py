@@ -118,3 +118,8 @@ def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyP
 def test_a_page_in_which_nothing_is_found_is_not_written_anew() -> None:
     odd = "<P CLASS=x>one<p>two<table><tr><td>&nbsp"
     assert remove_elements(odd, [".none"]) is odd
+
+
+def test_a_charset_behind_many_blanks_takes_no_time() -> None:
+    """No stopwatch: going back over the blanks would not end within the test's time limit."""
+    assert decode_text(b"abc", f"text/html; charset={' ' * 200_000};") is not None
