@@ -27,11 +27,34 @@ _PARAMS = MappingProxyType(
         "token": "e9c1",
         "redirect_uri": "https%3A%2F%2Fexample.com%2Fback",
         "client_id": "web",
+        "access_token": "9b7d",
+        "callback": "done",
+        "code_challenge": "x1",
+        "expires": "1790000000",
+        "file": "a.pdf",
+        "key": "k1",
+        "list": "PL1",
+        "name": "weather",
+        "nonce": "n1",
+        "offset": "20",
+        "response_type": "code",
+        "samlrequest": "f1",
+        "scope": "openid",
+        "sid": "5e1",
+        "sig": "a0",
+        "signature": "a0",
+        "t": "12",
+        "type": "web",
+        "u": "weather",
+        "x-amz-signature": "a0",
     }
 )
 """Parameters by which sites find pages, search, and log people in."""
 
-_HEADERS = frozenset({"set-cookie", "location", "cookie", "authorization", "content-disposition", "user-agent"})
+_FORGERY = ("x-csrf-token", "x-csrftoken", "x-requested-with", "x-xsrf-token")
+"""By which sites tell their own requests from forged ones: without them nobody logs in."""
+
+_HEADERS = frozenset({"set-cookie", "location", "cookie", "authorization", "content-disposition", "user-agent", *_FORGERY})
 """What logs people in, leads on, or makes a file of a response; others may be missing."""
 
 _FEATURES = frozenset(

@@ -10,28 +10,38 @@ from gatewayfilter.engine.adblock.syntax.rule import HostSet
 from gatewayfilter.urls import is_registry_suffix, registry_suffixes
 
 _ELEMENTS_TEXT = """
-a article aside b blockquote body button canvas center dd div dl dt em fieldset figure font footer form h1 h2 h3 h4 h5 h6 head
-header html i iframe img input label li link main meta nav ol option p picture pre script section select small source span
-strong style svg table tbody td textarea tfoot th thead title tr u ul video
+a abbr address area article aside audio b base bdi bdo blockquote body br button canvas caption center cite code col colgroup
+data datalist dd del details dfn dialog div dl dt em fieldset figcaption figure font footer form g h1 h2 h3 h4 h5 h6 head
+header hgroup hr html i iframe img input ins kbd label legend li link main map mark menu meta meter nav noscript object ol
+optgroup option output p param path picture pre progress q rect rp rt ruby s samp script search section select slot small source
+span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr track tt u ul use var
+video wbr
 """
 _ELEMENTS = frozenset(_ELEMENTS_TEXT.split())
 """Elements that pages are made of."""
 
 _LAYOUT_TEXT = """
-app article body col container content layout main page post root row section site text title wrapper
+__next __nuxt ___gatsby app article body col container container-fluid content home js layout main main-content no-js page
+page-content page-template page-wrapper post root row section site site-content text title wp-site-blocks wrapper
 """
 _LAYOUT = frozenset(_LAYOUT_TEXT.split())
 """Names that elements of very many sites have."""
 
 _ATTRIBUTES_TEXT = """
-align alt charset class colspan content data dir disabled draggable for height href hreflang id itemprop itemscope itemtype lang
-loading media method name onclick rel role rowspan sizes src srcset style tabindex target title type value width
+accept action align alt aria-expanded aria-hidden aria-label async autocomplete bgcolor border cellpadding cellspacing charset
+checked class color colspan content controls crossorigin data data-src datetime defer dir disabled draggable enctype fetchpriority
+for frameborder height href hreflang http-equiv id integrity itemprop itemscope itemtype label lang loading max maxlength media
+method min name nonce onclick onload pattern placeholder prefix property readonly referrerpolicy rel required role rowspan scope
+selected size sizes span src srcset start step style tabindex target title translate type valign value viewbox width xmlns
 """
 _ATTRIBUTES = frozenset(_ATTRIBUTES_TEXT.split())
 """Attributes that pages are full of: their value may tell something, that they are there does not."""
 
 _VALUES_TEXT = """
-0 1 100% _blank auto button center en false http https image/png ltr text text/css text/html true zh
+0 1 100% _blank alternate application/json application/ld+json auto banner block button canonical center checkbox color de
+description display en en-us es false fr get height hidden http https icon image/png inline ja ko lazy ltr margin module
+navigation nofollow none noopener padding password position post pt ru search shortcut stylesheet submit text text/css text/html
+text/javascript true utf-8 viewport width zh zh-cn
 """
 _VALUES = frozenset(_VALUES_TEXT.split())
 
@@ -40,6 +50,9 @@ _BEGINNINGS = "https://www. http://www. .com/ .html .jpg .png"
 
 _HARMLESS_STYLES = re.compile(r"\s*(?:(?:overflow|padding|cursor|user-select)[\w-]*\s*:[^;]*(?:;\s*|\Z))*", re.IGNORECASE)
 """Declarations that leave a page as readable as it was."""
+
+_PAGE = re.compile(r"(?:.*[\s>+~])?(?:html|body|\*)?(?::[a-z-]+)*", re.IGNORECASE | re.DOTALL)
+"""A selector that means the page itself, or anything: what stands in it says which pages alone, and they would be gone whole."""
 
 _SIMPLE = re.compile(r"[#.][\w-]+")
 _TEXT_CALL = re.compile(r":has-text\(.*\)\Z", re.DOTALL)
@@ -95,14 +108,17 @@ def _is_telling(selector: str) -> bool:
 
 def _part_is_telling(text: str) -> bool:
     rest: list[str] = []
+    inner: list[tuple[str, str]] = []
     position = 0
     while call := _CALL.search(text, position):
         rest.append(text[position : call.start()])
         position = _closing(text, call.end())
-        if call[1].lower() in _ALTERNATIVES and _is_telling(text[call.end() : position - 1]):
-            return True
+        inner.append((call[1].lower(), text[call.end() : position - 1]))
     rest.append(text[position:])
-    return any(map(_tells, _TOKEN.finditer(" ".join(rest))))
+    if any(map(_tells, _TOKEN.finditer(" ".join(rest)))):
+        return True
+    telling = _ALTERNATIVES - {"has"} if _PAGE.fullmatch("".join(rest).strip()) else _ALTERNATIVES
+    return any(name in telling and _is_telling(argument) for name, argument in inner)
 
 
 def _tells(token: re.Match[str]) -> bool:

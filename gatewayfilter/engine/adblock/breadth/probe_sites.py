@@ -4,7 +4,7 @@ Names are made of random letters, from a seed that follows from the rule: a rule
 with, as a change of the rule changes them. Schemes, suffixes, paths, parameters and types are those of ordinary sites.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -22,7 +22,8 @@ MANY = 4
 SUFFIXES = ("com", "cn", "com", "org", "com", "xn--fiqs8s", "com", "com.cn", "com", "co.uk")
 """Public suffixes of the sites, about as often as they are met."""
 
-COMMON_SUFFIXES = ("cn", "com.cn", "org", "net", "de", "co.uk", "ru", "co.jp", "com.br", "fr", "ca", "io", "edu", "gov")
+_COMMON_SUFFIXES_TEXT = "cn com.cn org net de co.uk ru co.jp com.br fr ca io edu gov gov.uk gov.cn edu.cn ac.uk org.uk net.cn"
+COMMON_SUFFIXES = tuple(_COMMON_SUFFIXES_TEXT.split())
 """Each of these stands for so many sites that a rule is tried on it alone as well, beside `com`."""
 
 _VOWELS = "aeiou"
@@ -148,4 +149,27 @@ def _requests_of(host: str, other: str, dice: Random) -> Site:
         foreign(ResourceType.MEDIA, f"/video/{word}/{number}.mp4"),
         own(ResourceType.WEBSOCKET, "/socket", scheme="wss"),
         own(ResourceType.OTHER, "/favicon.ico"),
+        *_long_ones(own, foreign, dice),
     )
+
+
+def _long_ones(own: Callable[..., Probe], foreign: Callable[..., Probe], dice: Random) -> Iterator[Probe]:
+    """Yields requests with the long, deep and escaped URLs that every larger site has: what a bare shape would match."""
+    word, slug, number = _label(dice), _label(dice), dice.randrange(1_000_000, 100_000_000)
+    digest, title = f"{dice.getrandbits(128):032x}", f"{slug}-{word}-the-{slug}-and-{word}-again"
+    other_title = f"{word.title()}_{slug.title()}"
+    yield own(ResourceType.DOCUMENT, f"/{word}/{slug}/{word}/2026/05/17/{title}/{number}.html")
+    yield own(ResourceType.DOCUMENT, "/search", f"?q={word}+{slug}%20%C3%A9&sort=new&page=2")
+    yield own(ResourceType.DOCUMENT, f"/en/{word.title()}/{other_title},_({slug}).aspx", f"?id={digest[:11].upper()}")
+    yield own(ResourceType.DOCUMENT, "/", f"?s={slug}&p={number}")
+    yield own(ResourceType.SCRIPT, f"/static/js/main.{digest[:8]}.chunk.js")
+    yield foreign(ResourceType.SCRIPT, f"/ajax/libs/{slug}/3.7.1/{slug}.min.js", f"?ver={number}")
+    yield own(ResourceType.STYLESHEET, f"/assets/{word}/{slug}-{digest[:20]}.css")
+    yield foreign(ResourceType.IMAGE, f"/wp-content/uploads/2026/05/{other_title}-1024x768.webp")
+    yield own(ResourceType.IMAGE, f"/img/{slug}~{digest[:12]}@2x.svg")
+    uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
+    yield foreign(
+        ResourceType.XMLHTTPREQUEST, f"/api/v1/{word}/{uuid}/items", f"?q={word}+{slug}%20a,b&b={number}&c={title}&d={digest}"
+    )
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
+        yield own(ResourceType.XMLHTTPREQUEST, f"/api/v1/{word}/{number}", method=method)
