@@ -44,7 +44,11 @@ REJUDGE_MOST = 10_000
 SOURCES_EVERY_S = 300.0
 ANEW_AFTER_S = 30.0
 ANEW_AFTER_MOST_S = 3600.0
-"""How long it takes until a snapshot that cannot be used is made anew once more: doubled from the one to the other."""
+"""How long it takes until a snapshot that cannot be used is made anew once more: doubled from the one to the other.
+
+It begins anew once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
+that is published looks good for a moment.
+"""
 
 
 def run_learner(settings: Settings) -> None:
@@ -137,7 +141,8 @@ class _Learner:
     async def _publish_anew(self) -> None:
         """Makes everything anew where a process could not use the current snapshot: a damaged disk, or a fault of ours."""
         if not await asyncio.to_thread(snapshot_folder(self._settings).is_refused):
-            self._anew_after_s = ANEW_AFTER_S
+            if time.monotonic() >= self._anew_at:
+                self._anew_after_s = ANEW_AFTER_S
         elif time.monotonic() >= self._anew_at:
             self._anew_at = time.monotonic() + self._anew_after_s
             self._anew_after_s = min(2 * self._anew_after_s, ANEW_AFTER_MOST_S)
