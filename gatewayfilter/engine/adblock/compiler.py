@@ -61,6 +61,7 @@ _UBIQUITOUS_COUNT = 10_000
 _LITERAL_LENGTH = 32
 _SAMPLE_LENGTH = 200
 _NOBODY: frozenset[int] = frozenset()
+_NO_PAGES: frozenset[str] = frozenset()
 
 
 _COMPANIONS = REDIRECTS | PAGE_SWITCHES
@@ -126,7 +127,9 @@ class _Tally:
 
 def _counted(rules: tuple[NetworkRule, ...]) -> int:
     """Returns for how many entries the rules of one line count."""
-    return sum(rule.modifier not in _COMPANIONS for rule in rules) or bool(rules)
+    if len(rules) <= 1:
+        return len(rules)
+    return sum(rule.modifier not in _COMPANIONS for rule in rules) or 1
 
 
 def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
@@ -292,14 +295,15 @@ class _Planner:
         shapes = self._shapes
         plan = IndexPlan()
         paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
-        on_page = Counter(name for number in numbers for name in self._pages(number))
+        pages_of = {number: pages for number in numbers if (pages := self._pages(number))}
+        on_page = Counter(name for pages in pages_of.values() for name in pages)
         for number in numbers:
             shape = shapes[number]
-            pages = self._pages(number)
+            pages = pages_of.get(number, _NO_PAGES)
             if pages and max(on_page[name] for name in pages) <= RULES_PER_PAGE:
                 _list_under(plan.sources, pages, number)
             elif shape.is_host or (shape.host and paths[shape.host] <= per_host):
-                _list_under(plan.hosts, (shape.host,), number)
+                plan.hosts.setdefault(shape.host, []).append(number)
             else:
                 self._plan_by_literal(plan, number, pages)
         return plan
@@ -318,8 +322,11 @@ class _Planner:
 
     def _pages(self, number: int) -> frozenset[str]:
         """Returns the hosts of the pages that a rule works on, none where it does not name them all, or too many."""
-        pages = self._records[number].rule.conditions.sources
-        return frozenset() if pages.patterns or len(pages.names) > MAX_PAGES else pages.names
+        conditions = self._records[number].rule.conditions
+        if conditions is NO_CONDITIONS:
+            return _NO_PAGES
+        pages = conditions.sources
+        return _NO_PAGES if pages.patterns or len(pages.names) > MAX_PAGES else pages.names
 
     def _best_literal(self, shape: PatternShape) -> tuple[str, float]:
         best, best_score = "", 0.0
