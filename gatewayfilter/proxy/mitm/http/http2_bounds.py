@@ -2,7 +2,7 @@
 
 h2 bounds the streams at once (100), a head when it is unpacked (64 kB), and the frames of one (64). Left open are the size of
 those frames, which mitmproxy raises to 128 kB, what is remembered of streams that have ended (65,536 of each connection), and how
-often a client takes its requests back, or asks for a word in return (CVE-2023-44487 and its kind).
+often a client takes its requests back, asks for a word in return (CVE-2023-44487 and its kind), or sends frames for nothing.
 """
 
 import time
@@ -21,9 +21,16 @@ _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
 _MOST_ENDED: Final = 1_000
 _MOST_CALLS: Final = 1_000
-"""Resets, pings and settings that may come at once: a browser that leaves a page takes back what it asked for."""
+"""Resets, pings, settings and frames for nothing that may come at once: a browser that leaves a page takes back what it asked
+for."""
 _CALLS_A_SECOND: Final = 50.0
-_CALLS: Final = (h2.events.StreamReset, h2.events.PingReceived, h2.events.RemoteSettingsChanged)
+_CALLS: Final = (
+    h2.events.StreamReset,
+    h2.events.PingReceived,
+    h2.events.RemoteSettingsChanged,
+    h2.events.PriorityUpdated,
+    h2.events.UnknownFrameReceived,
+)
 
 
 class BoundedHttp2Server(PatientHttp2Server):
@@ -32,6 +39,8 @@ class BoundedHttp2Server(PatientHttp2Server):
     _held: HeldBytes | None = None
     _calls_left: float = _MOST_CALLS
     _counted_at: float = 0.0
+    _priority: h2.events.PriorityUpdated | None = None
+    """What the last head said of its own priority: h2 hands it on once more, as if it had come in a frame."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -49,8 +58,10 @@ class BoundedHttp2Server(PatientHttp2Server):
 
     def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
         """Handles an event; returns whether the connection has ended."""
-        if isinstance(event, _CALLS) and not self._may_call():
-            yield from self._calm_down("too many resets, pings or settings")
+        if isinstance(event, h2.events.RequestReceived):
+            self._priority = event.priority_updated
+        elif (isinstance(event, _CALLS) or _is_empty(event)) and event is not self._priority and not self._may_call():
+            yield from self._calm_down("too many resets, pings, settings or frames for nothing")
             return True
         ended = yield from super().handle_h2_event(event)
         if isinstance(event, h2.events.DataReceived):
@@ -78,3 +89,8 @@ class BoundedHttp2Server(PatientHttp2Server):
                 return False
             self._held = held_by(self.context.client)
         return not self._held.hold(size)
+
+
+def _is_empty(event: h2.events.Event) -> bool:
+    """Tells whether an event is of a body's frame that neither carries nor ends anything (CVE-2019-9518)."""
+    return isinstance(event, h2.events.DataReceived) and not event.data and event.stream_ended is None

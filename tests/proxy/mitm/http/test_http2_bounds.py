@@ -10,7 +10,17 @@ import h2.events
 import h2.settings
 import hpack
 import pytest
-from hyperframe.frame import ContinuationFrame, Frame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    ExtensionFrame,
+    Frame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    RstStreamFrame,
+    SettingsFrame,
+)
 
 from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway, Origin
@@ -51,6 +61,18 @@ def _settings_flood() -> list[Frame]:
     return [SettingsFrame(0, {h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 65_535 + number}) for number in range(3_000)]
 
 
+def _priority_flood() -> list[Frame]:
+    return [PriorityFrame(number, stream_weight=16) for number in range(1, 2 * 3_000, 2)]
+
+
+def _flood_of_unknown_frames() -> list[Frame]:
+    return [ExtensionFrame(type=0xBB, stream_id=0, body=b"x") for _ in range(3_000)]
+
+
+def _flood_of_empty_data() -> list[Frame]:
+    return [HeadersFrame(1, _head("/upload"), flags=["END_HEADERS"]), *(DataFrame(1, b"") for _ in range(3_000))]
+
+
 def _continuation_flood() -> list[Frame]:
     return [HeadersFrame(1, _head(), flags=[]), *(ContinuationFrame(1, b"\x00\x01x\x01y" * 100) for _ in range(100))]
 
@@ -73,6 +95,9 @@ def _header_bomb() -> list[Frame]:
         (_reset_flood, _CALM),
         (_ping_flood, _CALM),
         (_settings_flood, _CALM),
+        (_priority_flood, _CALM),
+        (_flood_of_unknown_frames, None),
+        (_flood_of_empty_data, _CALM),
         (_continuation_flood, None),
         (_large_frame, None),
         (_header_bomb, None),
@@ -108,6 +133,17 @@ async def _goodbye(peer: Http2Client) -> int:
             code = int.from_bytes(data[at + 13 : at + 17])
         at += 9 + length
     return code
+
+
+async def test_requests_that_tell_their_priority_are_no_flood(peer: Http2Client) -> None:
+    """Browsers tell it with each."""
+    peer._connection.increment_flow_control_window(1_000_000_000)
+    for _ in range(1_100):
+        stream = peer._connection.get_next_available_stream_id()
+        head = [(":method", "GET"), (":scheme", "https"), (":authority", peer._authority), (":path", "/blocked")]
+        peer._connection.send_headers(stream, head, end_stream=True, priority_weight=200)
+        peer._writer.write(peer._connection.data_to_send())
+        assert (await peer.answer(stream))[0] == "403"
 
 
 async def test_a_page_that_is_left_takes_back_what_it_asked_for(peer: Http2Client) -> None:
