@@ -102,7 +102,7 @@ async def test_of_mixed_answers_only_what_may_be_reached_is_tried(
 
 @pytest.mark.parametrize("inside", ["tls", "http", "raw"])
 async def test_a_tunnel_to_a_public_name_with_an_internal_address(inside: str, state: Path, names: dict[str, list[str]]) -> None:
-    async with tcp_server() as inner, wire_gateway(state, {}) as gateway:
+    async with tcp_server() as inner, wire_gateway(state, {}, raw_tcp="on") as gateway:
         reader, writer, answer = await connect(gateway, f"{REBIND}:{inner.port}")
         assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 403"))
         if inside == "tls":
