@@ -14,7 +14,7 @@ from gatewayfilter.errors import RuleError
 MAX_LENGTH = 4_096
 MAX_DEPTH = 8
 
-_ESCAPE = r"\\(?:[0-9A-Fa-f]{1,6}[ ]?|[^\n\r\f0-9A-Fa-f])"
+_ESCAPE = r"\\(?:[0-9A-Fa-f]{1,6}[ ]?|[^\n\r\f0-9A-Fa-f<])"
 _NAME_CHAR = rf"(?:[A-Za-z0-9_\u0080-\U0010ffff-]|{_ESCAPE})"
 _IDENT = rf"(?:--|-?(?:[A-Za-z_\u0080-\U0010ffff]|{_ESCAPE})){_NAME_CHAR}*"
 _STRING = r"""(?:"(?:[^"\\\n\r\f]|\\[^\n\r\f])*"|'(?:[^'\\\n\r\f]|\\[^\n\r\f])*')"""

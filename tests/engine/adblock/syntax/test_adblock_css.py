@@ -1,7 +1,7 @@
 """Selectors and declarations: what passes is valid CSS and nothing else; what does not is named."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.syntax.css_declarations import read_declarations
@@ -129,6 +129,8 @@ def test_what_not_every_browser_knows_stands_alone(text: str, *, shared: bool) -
     assert read_selector(text).shared is shared
 
 
+@example("\\<")
+@example(".a\\<b")
 @given(st.text(alphabet=".#[]=\"'\\:()>+~*, {}<>/;@abn1-\n\x00é", max_size=40))
 def test_no_selector_breaks_out(text: str) -> None:
     try:

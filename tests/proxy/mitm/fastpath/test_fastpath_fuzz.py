@@ -37,6 +37,7 @@ def _kill(flow: http.HTTPFlow) -> None:
 
 
 def _respond(flow: http.HTTPFlow) -> None:
+    flow.request.stream = False  # mitmproxy takes no response to a request that is streamed
     flow.response = http.Response.make(200, b"us")
 
 
