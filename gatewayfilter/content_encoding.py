@@ -4,6 +4,7 @@ import contextlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import IO, Final, Protocol, cast
 
 import brotli
@@ -34,6 +35,7 @@ _HAS_CHECK, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
 _ZLIB_HEAD: Final = 2
 
 
+_LONGEST_REMEMBERED: Final = 100
 _MEDIA_TYPE: Final = re.compile(r"[ \t]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+)")
 
 
@@ -41,8 +43,13 @@ def media_type(content_type: str) -> str:
     """Returns the media type that browsers read in a `Content-Type`, lower case, without parameters; `""` for none.
 
     Of several it is HTML where any of them is: browsers take the last one, or the first (Fetch standard §2.2.2), and none of
-    them minds what follows a type without a semicolon.
+    them minds what follows a type without a semicolon. Sites say the same few: short ones are remembered.
     """
+    return (_media_type if len(content_type) <= _LONGEST_REMEMBERED else _media_type.__wrapped__)(content_type)
+
+
+@lru_cache(maxsize=512)
+def _media_type(content_type: str) -> str:
     found = [match[1].lower() for part in content_type.split(",") if (match := _MEDIA_TYPE.match(part)) is not None]
     return "text/html" if "text/html" in found else found[-1] if found else ""
 

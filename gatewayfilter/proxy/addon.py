@@ -166,7 +166,8 @@ class GatewayAddon:
     def request(self, flow: http.HTTPFlow) -> None:
         """Answers a request to unblock a page, whose body is here. Of trailers, it leaves what may be sent on."""
         try:
-            leave_trailers(flow.request.data)
+            if flow.request.data.trailers is not None:
+                leave_trailers(flow.request.data)
             asked = flow.metadata.pop(_ASKING, None)
             if asked is not None and self._desk is not None and flow.response is None:
                 flow.response = self._desk.answer(asked, flow.request.raw_content or b"")
@@ -196,7 +197,8 @@ class GatewayAddon:
     def response(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Looks at a page that was held for it. Of trailers, it leaves what may be sent on."""
         try:
-            leave_trailers(flow.response.data if flow.response is not None else flow.request.data)
+            if flow.response is not None and flow.response.data.trailers is not None:
+                leave_trailers(flow.response.data)
             return self._look(flow) if self._responses.is_held(flow) else None
         except Exception:  # noqa: BLE001  a hook must not raise
             self._complain()

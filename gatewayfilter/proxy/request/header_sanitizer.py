@@ -58,7 +58,7 @@ def mend(response: http.Response) -> None:
     if holds_breaks(headers.fields):
         headers.fields = tuple((name, without_breaks(value)) for name, value in headers.fields)
     reason = data.reason
-    if b"\r" in reason or b"\0" in reason or b"\n" in reason:
+    if not reason.isalnum() and _BREAKS.search(reason) is not None:
         data.reason = without_breaks(reason)
     if data.status_code in _BODILESS:
         headers.pop("transfer-encoding", None)
