@@ -19,6 +19,8 @@ from tests.security.attack_client import Outcome, run_case
 from tests.security.attack_run import product
 from tests.security.recording_origin import RecordingOrigin
 
+pytestmark = pytest.mark.slow
+
 HIDDEN = "GET http://ok.test:PORT/hidden HTTP/1.1\r\nHost: ok.test:PORT\r\n\r\n"
 BLOCKED = HIDDEN.replace("ok.test:PORT", "blocked.test:PORT")
 type Ends = list[list[str]]

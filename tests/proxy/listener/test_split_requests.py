@@ -17,7 +17,7 @@ from gatewayfilter.model import HostVerdict
 from tests.proxy.split_clients import Site, channel, site
 from tests.proxy.wire_fakes import NAMED, PASS, WireGateway, wire_gateway
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 CUTS = range(65)
 LEADS = (b"", b"\r\n", b"\n", b"\r\n\r\n", b"\n\n", b"\r\n\r\n\r\n", b"\n\n\n")
