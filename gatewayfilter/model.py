@@ -17,9 +17,9 @@ class Action(StrEnum):
 class Reason(StrEnum):
     """Why. The codes stand in logs, block pages and `check`; docs/reasons.md explains each."""
 
-    PERSON_ALLOW = "person-allow"
-    PERSON_BLOCK = "person-block"
-    PERSON_SPLICE = "person-splice"
+    MANUAL_ALLOW = "person-allow"
+    MANUAL_BLOCK = "person-block"
+    MANUAL_SPLICE = "person-splice"
     BLACKLIST = "blacklist"
     LEARNED = "learned"
     ADBLOCK = "adblock"
@@ -196,7 +196,7 @@ class DeciderAnswer:
     """What one decider says of a request, for `gatewayfilter check`.
 
     Attributes:
-        decider: its name in the pipeline: `person`, `bloom`, `blacklist`, `adblock`, `spellings`, `whitelist`,
+        decider: its name in the pipeline: `manual`, `bloom`, `blacklist`, `adblock`, `spellings`, `whitelist`,
             `unknown`.
         answer: `allow`, `block`, `maybe` (Bloom: look further), `miss`, `pass` (has an opinion that does not decide), `skipped`.
         explanation: a sentence for people, with rule and list where there are any.
@@ -255,7 +255,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonRule:
+class ManualRule:
     """An entry that a person made. It outranks every list; allow outranks block.
 
     Attributes:
@@ -354,8 +354,8 @@ class LearnedEntry:
 class ChangeKind(StrEnum):
     """What the change feed carries."""
 
-    PERSON_ADDED = "person-added"
-    PERSON_REMOVED = "person-removed"
+    MANUAL_ADDED = "person-added"
+    MANUAL_REMOVED = "person-removed"
     LEARNED_ADDED = "learned-added"
     LEARNED_REMOVED = "learned-removed"
 
@@ -369,7 +369,7 @@ class Change:
 
     seq: int
     kind: ChangeKind
-    person: PersonRule | None = None
+    manual: ManualRule | None = None
     learned: LearnedEntry | None = None
 
 

@@ -3,12 +3,12 @@
 from gatewayfilter.classify.classifier import Explained, PageClassifier
 from gatewayfilter.classify.highlight import Segment, highlight, highlight_zone
 from gatewayfilter.classify.ignored_words import IgnoredWords
-from gatewayfilter.classify.lexicon.custom_words import OwnWords, export_category
+from gatewayfilter.classify.lexicon.custom_words import CustomWords, export_category
 from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon.phrase_list import PhraseList, parse_phrase_list
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
-from gatewayfilter.classify.reloading_classifier import FollowingClassifier, load_classifier, words_version
+from gatewayfilter.classify.reloading_classifier import ReloadingClassifier, load_classifier, words_version
 from gatewayfilter.classify.score_breakdown import arithmetic_of
 from gatewayfilter.documents.page_parts import PageParts, parts_of
 from gatewayfilter.documents.pdf_text import is_pdf, read_pdf_aside
@@ -20,16 +20,16 @@ __all__ = [
     "MODEL_FILE",
     "Category",
     "Combination",
+    "CustomWords",
     "Explained",
     "ExtractionRule",
-    "FollowingClassifier",
     "IgnoredWords",
     "Lexicon",
     "LinearModel",
-    "OwnWords",
     "PageClassifier",
     "PageParts",
     "PhraseList",
+    "ReloadingClassifier",
     "RuleBook",
     "RuleFolder",
     "RuleResult",

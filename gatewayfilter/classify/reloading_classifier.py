@@ -30,7 +30,7 @@ CHECK_EVERY_S = 1.0
 type _Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class FollowingClassifier:
+class ReloadingClassifier:
     """Judges pages by the words that stand in these folders now. Implements `interfaces.Classify`.
 
     A change is taken in by the first page judged at least `CHECK_EVERY_S` after the last look, in the thread that judges it:

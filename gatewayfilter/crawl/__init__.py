@@ -3,7 +3,7 @@
 The way of one URL: `worker` leases it from the frontier · `url_policy` says whether it may be fetched at all · `robots` and
 `politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded ·
 `visit` hands it to the sink (classifier and lists), in memory or, when that lags, over the `page_buffer` and its `archive` on the
-disk · `settlement` says what becomes of the URL · `following` puts links into the frontier that are not `seen`, as far as the
+disk · `outcomes` says what becomes of the URL · `following` puts links into the frontier that are not `seen`, as far as the
 `strategy` goes. `context` holds what all of them work with; `foreground` goes the same way with somebody waiting.
 """
 

@@ -1,6 +1,6 @@
 """The crawler worker: takes the most urgent URLs off the frontier, has them looked at, and settles what becomes of each.
 
-What becomes of a page stands at the head of `settlement`.
+What becomes of a page stands at the head of `outcomes`.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.links.strategy import strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError
-from gatewayfilter.crawl.outcome_batcher import SettlementDesk
-from gatewayfilter.crawl.outcomes import Settle, Settlement
-from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
-from gatewayfilter.crawl.visitor import Look, Target
+from gatewayfilter.crawl.outcome_batcher import OutcomeBatcher
+from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler
+from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
+from gatewayfilter.crawl.visitor import Target, VisitResult
 from gatewayfilter.errors import FetchError, StoreError, UrlError
 from gatewayfilter.interfaces import Lease, Validators
 from gatewayfilter.urls import parse_url, redacted
@@ -49,7 +49,7 @@ class _Leased:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shift:
+class _WorkerSession:
     """What is open while the worker works.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Shift:
     """
 
     runtime: CrawlRuntime
-    desk: SettlementDesk
+    batcher: OutcomeBatcher
     closing: threading.Event
     buffered: asyncio.Event
 
@@ -79,8 +79,8 @@ class CrawlWorker:
         self._settings = context.settings
         self._buffer = context.buffer
         self._seen = context.seen
-        self._manners = Manners(context)
-        self._settlement = Settlement(context)
+        self._host_state = HostState(context)
+        self._outcomes = OutcomeHandler(context)
         self._lease_s = LEASE_S + 4 * context.settings.timeout_s
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -90,43 +90,43 @@ class CrawlWorker:
             ConfigError: `crawl.upstream_ca` cannot be read.
         """
         tasks: set[asyncio.Task[None]] = set()
-        async with open_runtime(self._context, self._manners) as runtime:
+        async with open_runtime(self._context, self._host_state) as runtime:
             closing = threading.Event()
-            shift = _Shift(
-                runtime, SettlementDesk(self._context, self._settlement, runtime.queue, closing), closing, asyncio.Event()
+            session = _WorkerSession(
+                runtime, OutcomeBatcher(self._context, self._outcomes, runtime.queue, closing), closing, asyncio.Event()
             )
             stopping = asyncio.create_task(stop.wait())
             stopping.add_done_callback(lambda _: closing.set())
-            scanning = asyncio.create_task(self._scan(shift, stopping))
+            scanning = asyncio.create_task(self._scan(session, stopping))
             try:
-                await self._work(shift, tasks, stopping)
+                await self._work(session, tasks, stopping)
                 if tasks:
                     await asyncio.wait(tasks, timeout=GRACE_S)
             finally:
                 stopping.cancel()
                 closing.set()
-                shift.buffered.set()
+                session.buffered.set()
                 await asyncio.gather(scanning, return_exceptions=True)
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-                await shift.desk.finish()
-                await shift.desk.run(self._seen.save)
+                await session.batcher.finish()
+                await session.batcher.run(self._seen.save)
 
-    async def _work(self, shift: _Shift, tasks: set[asyncio.Task[None]], stopping: asyncio.Task[Literal[True]]) -> None:
+    async def _work(self, session: _WorkerSession, tasks: set[asyncio.Task[None]], stopping: asyncio.Task[Literal[True]]) -> None:
         poll_s = POLL_MIN_S
         save_at = time.monotonic() + SAVE_SEEN_S
         while not stopping.done():
             free = self._settings.concurrency - len(tasks)
-            leased = await self._lease(shift, free, wait=not tasks) if free else _Leased((), {})
+            leased = await self._lease(session, free, wait=not tasks) if free else _Leased((), {})
             for lease in leased.leases if leased is not None else ():
                 known = leased.validators.get(lease.url) if leased is not None else None
-                task = asyncio.create_task(self._handle(shift, lease, known, self._patience_s(len(tasks))))
+                task = asyncio.create_task(self._handle(session, lease, known, self._patience_s(len(tasks))))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + SAVE_SEEN_S
-                await shift.desk.run(self._seen.save)
+                await session.batcher.run(self._seen.save)
             if leased is None:
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
             elif len(tasks) >= self._settings.concurrency:
@@ -137,15 +137,15 @@ class CrawlWorker:
                 poll_s = POLL_MIN_S if leased.leases else min(poll_s * POLL_GROWTH, POLL_MAX_S)
                 await asyncio.wait({stopping}, timeout=poll_s)
 
-    async def _scan(self, shift: _Shift, stopping: asyncio.Task[Literal[True]]) -> None:
+    async def _scan(self, session: _WorkerSession, stopping: asyncio.Task[Literal[True]]) -> None:
         """Works off the buffer, a page at a time: pages that are waited for go between."""
         if self._buffer is None:
             return
-        while not shift.closing.is_set():
+        while not session.closing.is_set():
             try:
-                look = await shift.runtime.visitor.scan_first()
-                if isinstance(look, Look):
-                    await shift.desk.run(partial(self._keep_scanned, look))
+                visit = await session.runtime.visitor.scan_first()
+                if isinstance(visit, VisitResult):
+                    await session.batcher.run(partial(self._keep_scanned, visit))
             except StoreError as error:
                 _log.warning("%s; the page is looked at again", error)
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
@@ -153,66 +153,66 @@ class CrawlWorker:
             except Exception:  # noqa: BLE001  the outermost boundary of one page: none may end the scanner
                 self._context.counters.add("pages_failed")
                 _log.exception("judging a page out of the archive failed")
-                look = True
-            if look is not False:
+                visit = True
+            if visit is not False:
                 self._buffer.advance()
             elif not self._buffer.waiting:
-                shift.buffered.clear()
-                await shift.buffered.wait()
+                session.buffered.clear()
+                await session.buffered.wait()
 
-    def _keep_scanned(self, look: Look) -> None:
-        for digest in self._settlement.scanned(look):
+    def _keep_scanned(self, visit: VisitResult) -> None:
+        for digest in self._outcomes.scanned(visit):
             self._seen.add(digest)
 
     def _patience_s(self, busy: int) -> float:
         """Returns how long a page may wait for its host: not at all once half the places are taken, others may be urgent."""
         return PATIENCE_S if busy < self._settings.concurrency / 2 else 0.0
 
-    async def _handle(self, shift: _Shift, lease: Lease, known: Validators | None, patience_s: float) -> None:
+    async def _handle(self, session: _WorkerSession, lease: Lease, known: Validators | None, patience_s: float) -> None:
         """Looks at a leased URL and settles it. Whatever goes wrong is this page's alone."""
         try:
-            settle = await self._looked_at(shift, lease, known, patience_s)
+            complete = await self._visited(session, lease, known, patience_s)
         except asyncio.CancelledError:
-            await asyncio.shield(shift.desk.settle(self._settlement.stopped(lease)))
+            await asyncio.shield(session.batcher.complete(self._outcomes.stopped(lease)))
             raise
-        await shift.desk.settle(settle)
+        await session.batcher.complete(complete)
 
-    async def _looked_at(self, shift: _Shift, lease: Lease, known: Validators | None, patience_s: float) -> Settle:
+    async def _visited(self, session: _WorkerSession, lease: Lease, known: Validators | None, patience_s: float) -> Completion:
         """Looks at a leased URL and returns what to tell the frontier."""
-        settlement = self._settlement
-        if settlement.has_died_too_often(lease):
-            return settlement.surprised(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
+        outcomes = self._outcomes
+        if outcomes.has_died_too_often(lease):
+            return outcomes.surprised(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
         try:
             strategy = strategy_of(self._settings, lease.task)
             target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)
-            look = await shift.runtime.visitor.look(target, patience_s=patience_s)
+            visit = await session.runtime.visitor.visit(target, patience_s=patience_s)
         except HostBusyError as error:
-            return settlement.postponed(lease, error)
+            return outcomes.postponed(lease, error)
         except FetchError as error:
-            return settlement.failed(lease, error)
+            return outcomes.failed(lease, error)
         except StoreError as error:
             _log.warning("%s; %s is looked at again", error, redacted(lease.url))
-            return settlement.not_kept(lease)
+            return outcomes.not_kept(lease)
         except UrlError:
-            return settlement.not_a_url(lease)
+            return outcomes.not_a_url(lease)
         except Exception as error:  # noqa: BLE001  the outermost boundary of one page: none may end the crawler
             _log.exception("looking at %s failed", redacted(lease.url))
-            return settlement.surprised(lease, f"failed with {type(error).__name__}")
-        if look.buffered:
-            shift.buffered.set()
-        return settlement.judged(lease, target, look)
+            return outcomes.surprised(lease, f"failed with {type(error).__name__}")
+        if visit.buffered:
+            session.buffered.set()
+        return outcomes.judged(lease, target, visit)
 
-    async def _lease(self, shift: _Shift, limit: int, *, wait: bool) -> _Leased | None:
+    async def _lease(self, session: _WorkerSession, limit: int, *, wait: bool) -> _Leased | None:
         """Returns what to work on, `None` when the database fails.
 
         Args:
-            shift: what is open.
+            session: what is open.
             limit: most leases.
             wait: nothing else is in work: look again and again, in the queue's thread, where that costs least.
         """
-        look = self._wait_for_leases if wait else self._lease_now
+        visit = self._wait_for_leases if wait else self._lease_now
         try:
-            return await asyncio.get_running_loop().run_in_executor(shift.runtime.queue, look, limit, shift.closing)
+            return await asyncio.get_running_loop().run_in_executor(session.runtime.queue, visit, limit, session.closing)
         except StoreError as error:
             _log.warning("cannot read the queue: %s", error)
             return None

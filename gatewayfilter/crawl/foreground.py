@@ -15,8 +15,8 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.links.strategy import Strategy, strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError, is_refusal
-from gatewayfilter.crawl.runtime import CrawlRuntime, Manners, open_runtime
-from gatewayfilter.crawl.visitor import CrawlOutcome, Look, Target
+from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
+from gatewayfilter.crawl.visitor import CrawlOutcome, Target, VisitResult
 from gatewayfilter.errors import FetchError, UrlError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import Url, parse_loose_url, registrable_domain
@@ -86,7 +86,7 @@ class ForegroundCrawl:
         self, context: CrawlContext, task: str = "", report: Report | None = None, progress: ShowProgress | None = None
     ) -> None:
         self._context = context
-        self._manners = Manners(context)
+        self._host_state = HostState(context)
         strategy = strategy_of(context.settings, task)
         self._strategy = strategy if task else replace(strategy, links_a_page=0)
         self._report = report
@@ -120,7 +120,7 @@ class ForegroundCrawl:
                 self._done(CrawlOutcome(url, error=str(error), refused=True), outcomes)
         if not self._waiting:
             return outcomes
-        async with open_runtime(self._context, self._manners) as runtime:
+        async with open_runtime(self._context, self._host_state) as runtime:
             try:
                 while self._waiting or self._running:
                     self._begin(runtime)
@@ -136,7 +136,7 @@ class ForegroundCrawl:
 
     def _begin(self, runtime: CrawlRuntime) -> None:
         while self._waiting and len(self._running) < self._context.settings.concurrency:
-            self._running.add(asyncio.create_task(self._look(runtime, heapq.heappop(self._waiting))))
+            self._running.add(asyncio.create_task(self._visit(runtime, heapq.heappop(self._waiting))))
 
     def _done(self, outcome: CrawlOutcome, outcomes: list[CrawlOutcome]) -> None:
         outcomes.append(outcome)
@@ -163,40 +163,40 @@ class ForegroundCrawl:
             self._hosts.add(url.netloc)
         heapq.heappush(self._waiting, _Task(depth, next(self._numbers), url, priority))
 
-    async def _look(self, runtime: CrawlRuntime, task: _Task) -> CrawlOutcome:
+    async def _visit(self, runtime: CrawlRuntime, task: _Task) -> CrawlOutcome:
         """Looks at a page, when its host may be asked; the links that the strategy follows wait then too."""
         started = time.monotonic()
         target = Target(task.url, task.priority, self._strategy, task.depth)
         try:
-            look = await self._patiently(runtime, target)
+            visit = await self._patiently(runtime, target)
         except FetchError as error:
             refused = is_refusal(error)
             self._context.counters.add("pages_refused" if refused else "pages_failed")
             return CrawlOutcome(task.url.text, error=str(error), refused=refused, elapsed_ms=_ms_since(started))
-        self._follow(look)
-        page = look.page
-        why = "" if look.classification is not None else f"a page of this kind is not classified (status {page.status})"
-        return CrawlOutcome(page.url, page.final_url, page.status, look.classification, why, elapsed_ms=_ms_since(started))
+        self._follow(visit)
+        page = visit.page
+        why = "" if visit.classification is not None else f"a page of this kind is not classified (status {page.status})"
+        return CrawlOutcome(page.url, page.final_url, page.status, visit.classification, why, elapsed_ms=_ms_since(started))
 
-    async def _patiently(self, runtime: CrawlRuntime, target: Target) -> Look:
+    async def _patiently(self, runtime: CrawlRuntime, target: Target) -> VisitResult:
         if target.priority == Priority.MANUAL:
-            return await runtime.visitor.look(target, patience_s=PATIENCE_S)
+            return await runtime.visitor.visit(target, patience_s=PATIENCE_S)
         for _ in range(BUSY_TRIES):
             try:
-                return await runtime.visitor.look(target, patience_s=PATIENCE_S)
+                return await runtime.visitor.visit(target, patience_s=PATIENCE_S)
             except HostBusyError as error:
                 await asyncio.sleep(error.retry_after_s)
-        return await runtime.visitor.look(target, patience_s=PATIENCE_S)
+        return await runtime.visitor.visit(target, patience_s=PATIENCE_S)
 
-    def _follow(self, look: Look) -> None:
+    def _follow(self, visit: VisitResult) -> None:
         strategy: Strategy = self._strategy
         if not strategy.task:
             return
-        for link in look.links:
+        for link in visit.links:
             site = registrable_domain(link.host) or link.host
             if link.digest not in self._known and self._pages.get(site, 0) < strategy.pages_a_site:
                 self._pages[site] = self._pages.get(site, 0) + 1
-                self._put(link, look.links_depth)
+                self._put(link, visit.links_depth)
 
 
 def _ms_since(started: float) -> int:

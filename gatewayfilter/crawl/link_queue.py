@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.links.page_links import LinkBudget
 from gatewayfilter.crawl.links.strategy import Strategy
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.urls import Url, digest_of, registrable_domain
 
 
@@ -42,7 +42,7 @@ class LinkFollower:
             now = self._clock()
             step_s = self._settings.per_host_delay_s  # one after the other, as the host may be asked
             offers = [
-                Offer(link.text, strategy.priority, now + at * step_s, strategy.task, depth if strategy.task else 0)
+                CrawlRequest(link.text, strategy.priority, now + at * step_s, strategy.task, depth if strategy.task else 0)
                 for at, link in enumerate(links.values())
             ]
             self._frontier.add(offers, now)

@@ -27,7 +27,7 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.link_queue import LinkFollower, seen_key
 from gatewayfilter.crawl.links.strategy import strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError, UnreachableError, is_refusal, is_retryable
-from gatewayfilter.crawl.visitor import Look, Target
+from gatewayfilter.crawl.visitor import Target, VisitResult
 from gatewayfilter.errors import FetchError
 from gatewayfilter.interfaces import Lease
 from gatewayfilter.urls import Url, digest_of, redacted
@@ -46,11 +46,11 @@ DEATHS: Final = 2
 _VALIDATORS: Final = frozenset({"etag", "last-modified"})
 _JITTER = SystemRandom()
 
-type Settle = Callable[[], object]
+type Completion = Callable[[], object]
 """Tells the frontier what becomes of a URL, in the queue's thread; returns the digests that are seen then, or anything else."""
 
 
-class Settlement:
+class OutcomeHandler:
     """Says what becomes of URLs. Each method returns what to run in the queue's thread.
 
     Counts `pages_refused`, `pages_failed`, `pages_retried` and `pages_buried`.
@@ -68,14 +68,14 @@ class Settlement:
         """Tells whether a URL was handed out again and again without being settled."""
         return lease.attempts > self._context.settings.max_attempts + DEATHS
 
-    def judged(self, lease: Lease, target: Target, look: Look) -> Settle:
+    def judged(self, lease: Lease, target: Target, visit: VisitResult) -> Completion:
         """A page that was fetched: queues its links, and keeps its validators."""
-        return lambda: self._judged(lease, target, look)
+        return lambda: self._judged(lease, target, visit)
 
-    def scanned(self, look: Look) -> list[bytes]:
+    def scanned(self, visit: VisitResult) -> list[bytes]:
         """A page out of the buffer: queues its links. Runs in the queue's thread. Returns what is seen then."""
-        self._note(look, known=False)
-        return self.follow(look.links, look.task, look.links_depth)
+        self._note(visit, known=False)
+        return self.follow(visit.links, visit.task, visit.links_depth)
 
     def follow(self, links: Sequence[Url], task: str = "", depth: int = 0) -> list[bytes]:
         """Queues links. Runs in the queue's thread. Returns what is seen then."""
@@ -94,12 +94,12 @@ class Settlement:
             if self._finished:
                 self._frontier.done_all(self._finished)
 
-    def postponed(self, lease: Lease, error: HostBusyError) -> Settle:
+    def postponed(self, lease: Lease, error: HostBusyError) -> Completion:
         """A page whose host may not be asked now."""
         again_at = self._clock() + error.retry_after_s * _JITTER.uniform(1.0, 1.5)
         return lambda: self._frontier.retry(lease, again_at, str(error), counted=False)
 
-    def failed(self, lease: Lease, error: FetchError) -> Settle:
+    def failed(self, lease: Lease, error: FetchError) -> Completion:
         """A page that was refused or could not be fetched."""
         refused = is_refusal(error)
         self._counters.add("pages_refused" if refused else "pages_failed")
@@ -113,40 +113,40 @@ class Settlement:
         self._counters.add("pages_retried")
         return lambda: self._frontier.retry(lease, retry_at, str(error))
 
-    def not_kept(self, lease: Lease) -> Settle:
+    def not_kept(self, lease: Lease) -> Completion:
         """A page whose verdict the database refused."""
         retry_at = self._clock() + _back_off_s(lease.attempts)
         return lambda: self._frontier.retry(lease, retry_at, "the verdict could not be kept", counted=False)
 
-    def stopped(self, lease: Lease) -> Settle:
+    def stopped(self, lease: Lease) -> Completion:
         """A page that was in work when the crawler ended."""
         return lambda: self._frontier.retry(lease, self._clock(), "the crawler was stopped", counted=False)
 
-    def not_a_url(self, lease: Lease) -> Settle:
+    def not_a_url(self, lease: Lease) -> Completion:
         """What is no URL."""
         self._counters.add("pages_refused")
-        return lambda: self._frontier.bury(lease, "not a URL")
+        return lambda: self._frontier.dead_letter(lease, "not a URL")
 
-    def surprised(self, lease: Lease, reason: str) -> Settle:
+    def surprised(self, lease: Lease, reason: str) -> Completion:
         """A page at which the crawler failed."""
         self._counters.add("pages_failed")
         return lambda: self._buried(lease, reason)
 
-    def _judged(self, lease: Lease, target: Target, look: Look) -> list[bytes]:
-        seen = self.follow(look.links, lease.task, look.links_depth)
-        if not look.unchanged:
-            self._note(look, known=target.validators is not None)
-        judged_rest_s = UNJUDGED_REST_S if look.classification is None else JUDGED_REST_S
-        self._finish(lease, BUFFERED_REST_S if look.buffered else judged_rest_s)
+    def _judged(self, lease: Lease, target: Target, visit: VisitResult) -> list[bytes]:
+        seen = self.follow(visit.links, lease.task, visit.links_depth)
+        if not visit.unchanged:
+            self._note(visit, known=target.validators is not None)
+        judged_rest_s = UNJUDGED_REST_S if visit.classification is None else JUDGED_REST_S
+        self._finish(lease, BUFFERED_REST_S if visit.buffered else judged_rest_s)
         return [*{target.url.digest, seen_key(target.url, lease.task)}, *seen]
 
-    def _note(self, look: Look, *, known: bool) -> None:
+    def _note(self, visit: VisitResult, *, known: bool) -> None:
         """Keeps a judged page's validators; of one without any, forgets those that were known."""
         revisits = self._context.revisits
-        if revisits is None or look.classification is None or look.rendered:
+        if revisits is None or visit.classification is None or visit.rendered:
             return
-        if known or not _VALIDATORS.isdisjoint(look.page.headers):
-            revisits.note(look.page)
+        if known or not _VALIDATORS.isdisjoint(visit.page.headers):
+            revisits.note(visit.page)
 
     def _finish(self, lease: Lease, rest_s: float, *, failed: bool = False) -> None:
         strategy = strategy_of(self._context.settings, lease.task)
@@ -160,7 +160,7 @@ class Settlement:
     def _buried(self, lease: Lease, reason: str) -> None:
         """Buries a URL; where the set of seen ones can forget, a later link brings it back."""
         self._counters.add("pages_buried")
-        self._frontier.bury(lease, reason)
+        self._frontier.dead_letter(lease, reason)
         self._context.seen.remove(digest_of(lease.url))
 
 

@@ -27,7 +27,7 @@ class CrawlRuntime:
     queue: ThreadPoolExecutor
 
 
-class Manners:
+class HostState:
     """What a crawler knows of hosts; it outlives the connections."""
 
     def __init__(self, context: CrawlContext) -> None:
@@ -36,20 +36,20 @@ class Manners:
 
 
 @contextlib.asynccontextmanager
-async def open_runtime(context: CrawlContext, manners: Manners) -> AsyncIterator[CrawlRuntime]:
+async def open_runtime(context: CrawlContext, host_state: HostState) -> AsyncIterator[CrawlRuntime]:
     """Opens what a crawler works with; at the end all pages are on the disk.
 
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
     settings, counters = context.settings, context.counters
-    fetcher = Fetcher(settings, manners.politeness, counters, images=context.images)
+    fetcher = Fetcher(settings, host_state.politeness, counters, images=context.images)
     judge = ThreadPoolExecutor(1, "crawl-judge")
     queue = ThreadPoolExecutor(1, "crawl-queue")
     with judge, queue:
         async with fetcher, renderer(settings, counters) as rendering:
             try:
-                yield CrawlRuntime(Visitor(context, fetcher, manners.robots, judge, rendering), queue)
+                yield CrawlRuntime(Visitor(context, fetcher, host_state.robots, judge, rendering), queue)
             finally:
                 if context.buffer is not None:
                     await asyncio.get_running_loop().run_in_executor(judge, context.buffer.flush)

@@ -11,7 +11,7 @@ from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.links.images import page_pictures
 from gatewayfilter.crawl.links.page_links import out_links
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.interfaces import Frontier, Offer, Page, PageSink, Priority
+from gatewayfilter.interfaces import CrawlRequest, Frontier, Page, PageSink, Priority
 from gatewayfilter.settings import CrawlSettings
 from gatewayfilter.store.page_spool import read_page, waiting_pages
 from gatewayfilter.telemetry import Counters
@@ -100,11 +100,11 @@ class PassedPages:
         classification = self._sink.page(page)
         self._counters.add("pages_passed")
         if classification is None:  # it may be harmful by what the client said: the crawler says something else
-            self._frontier.add([Offer(page.url)], time.time())
+            self._frontier.add([CrawlRequest(page.url)], time.time())
             return
         links = out_links(page, classification.charset, self._settings) if classification.harmful else []
         if self._images():
             links += page_pictures(page, classification.charset, self._settings)
         if links:
             now = time.time()
-            self._frontier.add([Offer(link.text, Priority.LINK, now) for link in links], now)
+            self._frontier.add([CrawlRequest(link.text, Priority.LINK, now) for link in links], now)

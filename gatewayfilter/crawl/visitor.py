@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gatewayfilter.crawl.buffer.classify_batcher import JudgeDesk
+from gatewayfilter.crawl.buffer.classify_batcher import ClassifyBatcher
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import NOT_MODIFIED, Fetcher
 from gatewayfilter.crawl.fetch.robots import Robots
@@ -54,7 +54,7 @@ class CrawlOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class VisitResult:
     """A page that was fetched and judged.
 
     Attributes:
@@ -115,13 +115,13 @@ class Visitor:
         self._fetcher = fetcher
         self._robots = robots
         self._judge_thread = judge
-        self._desk = JudgeDesk(context.sink, judge)
+        self._batcher = ClassifyBatcher(context.sink, judge)
         self._rendering = rendering
         self._in_memory = 0
         self._files = 0
         self._most_in_memory = max(context.settings.concurrency // 4, 1)
 
-    async def look(self, target: Target, *, patience_s: float) -> Look:
+    async def visit(self, target: Target, *, patience_s: float) -> VisitResult:
         """Fetches and judges a URL.
 
         Args:
@@ -151,15 +151,15 @@ class Visitor:
         if self._rendering is not None:
             page = await self._rendering.improved(page)
         if not urgent and await self._put_aside(page, target):
-            return Look(page, None, (), buffered=True)
+            return VisitResult(page, None, (), buffered=True)
         self._in_memory += 1
         try:
-            look = await self._desk.judge(page, partial(self._look_of, page, target), urgent=urgent)
+            visit = await self._batcher.judge(page, partial(self._visit_result, page, target), urgent=urgent)
         finally:
             self._in_memory -= 1
-        return look if page is came else replace(look, rendered=True)
+        return visit if page is came else replace(visit, rendered=True)
 
-    async def scan_first(self) -> Look | bool:
+    async def scan_first(self) -> VisitResult | bool:
         """Judges the page that has waited longest in the buffer; `buffer.advance` takes it out.
 
         Returns:
@@ -170,13 +170,13 @@ class Visitor:
         """
         return await self._in_judge_thread(self._scan)
 
-    async def _renewed(self, page: Page, target: Target, patience_s: float) -> Look:
+    async def _renewed(self, page: Page, target: Target, patience_s: float) -> VisitResult:
         """Lets the verdict of a page that has not changed count anew; where there is none that may, looks at it whole."""
         classification = await self._in_judge_thread(partial(self._renew, page))
         if classification is None:
-            return await self.look(replace(target, validators=None), patience_s=patience_s)
+            return await self.visit(replace(target, validators=None), patience_s=patience_s)
         self._context.counters.add("pages_unchanged")
-        return Look(page, classification, (), unchanged=True)
+        return VisitResult(page, classification, (), unchanged=True)
 
     def _renew(self, page: Page) -> Classification | None:
         """Renews a verdict, and keeps its evidence as long: the new record of the verdict knows nothing of it."""
@@ -219,7 +219,7 @@ class Visitor:
             return False
         return True
 
-    def _scan(self) -> Look | bool:
+    def _scan(self) -> VisitResult | bool:
         buffer = self._context.buffer
         scanned = buffer.scan_first() if buffer is not None else None
         if scanned is None or scanned.page is None:
@@ -228,10 +228,10 @@ class Visitor:
             scanned.page, scanned.classification, strategy_of(self._context.settings, scanned.task), scanned.depth
         )
 
-    def _look_of(self, page: Page, target: Target, classification: Classification | None) -> Look:
+    def _visit_result(self, page: Page, target: Target, classification: Classification | None) -> VisitResult:
         return self._looked_at(page, classification, target.strategy, target.depth)
 
-    def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> Look:
+    def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> VisitResult:
         settings, sitemaps = self._context.settings, self._robots.sitemaps(page.final_url)
         more: Sequence[Url] = ()
         if self._context.more_links is not None:
@@ -240,9 +240,9 @@ class Visitor:
         charset = classification.charset if classification is not None else ""
         links = [*out_links(page, charset, settings, strategy), *more] if strategy.follows(depth, harmful=harmful) else []
         if not strategy.task:
-            return Look(page, classification, tuple(links or more))
+            return VisitResult(page, classification, tuple(links or more))
         named, next_depth = task_links(page, charset, sitemaps, strategy, depth, settings)
-        return Look(page, classification, (*links, *named), task=strategy.task, links_depth=next_depth)
+        return VisitResult(page, classification, (*links, *named), task=strategy.task, links_depth=next_depth)
 
     def _passing(self, page: Page) -> UnreachableError:
         wait_s = 0.0

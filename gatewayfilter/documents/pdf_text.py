@@ -1,6 +1,6 @@
 """The text of PDF files, by pypdf (the extra `pdf`) in a process of its own.
 
-A PDF file is a program in several languages: it may hold a process for hours or ask for any memory. `Confined` ends it.
+A PDF file is a program in several languages: it may hold a process for hours or ask for any memory. `Sandbox` ends it.
 """
 
 import io
@@ -13,7 +13,7 @@ from hashlib import md5
 from importlib.util import find_spec
 from typing import Any
 
-from gatewayfilter.documents.sandbox import Confined, ConfinedError
+from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 
 TIME_LIMIT_S = 5.0
 MAX_PAGES = 30
@@ -69,7 +69,7 @@ class _Reader:
     """Reads files one at a time and remembers what they said: judging a file, keeping its text and recognising it each ask."""
 
     def __init__(self) -> None:
-        self._confined = Confined("gatewayfilter.documents.pdf_text:read_confined", TIME_LIMIT_S)
+        self._confined = Sandbox("gatewayfilter.documents.pdf_text:read_confined", TIME_LIMIT_S)
         self._known: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class _Reader:
     def _ask(self, body: bytes) -> tuple[str, str]:
         try:
             found: dict[str, Any] = self._confined.ask({}, body)
-        except ConfinedError as error:
+        except SandboxError as error:
             _log.info("a PDF file was not read: %s", error)
             return "", ""
         return str(found["title"]), str(found["text"])

@@ -24,11 +24,11 @@ START_S = 20.0
 FRAME = struct.Struct(">II")
 
 
-class ConfinedError(ClassifyError):
+class SandboxError(ClassifyError):
     """The work was not done: it took too long, needed too much memory, or the page cannot be read."""
 
 
-class Confined:
+class Sandbox:
     """A child process that does one kind of work, one page at a time. Started when first needed; safe to share between threads.
 
     Args:
@@ -46,7 +46,7 @@ class Confined:
         """Has a page worked on. Blocks for at most `timeout_s`, and `START_S` more where the child has to be started.
 
         Raises:
-            ConfinedError: it was not done.
+            SandboxError: it was not done.
         """
         with self._one:
             child = self._started()
@@ -54,11 +54,11 @@ class Confined:
                 answer = self._exchange(child, json.dumps(question).encode(), body)
             except OSError as error:
                 self._stop()
-                raise ConfinedError("the process that reads the page cannot be reached") from error
+                raise SandboxError("the process that reads the page cannot be reached") from error
         if answer is None:
-            raise ConfinedError(f"the page took longer than {self._timeout_s:g} s or too much memory to read")
+            raise SandboxError(f"the page took longer than {self._timeout_s:g} s or too much memory to read")
         if "error" in answer:
-            raise ConfinedError(str(answer["error"])[:500])
+            raise SandboxError(str(answer["error"])[:500])
         return answer["done"]
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Confined:
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
                 )
             except OSError as error:
-                raise ConfinedError(f"cannot start the process that reads pages: {error.strerror}") from error
+                raise SandboxError(f"cannot start the process that reads pages: {error.strerror}") from error
         return self._child
 
     def _exchange(self, child: subprocess.Popen[bytes], question: bytes, body: bytes) -> dict[str, Any] | None:

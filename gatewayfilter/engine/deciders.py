@@ -13,7 +13,7 @@ from gatewayfilter.engine.spellings import has_spellings, spellings_of
 from gatewayfilter.engine.state.host_cache import HostFacts, host_keys, work_out
 from gatewayfilter.engine.state.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
 from gatewayfilter.engine.state.manual_rules import written_pattern
-from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, ManualRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import Url, digest_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Decider(Protocol):
         ...
 
 
-class Person:
+class ManualDecider:
     """People's own rules."""
 
     name = "person"
@@ -78,15 +78,15 @@ class Person:
         rules = question.state.overlay.rules
         if not rules:
             return None
-        rule = rules.find(question.url, question.facts.person, question.now)
+        rule = rules.find(question.url, question.facts.manual, question.now)
         return None if rule is None else self._verdict(rule)
 
     @staticmethod
-    def _verdict(rule: PersonRule) -> Verdict:
+    def _verdict(rule: ManualRule) -> Verdict:
         allows = rule.action is ListAction.ALLOW
         return Verdict(
             Action.ALLOW if allows else Action.BLOCK,
-            Reason.PERSON_ALLOW if allows else Reason.PERSON_BLOCK,
+            Reason.MANUAL_ALLOW if allows else Reason.MANUAL_BLOCK,
             rule=written_pattern(rule),
             detail=rule.comment,
         )
@@ -100,7 +100,7 @@ class Person:
             silent = off.matching(question.url, off.for_host(question.url), question.now)
             hidden = f"; switched off: {', '.join(map(written_pattern, silent[:3]))}" if silent else ""
             return DeciderAnswer(self.name, "miss", f"no rule of a person covers this URL{hidden}")
-        others = len(rules.matching(question.url, question.facts.person, question.now)) - 1
+        others = len(rules.matching(question.url, question.facts.manual, question.now)) - 1
         more = f"; {others} more of people's rules cover it" if others else ""
         return DeciderAnswer(self.name, verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict)
 
@@ -370,12 +370,12 @@ def all_keys(question: Question) -> list[str]:
     return [question.url.key, *question.prefix_keys(), *host_keys(question.url)]
 
 
-_BLOCKING: tuple[Decider, ...] = (Person(), BloomGate(), ListTable("blacklist", ListAction.BLOCK), Adblock())
+_BLOCKING: tuple[Decider, ...] = (ManualDecider(), BloomGate(), ListTable("blacklist", ListAction.BLOCK), Adblock())
 """What other spellings of a URL are asked of, in the order of `DECIDERS`."""
 
 DECIDERS: tuple[Decider, ...] = (
     # A person knows better than any list, and must be able to undo any list at once. Allow beats block among their rules.
-    Person(),
+    ManualDecider(),
     # Most URLs are on no list: the gate finds that out without touching the tables. It never decides, so that it has to
     # stand only before the tables; it stands here, and not after Adblock, because the blacklist comes first.
     BloomGate(),

@@ -13,7 +13,7 @@ from gatewayfilter.engine.blocked_parts import blocked_by_rule, blocked_page
 from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
 from gatewayfilter.engine.state.manual_rules import written_pattern
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import Action, HostAction, HostVerdict, ListAction, PersonRule, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import Action, HostAction, HostVerdict, ListAction, ManualRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import Url, canonical_host, parse_url
 
 if TYPE_CHECKING:
@@ -57,23 +57,23 @@ def decide_host(state: "EngineState", host: str, client: str, now: float) -> Hos
         question = Question(state, Request(url, client=client), now)
     except (UrlError, UnicodeError):
         return _NO_HOST
-    person = _Person(state, question)
-    verdict, until = _decide(question, person)
-    state.host_verdicts.put(host, (min(person.until, question.facts.until, until), verdict))
+    manual = _ManualRulesOfHost(state, question)
+    verdict, until = _decide(question, manual)
+    state.host_verdicts.put(host, (min(manual.until, question.facts.until, until), verdict))
     return verdict
 
 
-def _decide(question: Question, person: "_Person") -> tuple[HostVerdict, float]:
+def _decide(question: Question, manual: "_ManualRulesOfHost") -> tuple[HostVerdict, float]:
     """Returns the answer, and until when the entry that it rests on is in force."""
-    if (whole := _of_whole_host(question, person)) is not None:
+    if (whole := _of_whole_host(question, manual)) is not None:
         return whole, math.inf
     if (page := blocked_page(question.state, question.url, question.now)) is not None:
         return _looked_at(page.verdict), page.until
-    if (of_person := person.part(ListAction.BLOCK)) is not None:
-        return _looked_at(of_person), math.inf
+    if (of_manual := manual.part(ListAction.BLOCK)) is not None:
+        return _looked_at(of_manual), math.inf
     if (by_rule := _adblock_verdict(question)) is not None:
         return _looked_at(by_rule), math.inf
-    if (spliced := person.verdict(ListAction.SPLICE) or question.facts.splice) is not None:
+    if (spliced := manual.verdict(ListAction.SPLICE) or question.facts.splice) is not None:
         return HostVerdict(HostAction.SPLICE, spliced), math.inf
     if (part := blocked_by_rule(question.state, question.url)) is not None:
         return _looked_at(part), math.inf
@@ -84,25 +84,25 @@ def _looked_at(because: Verdict) -> HostVerdict:
     return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=because)
 
 
-def _of_whole_host(question: Question, person: "_Person") -> HostVerdict | None:
-    blocked = person.verdict(ListAction.BLOCK) or question.facts.black
+def _of_whole_host(question: Question, manual: "_ManualRulesOfHost") -> HostVerdict | None:
+    blocked = manual.verdict(ListAction.BLOCK) or question.facts.black
     if blocked is None:
         return None
-    if (allowed := person.verdict(ListAction.ALLOW)) is not None:
+    if (allowed := manual.verdict(ListAction.ALLOW)) is not None:
         return HostVerdict(HostAction.INTERCEPT, allowed, named=True, because=blocked)
-    if person.part(ListAction.ALLOW) is not None:
+    if manual.part(ListAction.ALLOW) is not None:
         return HostVerdict(HostAction.INTERCEPT, blocked, named=True, because=blocked)
     return HostVerdict(HostAction.DENY, blocked, named=True, because=blocked)
 
 
 _REASONS = {
-    ListAction.ALLOW: (Action.ALLOW, Reason.PERSON_ALLOW),
-    ListAction.BLOCK: (Action.BLOCK, Reason.PERSON_BLOCK),
-    ListAction.SPLICE: (Action.ALLOW, Reason.PERSON_SPLICE),
+    ListAction.ALLOW: (Action.ALLOW, Reason.MANUAL_ALLOW),
+    ListAction.BLOCK: (Action.BLOCK, Reason.MANUAL_BLOCK),
+    ListAction.SPLICE: (Action.ALLOW, Reason.MANUAL_SPLICE),
 }
 
 
-class _Person:
+class _ManualRulesOfHost:
     """What people's rules say of a host, by what they mean.
 
     Attributes:
@@ -113,7 +113,7 @@ class _Person:
         self._rules = state.overlay.rules
         self._url = question.url
         self._now = question.now
-        self._of_host = question.facts.person
+        self._of_host = question.facts.manual
         self.until = math.inf
 
     def verdict(self, action: ListAction) -> Verdict | None:
@@ -128,7 +128,7 @@ class _Person:
         rule = next((rule for rule in self._rules.of_parts(self._url, action) if self._in_force(rule)), None)
         return _said(rule, action) if rule is not None else None
 
-    def _in_force(self, rule: PersonRule) -> bool:
+    def _in_force(self, rule: ManualRule) -> bool:
         if rule.expires_at is None:
             return True
         if self._now >= rule.expires_at:
@@ -137,7 +137,7 @@ class _Person:
         return True
 
 
-def _said(rule: PersonRule, action: ListAction) -> Verdict:
+def _said(rule: ManualRule, action: ListAction) -> Verdict:
     return Verdict(*_REASONS[action], rule=written_pattern(rule), detail=rule.comment)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewayfilter.documents.charset import decode
-from gatewayfilter.documents.sandbox import Confined, ConfinedError
+from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_folder import RuleFolder
 from gatewayfilter.extraction.rules import Extracted, ExtractionRule, parse_rule
@@ -69,7 +69,7 @@ class RuleBook:
         self._folder = RuleFolder(folder)
         self._clock = clock
         self._one = threading.Lock()
-        self._confined = Confined("gatewayfilter.extraction.rule_book:extract_confined", TIME_LIMIT_S)
+        self._confined = Sandbox("gatewayfilter.extraction.rule_book:extract_confined", TIME_LIMIT_S)
         self._signature: object = None
         self._rules: tuple[ExtractionRule, ...] = ()
         self._version = ""
@@ -93,7 +93,7 @@ class RuleBook:
         result = None
         try:
             result = extract(rule, page, self._confined)
-        except ConfinedError as error:
+        except SandboxError as error:
             _log.warning("the rule %s read nothing: %s", rule.name, error)
         with self._one:
             self._recent[id(page)] = page, result
@@ -130,13 +130,13 @@ class RuleBook:
             self._version = md5(sources.encode(), usedforsecurity=False).hexdigest() if rules else ""
 
 
-def extract(rule: ExtractionRule, page: Page, confined: Confined | None = None) -> RuleResult:
+def extract(rule: ExtractionRule, page: Page, confined: Sandbox | None = None) -> RuleResult:
     """Has a rule read a page in a confined process.
 
     Raises:
-        ConfinedError: it took too long or too much memory.
+        SandboxError: it took too long or too much memory.
     """
-    own = confined or Confined("gatewayfilter.extraction.rule_book:extract_confined", TIME_LIMIT_S)
+    own = confined or Sandbox("gatewayfilter.extraction.rule_book:extract_confined", TIME_LIMIT_S)
     try:
         html = decode(page.body[:MAX_BODY], page.headers.get("content-type", "")).text
         question = {"name": rule.name, "rule": rule.source, "url": page.final_url}

@@ -12,7 +12,7 @@ from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.plan import GatewayPlan
 from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, tried_ruleset, unload
-from gatewayfilter.gateway.runtime_state import GatewayMemory, MemoryFile
+from gatewayfilter.gateway.runtime_state import RuntimeState, RuntimeStateFile
 
 _FORWARD4: Final = "net/ipv4/ip_forward"
 _FORWARD6: Final = "net/ipv6/conf/all/forwarding"
@@ -67,7 +67,7 @@ class Gateway:
         memory: where it is remembered.
     """
 
-    def __init__(self, plan: GatewayPlan, kernel: Kernel, memory: MemoryFile) -> None:
+    def __init__(self, plan: GatewayPlan, kernel: Kernel, memory: RuntimeStateFile) -> None:
         self._plan = plan
         self._kernel = kernel
         self._memory = memory
@@ -107,7 +107,7 @@ class Gateway:
                 changed = True
             self._verify(check=check)
             self._memory.write(
-                GatewayMemory(
+                RuntimeState(
                     digest=digest(plan),
                     listing=kernel.listing(),
                     switches=switches,
@@ -174,7 +174,7 @@ class Gateway:
             watched=self._memory.is_watched(),
         )
 
-    def _state(self, listing: str, memory: GatewayMemory | None) -> GatewayState:
+    def _state(self, listing: str, memory: RuntimeState | None) -> GatewayState:
         if not listing:
             return GatewayState.DOWN
         if memory is None:
@@ -200,7 +200,7 @@ class Gateway:
         if 6 not in forwarding and self._kernel.switch(_FORWARD6) is not None:
             yield "the kernel does not forward IPv6: gateway up switches it on"
 
-    def _unwatched(self, memory: GatewayMemory | None) -> Iterator[str]:
+    def _unwatched(self, memory: RuntimeState | None) -> Iterator[str]:
         if memory is not None and memory.fail_open and not self._memory.is_watched():
             yield "it is to fail open, but no watchdog runs: gateway up --fail-open starts one"
 
@@ -242,7 +242,7 @@ _WHY: Final = {
 }
 
 
-def take_down(kernel: Kernel, memory: MemoryFile) -> bool:
+def take_down(kernel: Kernel, memory: RuntimeStateFile) -> bool:
     """Removes the rules and puts the switches back; as `Gateway.down`, which needs a plan."""
     with memory.changing():
         before = memory.read()

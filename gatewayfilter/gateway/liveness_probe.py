@@ -17,7 +17,7 @@ LINES: Final = 8
 only its part. With one worker of two serving, all eight miss it once in 256 times."""
 
 
-class Answering:
+class LivenessProbe:
     """Asks the filter itself, over loopback.
 
     Args:

@@ -16,7 +16,7 @@ _HEADER: Final = struct.Struct("=IHHII")
 _MOST: Final = 65_536
 
 
-class FirewallNews:
+class NetlinkMonitor:
     """Listens to what happens to tables of the firewall in this network namespace.
 
     Where the kernel does not let it, nothing is ever heard and `wait` only waits: whoever uses it looks by himself as well.

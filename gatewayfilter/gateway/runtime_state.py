@@ -17,7 +17,7 @@ _SWITCH_VALUES: Final = frozenset("012")
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayMemory:
+class RuntimeState:
     """What was done.
 
     Attributes:
@@ -40,7 +40,7 @@ class GatewayMemory:
     lan: tuple[str, ...] = ()
 
 
-class MemoryFile:
+class RuntimeStateFile:
     """The file, one for each network namespace.
 
     Args:
@@ -56,12 +56,12 @@ class MemoryFile:
         self._lock = folder / f"gateway-{namespace}.lock"
         self._watchdog = folder / f"watchdog-{namespace}.lock"
 
-    def read(self) -> GatewayMemory | None:
+    def read(self) -> RuntimeState | None:
         """Returns what was remembered; `None` when there is nothing that can be read."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             switches = {str(name): str(value) for name, value in found["switches"].items()}
-            return GatewayMemory(
+            return RuntimeState(
                 digest=str(found["digest"]),
                 listing=str(found["listing"]),
                 switches={name: value for name, value in switches.items() if _is_ours(name, value)},
@@ -74,7 +74,7 @@ class MemoryFile:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def write(self, memory: GatewayMemory) -> None:
+    def write(self, memory: RuntimeState) -> None:
         """Writes whole or not at all.
 
         Raises:

@@ -10,9 +10,9 @@ from typing import Final
 
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway
-from gatewayfilter.gateway.netlink_monitor import FirewallNews
+from gatewayfilter.gateway.netlink_monitor import NetlinkMonitor
 from gatewayfilter.gateway.nft import Kernel
-from gatewayfilter.gateway.runtime_state import MemoryFile
+from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Watchdog:
         self,
         gateway: Gateway,
         kernel: Kernel,
-        memory: MemoryFile,
+        memory: RuntimeStateFile,
         port: int,
         *,
         restoring: bool = False,
@@ -102,16 +102,16 @@ class Watchdog:
 
     def run(self, stop: threading.Event) -> bool:
         """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""
-        with self._memory.watching() as only, FirewallNews() as news:
+        with self._memory.watching() as only, NetlinkMonitor() as changes:
             while only and not stop.is_set() and self.look():
-                self._wait(news, stop)
+                self._wait(changes, stop)
             return only
 
-    def _wait(self, news: FirewallNews, stop: threading.Event) -> None:
+    def _wait(self, changes: NetlinkMonitor, stop: threading.Event) -> None:
         """Waits for the next look, and puts back meanwhile what somebody takes away."""
         until = time.monotonic() + POLL_S
         while not stop.is_set() and (left_s := until - time.monotonic()) > 0:
-            if news.wait(left_s):
+            if changes.wait(left_s):
                 self.restore()
 
 

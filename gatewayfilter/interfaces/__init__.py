@@ -14,10 +14,10 @@ from gatewayfilter.interfaces.pages import (
 from gatewayfilter.interfaces.queue import (
     SITE_SLOTS,
     Crawlers,
+    CrawlRequest,
+    CrawlRequestSink,
     Frontier,
     Lease,
-    Offer,
-    OfferSink,
     Priority,
     QueuedUrl,
     QueueState,
@@ -27,7 +27,7 @@ from gatewayfilter.interfaces.queue import (
 from gatewayfilter.interfaces.records import (
     ChangeFeed,
     DecisionLog,
-    EvidenceBook,
+    EvidenceStore,
     HostPages,
     ListStore,
     PublisherFeed,
@@ -37,7 +37,7 @@ from gatewayfilter.interfaces.records import (
     ValidatorStore,
     VerdictStore,
 )
-from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, OwnAnswer, OwnPages, OwnRequest
+from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, InternalAnswer, InternalPages, InternalRequest
 
 __all__ = [
     "SITE_SLOTS",
@@ -45,21 +45,21 @@ __all__ = [
     "ChangeFeed",
     "ChangeTraffic",
     "Classify",
+    "CrawlRequest",
+    "CrawlRequestSink",
     "Crawlers",
     "Decide",
     "DecideHost",
     "DecisionLog",
-    "EvidenceBook",
+    "EvidenceStore",
     "Frontier",
     "HostPages",
     "Inspect",
+    "InternalAnswer",
+    "InternalPages",
+    "InternalRequest",
     "Lease",
     "ListStore",
-    "Offer",
-    "OfferSink",
-    "OwnAnswer",
-    "OwnPages",
-    "OwnRequest",
     "Page",
     "PageArchive",
     "PageSink",

@@ -16,7 +16,7 @@ class Priority(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CrawlRequest:
     """A URL for the frontier.
 
     Attributes:
@@ -41,7 +41,7 @@ class Lease:
     Attributes:
         token: proves ownership when the lease is given back.
         attempts: how often it was leased, this time included; times that `Frontier.retry` did not count are left out.
-        task: as in `Offer`; `depth` too.
+        task: as in `CrawlRequest`; `depth` too.
     """
 
     url: str
@@ -76,10 +76,10 @@ class QueuedUrl:
     depth: int = 0
 
 
-class OfferSink(Protocol):
+class CrawlRequestSink(Protocol):
     """Takes URLs that nobody has an opinion on. Never waits, never raises: full means drop and count."""
 
-    def offer(self, offer: Offer) -> bool:
+    def offer(self, offer: CrawlRequest) -> bool:
         """Returns whether it was taken."""
         ...
 
@@ -87,7 +87,7 @@ class OfferSink(Protocol):
 class Frontier(Protocol):
     """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
 
-    def add(self, offers: Iterable[Offer], now: float) -> int:
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new."""
         ...
 
@@ -114,7 +114,7 @@ class Frontier(Protocol):
         """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
         ...
 
-    def bury(self, lease: Lease, error: str) -> bool:
+    def dead_letter(self, lease: Lease, error: str) -> bool:
         """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
         ...
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatewayfilter.model import Change, Classification, EntryKind, LearnedEntry, ListAction, LogRecord, PersonRule
+from gatewayfilter.model import Change, Classification, EntryKind, LearnedEntry, ListAction, LogRecord, ManualRule
 
 
 class ChangeFeed(Protocol):
@@ -48,11 +48,11 @@ class ListStore(Protocol):
         group: str = "",
         expires_at: float | None = None,
         enabled: bool = True,
-    ) -> PersonRule:
+    ) -> ManualRule:
         """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group."""
         ...
 
-    def add_rules(self, rules: Sequence[PersonRule]) -> int:
+    def add_rules(self, rules: Sequence[ManualRule]) -> int:
         """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed."""
         ...
 
@@ -64,7 +64,7 @@ class ListStore(Protocol):
         """Removes a rule. Returns False when there was none."""
         ...
 
-    def rules(self) -> list[PersonRule]:
+    def rules(self) -> list[ManualRule]:
         """Returns all rules, oldest first."""
         ...
 
@@ -136,7 +136,7 @@ class VerdictStore(Protocol):
         ...
 
 
-class EvidenceBook(Protocol):
+class EvidenceStore(Protocol):
     """Where the pages behind verdicts lie in the archive."""
 
     def note_archived(self, url: str, reference: str) -> bool:
@@ -232,6 +232,6 @@ class UnblockRequests(Protocol):
         """Returns what nobody has settled yet, the newest first."""
         ...
 
-    def settle(self, request_id: int) -> UnblockRequest | None:
+    def complete(self, request_id: int) -> UnblockRequest | None:
         """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
         ...

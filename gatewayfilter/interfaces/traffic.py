@@ -50,7 +50,7 @@ class ChangeTraffic(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRequest:
+class InternalRequest:
     """A request for a page of the filter itself.
 
     Attributes:
@@ -69,7 +69,7 @@ class OwnRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnAnswer:
+class InternalAnswer:
     """What the filter says for itself: status, headers (lower-case names) and body."""
 
     status: int
@@ -77,13 +77,13 @@ class OwnAnswer:
     content: bytes
 
 
-class OwnPages(Protocol):
+class InternalPages(Protocol):
     """The filter's own pages, which it answers instead of any origin. Pure: no I/O, no lock."""
 
     def answers(self, url: Url) -> bool:
         """Returns whether this URL is one of ours; cheap, it is asked for every request and before any decision."""
         ...
 
-    def respond(self, request: OwnRequest) -> OwnAnswer:
+    def respond(self, request: InternalRequest) -> InternalAnswer:
         """Returns the answer to a request that `answers` took."""
         ...

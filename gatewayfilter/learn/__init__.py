@@ -1,25 +1,25 @@
 """How the lists grow: a classified page becomes an entry with evidence and an expiry, and a task where a person shall look."""
 
 from gatewayfilter.learn.image_classifier import load_image_classifier
-from gatewayfilter.learn.learning_pipeline import LearningSink
+from gatewayfilter.learn.learning_pipeline import LearningPipeline
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.recheck import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.revalidation import Revisits
-from gatewayfilter.learn.review.decisions import ReviewDesk
-from gatewayfilter.learn.review.task_intake import ReviewIntake
+from gatewayfilter.learn.review.decisions import ReviewService
+from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.content_id import ContentIds, load_key
-from gatewayfilter.learn.verdicts.list_growth import Growth
+from gatewayfilter.learn.verdicts.list_growth import ListGrowth
 from gatewayfilter.learn.verdicts.recognition import Recognition
 from gatewayfilter.learn.verdicts.user_content_hosts import UserContentHosts
 
 __all__ = [
     "ContentIds",
-    "Growth",
-    "LearningSink",
+    "LearningPipeline",
+    "ListGrowth",
     "Recognition",
-    "ReviewDesk",
-    "ReviewIntake",
+    "ReviewService",
     "Revisits",
+    "TaskIntake",
     "UserContentHosts",
     "forget_surplus",
     "is_readable",

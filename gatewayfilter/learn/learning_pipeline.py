@@ -11,8 +11,8 @@ from gatewayfilter.interfaces import Classify, Page
 from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
 from gatewayfilter.learn.asked_words import address_words, asked_words, touches
 from gatewayfilter.learn.page_kind import is_readable
-from gatewayfilter.learn.review.task_intake import ReviewIntake
-from gatewayfilter.learn.verdicts.list_growth import Growth, is_confirmed
+from gatewayfilter.learn.review.task_intake import TaskIntake
+from gatewayfilter.learn.verdicts.list_growth import ListGrowth, is_confirmed
 from gatewayfilter.learn.verdicts.recognition import Recognition
 from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
@@ -28,15 +28,15 @@ class _Judged:
 
     classification: Classification
     identity: ContentId | None = None
-    by_person: bool = False
+    by_hand: bool = False
 
     @property
     def plain(self) -> bool:
         """Whether it is a harmless page of which nobody spoke."""
-        return not self.by_person and not self.classification.harmful
+        return not self.by_hand and not self.classification.harmful
 
 
-class LearningSink:
+class LearningPipeline:
     """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
 
     Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
@@ -45,7 +45,7 @@ class LearningSink:
 
     Args:
         classify: judges what is not known.
-        growth: puts it on the lists.
+        list_growth: puts it on the lists.
         counters: where pages are counted.
         settings: what becomes of harmful pages.
         recognition: knows content again; `None` judges every page.
@@ -57,17 +57,17 @@ class LearningSink:
     def __init__(
         self,
         classify: Classify,
-        growth: Growth,
+        list_growth: ListGrowth,
         counters: Counters,
         settings: LearnSettings | None = None,
         *,
         recognition: Recognition | None = None,
-        intake: ReviewIntake | None = None,
+        intake: TaskIntake | None = None,
         read_text: ReadText | None = None,
         images: ClassifyImage | None = None,
     ) -> None:
         self._classify = classify
-        self._growth = growth
+        self._list_growth = list_growth
         self._counters = counters
         self._settings = settings or LearnSettings()
         self._recognition = recognition
@@ -100,12 +100,12 @@ class LearningSink:
             self._recognition.record_all(fresh, words)
         harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
         if harmless:
-            self._growth.learn_all(harmless)
+            self._list_growth.learn_all(harmless)
         for page, found in zip(pages, judged, strict=True):
             if found is None:
                 self._counters.add("pages_skipped")
             elif found.plain:
-                self._look_for_kin(page, found.classification, found.identity)
+                self._find_near_duplicates(page, found.classification, found.identity)
                 self._counters.add("pages_harmless")
             else:
                 self._learn(page, found)
@@ -115,10 +115,10 @@ class LearningSink:
         """Learns a page that is harmful, or of which a person spoke."""
         classification = found.classification
         mode = self._settings.mode_of(classification.category)
-        entry = self._put_on_list(page, classification, by_person=found.by_person, mode=mode)
+        entry = self._put_on_list(page, classification, by_hand=found.by_hand, mode=mode)
         if classification.harmful:
-            asked = found.by_person or is_confirmed(entry)
-            self._ask_people(page, classification, found.identity, by_person=asked, mode=mode)
+            asked = found.by_hand or is_confirmed(entry)
+            self._ask_people(page, classification, found.identity, by_hand=asked, mode=mode)
             self._learn_host(page, classification)
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
 
@@ -126,17 +126,17 @@ class LearningSink:
         """Tells whether images are worth fetching: some are known, or somebody judges them."""
         return self._images is not None or (self._recognition is not None and self._recognition.knows_images())
 
-    def is_kin(self, page: Page) -> bool:
+    def is_near_duplicate(self, page: Page) -> bool:
         """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
-        return self._intake is not None and self._intake.kinship.take(page.final_url)
+        return self._intake is not None and self._intake.near_duplicates.take(page.final_url)
 
-    def _put_on_list(self, page: Page, classification: Classification, *, by_person: bool, mode: GrowthMode) -> LearnedEntry:
-        block = by_person or mode is not GrowthMode.REVIEW
-        counts = not classification.harmful or (not by_person and self._counts(page, classification))
+    def _put_on_list(self, page: Page, classification: Classification, *, by_hand: bool, mode: GrowthMode) -> LearnedEntry:
+        block = by_hand or mode is not GrowthMode.REVIEW
+        counts = not classification.harmful or (not by_hand and self._counts(page, classification))
         if classification.harmful and not block and self._intake is not None:
             # A person who has said so of this address before is not asked again.
             block = self._intake.confirmed(parse_url(page.url).key, classification.category)
-        return self._growth.learn(page, classification, block=block, by_person=by_person, counts=counts)
+        return self._list_growth.learn(page, classification, block=block, by_hand=by_hand, counts=counts)
 
     def _counts(self, page: Page, classification: Classification) -> bool:
         """Tells whether a harmful page may count for its host: not by the words of its path alone, which a site may repeat."""
@@ -157,20 +157,20 @@ class LearningSink:
         identity, known = self._recognition.page(page)
         if known is not None and known.judge:
             self._counters.add("pages_known")
-            return _Judged(known.classification, identity, by_person=True)
+            return _Judged(known.classification, identity, by_hand=True)
         if known is not None or identity in fresh:
             found = self._unrepeated(page, known.classification if known is not None else fresh[identity][0])
             if found is not None:
                 self._counters.add("pages_known")
             return None if found is None else _Judged(found, identity)
-        return self._judge_anew(page, identity, fresh)
+        return self._rejudge(page, identity, fresh)
 
-    def _judge_anew(self, page: Page, identity: ContentId, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
+    def _rejudge(self, page: Page, identity: ContentId, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
         found = self._classified(page)
         if found is not None and found.harmful:
-            by_person = self._said_of_text(page)
-            if by_person is not None:
-                return _Judged(by_person, identity, by_person=True)
+            by_hand = self._said_of_text(page)
+            if by_hand is not None:
+                return _Judged(by_hand, identity, by_hand=True)
             found = self._unrepeated(page, found)
         if found is None:
             return None
@@ -228,7 +228,7 @@ class LearningSink:
         if known is None:
             return None
         self._counters.add("images_known_bad")
-        return _Judged(known.classification, by_person=True)
+        return _Judged(known.classification, by_hand=True)
 
     def _said_of_text(self, page: Page) -> Classification | None:
         """Returns what a person said of a page with the same text in other clothes."""
@@ -251,29 +251,33 @@ class LearningSink:
         return text, self._recognition.ids.of_text(text) if text and self._recognition is not None else None
 
     def _ask_people(
-        self, page: Page, classification: Classification, identity: ContentId | None, *, by_person: bool, mode: GrowthMode
+        self, page: Page, classification: Classification, identity: ContentId | None, *, by_hand: bool, mode: GrowthMode
     ) -> None:
-        if self._intake is None or by_person or mode is GrowthMode.BLOCK:
+        if self._intake is None or by_hand or mode is GrowthMode.BLOCK:
             return
         text, content = self._content_of(page)
         blocked = mode is not GrowthMode.REVIEW
         self._intake.page(page, classification, blocked=blocked, text=text, identity=identity, content=content)
 
-    def _look_for_kin(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
+    def _find_near_duplicates(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
         """Notes a harmless page that is nearly the same as a harmful one, and asks a person about it; it stays allowed."""
         if self._intake is None:
             return
-        kin = self._intake.kinship.find(classification.title, lambda: self._text_of(page))
-        if kin is None:
+        near_duplicates = self._intake.near_duplicates.find(classification.title, lambda: self._text_of(page))
+        if near_duplicates is None:
             return
         self._counters.add("pages_alike")
-        self._intake.kinship.note(page.final_url)
-        if self._settings.mode_of(kin.category) is not GrowthMode.BLOCK:
+        self._intake.near_duplicates.note(page.final_url)
+        if self._settings.mode_of(near_duplicates.category) is not GrowthMode.BLOCK:
             text, content = self._content_of(page)
-            self._intake.kin(page, classification, kin, text=text, identity=identity, content=content)
+            self._intake.join_task(page, classification, near_duplicates, text=text, identity=identity, content=content)
 
     def _learn_host(self, page: Page, classification: Classification) -> None:
-        entry = self._growth.learn_host(page) if self._intake is None else self._growth.learn_host(page, self._intake.refused)
+        entry = (
+            self._list_growth.learn_host(page)
+            if self._intake is None
+            else self._list_growth.learn_host(page, self._intake.refused)
+        )
         if entry is None:
             return
         blocked = self._settings.domains is DomainGrowth.BLOCK

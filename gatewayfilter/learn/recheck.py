@@ -3,14 +3,14 @@
 from itertools import islice
 from typing import Final
 
-from gatewayfilter.interfaces import ListStore, Offer, Priority
+from gatewayfilter.interfaces import CrawlRequest, ListStore, Priority
 from gatewayfilter.model import ListAction
 
 MOST_LEARNED: Final = 500_000
 """Entries that the learned lists hold: whoever has a public site can have as many pages of it judged as somebody asks for."""
 
 
-def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offer]:
+def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[CrawlRequest]:
     """Takes expired entries off the lists, through the change feed, and returns the blocked pages, to be looked at again.
 
     A harmless page is not offered: the next visit makes it unknown and brings it to the frontier by itself. So does, should
@@ -26,7 +26,7 @@ def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Offe
     """
     expired = lists.expired_learned(now, limit)
     lists.remove_learned([entry.key for entry in expired])
-    return [Offer(entry.url, Priority.RECHECK) for entry in expired if entry.action is ListAction.BLOCK]
+    return [CrawlRequest(entry.url, Priority.RECHECK) for entry in expired if entry.action is ListAction.BLOCK]
 
 
 def forget_surplus(lists: ListStore, most: int = MOST_LEARNED, limit: int = 1000) -> int:
@@ -49,7 +49,7 @@ def forget_surplus(lists: ListStore, most: int = MOST_LEARNED, limit: int = 1000
     return lists.remove_learned([entry.key for entry in lists.surplus_learned(most, limit)])
 
 
-def rejudge_offers(lists: ListStore, limit: int) -> list[Offer]:
+def rejudge_offers(lists: ListStore, limit: int) -> list[CrawlRequest]:
     """Returns the pages that learned entries block, to be judged by other words; they stay blocked meanwhile.
 
     A host that is listed whole is not one of them: its pages are.
@@ -62,4 +62,4 @@ def rejudge_offers(lists: ListStore, limit: int) -> list[Offer]:
         StoreError: the lists could not be read.
     """
     blocked = (entry for entry in lists.learned() if entry.action is ListAction.BLOCK and not entry.key.startswith("."))
-    return [Offer(entry.url, Priority.RECHECK) for entry in islice(blocked, limit)]
+    return [CrawlRequest(entry.url, Priority.RECHECK) for entry in islice(blocked, limit)]

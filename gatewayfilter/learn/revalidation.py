@@ -17,7 +17,7 @@ from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page, Validators, ValidatorStore, VerdictStore
 from gatewayfilter.judgements import ContentId, ContentKind, ReadText
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
-from gatewayfilter.learn.verdicts.list_growth import Growth
+from gatewayfilter.learn.verdicts.list_growth import ListGrowth
 from gatewayfilter.learn.verdicts.recognition import Recognition
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import GrowthMode, LearnSettings
@@ -39,7 +39,7 @@ class Revisits:
     Args:
         validators: where they are kept.
         verdicts: what was judged.
-        growth: lets an entry count anew.
+        list_growth: lets an entry count anew.
         settings: a harmful page that waits for a person (`learn.mode = "review"`) is judged anew, so that it is asked about.
         words: returns the version of the words in use: other words judge the same page differently.
         clock: Unix seconds.
@@ -51,7 +51,7 @@ class Revisits:
         self,
         validators: ValidatorStore,
         verdicts: VerdictStore,
-        growth: Growth,
+        list_growth: ListGrowth,
         settings: LearnSettings,
         words: Callable[[], str],
         clock: Callable[[], float] = time.time,
@@ -61,7 +61,7 @@ class Revisits:
     ) -> None:
         self._validators = validators
         self._verdicts = verdicts
-        self._growth = growth
+        self._list_growth = list_growth
         self._settings = settings
         self._words = words
         self._clock = clock
@@ -82,7 +82,7 @@ class Revisits:
         return {
             url: known
             for url, known in found.items()
-            if not self._is_by_person(known.contents) and (url in recent or self._is_harmful(url))
+            if not self._is_by_hand(known.contents) and (url in recent or self._is_harmful(url))
         }
 
     def note(self, page: Page) -> None:
@@ -97,7 +97,7 @@ class Revisits:
         if validators is not None and self._recognition is not None:
             contents = self._contents(page, self._recognition)
             # What a person said may be taken back, and then a verdict that rests on it must not count anew.
-            validators = None if self._is_by_person(contents) else replace(validators, contents=contents)
+            validators = None if self._is_by_hand(contents) else replace(validators, contents=contents)
         self._validators.note(page.url, validators, self._words(), self._clock())
 
     def renew(self, page: Page) -> Classification | None:
@@ -112,7 +112,7 @@ class Revisits:
         classification, _ = known
         if classification.harmful and self._settings.mode_of(classification.category) is GrowthMode.REVIEW:
             return None
-        self._growth.learn(page, classification, counts=False)
+        self._list_growth.learn(page, classification, counts=False)
         return classification
 
     def _contents(self, page: Page, recognition: Recognition) -> bytes:
@@ -125,7 +125,7 @@ class Revisits:
                 contents += _written(recognition.ids.of_text(self._read_text.text_of(page)))
         return contents
 
-    def _is_by_person(self, contents: bytes) -> bool:
+    def _is_by_hand(self, contents: bytes) -> bool:
         """Tells whether a person, or a list of known images, says something of one of these contents."""
         if self._recognition is None:
             return False

@@ -38,7 +38,7 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
         info = snapshot.info
         yield (
             f"  Lists     {len(snapshot.sources)} sources: {info.blacklist:,} blocked and {info.whitelist:,} known good entries, "
-            f"{info.adblock_rules:,} Adblock rules, {info.person_rules:,} of your own"
+            f"{info.adblock_rules:,} Adblock rules, {info.manual_rules:,} of your own"
         )
         snapshot.close()
     yield f"  State     {settings.data_dir}"

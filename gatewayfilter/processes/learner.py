@@ -42,8 +42,8 @@ FLUSH_EVERY_S = 60.0
 REJUDGE_MOST = 10_000
 """Blocked pages that a change of the words has judged anew at once."""
 SOURCES_EVERY_S = 300.0
-ANEW_AFTER_S = 30.0
-ANEW_AFTER_MOST_S = 3600.0
+REPUBLISH_AFTER_S = 30.0
+REPUBLISH_AFTER_MOST_S = 3600.0
 """How long it takes until a snapshot that cannot be used is made anew once more: doubled from the one to the other.
 
 It begins anew once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
@@ -70,8 +70,8 @@ class _Learner:
         self._tried_at = time.monotonic()
         put_back = self._store.feed.last_seq() < self._published_seq  # a backup of the database
         self._outdated = put_back or self._published < _newest_list(settings)
-        self._anew_at = 0.0
-        self._anew_after_s = ANEW_AFTER_S
+        self._republish_at = 0.0
+        self._republish_after_s = REPUBLISH_AFTER_S
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class _Learner:
         upkeep = [
             self._every(TICK_S, self._tell),
             self._every(TICK_S, self._publish_when_due),
-            self._every(TICK_S, self._publish_anew),
+            self._every(TICK_S, self._republish),
             self._every(RECHECK_EVERY_S, self._recheck),
             self._every(RECHECK_EVERY_S, self._rejudge),
             self._every(FLUSH_EVERY_S, self._flush),
@@ -138,16 +138,16 @@ class _Learner:
             self._outdated = False
             await self._work_off(_publish_job)
 
-    async def _publish_anew(self) -> None:
+    async def _republish(self) -> None:
         """Makes everything anew where a process could not use the current snapshot: a damaged disk, or a fault of ours."""
         if not await asyncio.to_thread(snapshot_folder(self._settings).is_refused):
-            if time.monotonic() >= self._anew_at:
-                self._anew_after_s = ANEW_AFTER_S
-        elif time.monotonic() >= self._anew_at:
-            self._anew_at = time.monotonic() + self._anew_after_s
-            self._anew_after_s = min(2 * self._anew_after_s, ANEW_AFTER_MOST_S)
+            if time.monotonic() >= self._republish_at:
+                self._republish_after_s = REPUBLISH_AFTER_S
+        elif time.monotonic() >= self._republish_at:
+            self._republish_at = time.monotonic() + self._republish_after_s
+            self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
             _log.warning("the snapshot in use cannot be read; everything is published anew")
-            await self._work_off(_publish_anew_job)
+            await self._work_off(_republish_job)
 
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
         """Runs a job that may publish, and takes note of the snapshot that came of it."""
@@ -252,7 +252,7 @@ def _publish_job(settings: Settings) -> None:
     _run_job(lambda: publish_now(settings, open_store(settings)))
 
 
-def _publish_anew_job(settings: Settings) -> None:
+def _republish_job(settings: Settings) -> None:
     begin_child(settings)
     _run_job(lambda: publish_now(settings, open_store(settings), full=True))
 

@@ -10,11 +10,11 @@ from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
 from gatewayfilter.processes.inspection.client import InspectionPool
-from gatewayfilter.processes.reconnecting_store import PatientStore
+from gatewayfilter.processes.reconnecting_store import ReconnectingStore
 from gatewayfilter.processes.supervision.child_setup import begin_child
 from gatewayfilter.processes.supervision.gc_tuning import keep_small, settle
-from gatewayfilter.processes.supervision.heartbeat import Pulse
-from gatewayfilter.proxy.assembly import WorkerParts, assemble_parts
+from gatewayfilter.processes.supervision.heartbeat import Heartbeat
+from gatewayfilter.proxy.assembly import WorkerComponents, assemble_components
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import categories, category_title, newest_engine, setup_pages, snapshot_folder
@@ -27,10 +27,10 @@ _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://s
 def run_proxy_worker(index: int, settings: Settings, line: Connection) -> None:
     """Runs a proxy worker until SIGTERM, which says on `line` that it lives. Exits with 2 when it cannot start."""
     begin_child(settings)
-    run_worker(index, settings, settled_parts, Pulse(line).beat)
+    run_worker(index, settings, settled_parts, Heartbeat(line).beat)
 
 
-def settled_parts(settings: Settings) -> WorkerParts:
+def settled_parts(settings: Settings) -> WorkerComponents:
     """As `worker_parts`, in a process that serves nothing else: its memory is arranged for that.
 
     Raises:
@@ -42,23 +42,23 @@ def settled_parts(settings: Settings) -> WorkerParts:
     return parts
 
 
-def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerParts:
+def worker_parts(settings: Settings, *, standalone: bool = False) -> WorkerComponents:
     """Joins what a proxy process runs: the engine on the newest good snapshot, and the database, which may be away.
 
     Raises:
         SnapshotError: there is no good snapshot.
     """
-    store = PatientStore(settings)
+    store = ReconnectingStore(settings)
     engine = newest_engine(settings)
     engine.decide(_FIRST_REQUEST)
-    return assemble_parts(
+    return assemble_components(
         settings,
         engine,
         snapshot_folder(settings),
         store,
         client_key=client_key(settings.data_dir) if settings.log.hash_clients else b"",
         title_of=partial(category_title, categories()),
-        own_pages=None if standalone else setup_pages(settings, engine),  # mitmdump has a CA and an address of its own
+        internal_pages=None if standalone else setup_pages(settings, engine),  # mitmdump has a CA and an address of its own
         inspector=InspectionPool(settings) if settings.proxy.unknown is UnknownRule.INSPECT else None,
         standalone=standalone,
     )

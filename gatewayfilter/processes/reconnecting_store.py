@@ -14,7 +14,7 @@ from gatewayfilter.wiring import open_store
 _RETRY_AFTER_S: Final = 5.0
 
 
-class PatientStore:
+class ReconnectingStore:
     """Opens the database when it is first used, and again after it failed, at most every few seconds.
 
     Its parts raise `StoreError` while the database cannot be opened.
@@ -79,7 +79,7 @@ class PatientStore:
 
 
 class _Part:
-    def __init__(self, store: PatientStore, name: str) -> None:
+    def __init__(self, store: ReconnectingStore, name: str) -> None:
         self._store = store
         self._name = name
 

@@ -16,25 +16,25 @@ from mitmproxy import addonmanager, ctx, http, udp
 
 from gatewayfilter.config import OnError, ProxySettings, Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import ChangeTraffic, Decide, DecideHost, Inspect, OfferSink, OwnPages, PassedSink
+from gatewayfilter.interfaces import ChangeTraffic, CrawlRequestSink, Decide, DecideHost, Inspect, InternalPages, PassedSink
 from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
 from gatewayfilter.proxy.mitm import http_connections, origin_pool
-from gatewayfilter.proxy.mitm.early_response import answer_early, answer_instead, stream_of
+from gatewayfilter.proxy.mitm.early_response import replace_response, respond_early, stream_of
 from gatewayfilter.proxy.mitm.next_layer import NextLayer
 from gatewayfilter.proxy.pages.block_page import CategoryTitle, bad_request_response, block_response, failure_response
-from gatewayfilter.proxy.pages.internal_pages import own_response
+from gatewayfilter.proxy.pages.internal_pages import internal_response
 from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
 from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
 from gatewayfilter.proxy.request.header_sanitizer import leave_trailers, mend
 from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.sent_request import make_ready
-from gatewayfilter.proxy.request.unblock_form import UnblockDesk
+from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.origin_name import has_body
-from gatewayfilter.proxy.response.response_pipeline import Passing, ResponsePath
+from gatewayfilter.proxy.response.response_pipeline import PendingResponse, ResponsePipeline
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
-from gatewayfilter.proxy.sync.url_reporter import Offering
+from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 from gatewayfilter.telemetry import Counters
 
@@ -70,7 +70,7 @@ class GatewayAddon:
         counters: `requests`, `blocked`, `unknown`, `origin_errors`, `hook_errors`.
         hosts: the engine for host names; `None` where nothing may pass unread.
         title_of: names a category for people, on the block page.
-        own_pages: what the filter answers for itself, before any decision; neither counted nor logged.
+        internal_pages: what the filter answers for itself, before any decision; neither counted nor logged.
         whole: all settings, of which `settings` is a part; by default those of nobody.
         changes: says what Adblock modifiers change; `None` for nothing.
         inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
@@ -84,34 +84,34 @@ class GatewayAddon:
     def __init__(  # noqa: PLR0913  each is a part that it is joined from
         self,
         decide: Decide,
-        offers: OfferSink | None,
+        offers: CrawlRequestSink | None,
         recorder: DecisionRecorder | None,
         settings: ProxySettings,
         counters: Counters,
         *,
         hosts: DecideHost | None = None,
         title_of: CategoryTitle | None = None,
-        own_pages: OwnPages | None = None,
+        internal_pages: InternalPages | None = None,
         whole: Settings | None = None,
         changes: ChangeTraffic | None = None,
         inspect: Inspect | None = None,
         passed: PassedSink | None = None,
-        desk: UnblockDesk | None = None,
+        desk: UnblockForm | None = None,
         on_start: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
     ) -> None:
         self._decide = decide
         self._addresses = NamedAddresses(decide, hosts, settings.unknown)
-        self._offering = Offering(offers, settings.unknown) if offers is not None else None
+        self._url_reporter = UrlReporter(offers, settings.unknown) if offers is not None else None
         self._recorder = recorder
         self._settings = settings
         self._counters = counters
         self._title_of = title_of or _plain_title
-        self._own_pages = own_pages
+        self._internal_pages = internal_pages
         whole = whole or Settings(proxy=settings)
         self._changes = TrafficChanges(changes, whole.filter, counters) if changes is not None else None
-        self._responses = ResponsePath(
-            whole, counters, changes=self._changes, offering=self._offering, inspect=inspect, passed=passed
+        self._responses = ResponsePipeline(
+            whole, counters, changes=self._changes, url_reporter=self._url_reporter, inspect=inspect, passed=passed
         )
         self._desk = desk
         self._on_start = on_start
@@ -135,10 +135,10 @@ class GatewayAddon:
         if "rawtcp" in loader.master.options:
             loader.master.options.update(rawtcp=False)  # whatever else guesses: what is no HTTP is our own next layer's to allow
 
-    def is_own_page(self, flow: http.HTTPFlow) -> bool:
+    def is_internal_page(self, flow: http.HTTPFlow) -> bool:
         """Returns whether a request is for a page of the filter itself, which nobody has to log in for."""
         try:
-            return self._own_pages is not None and self._own_pages.answers(read_flow(flow).request.url)
+            return self._internal_pages is not None and self._internal_pages.answers(read_flow(flow).request.url)
         except Exception as error:  # noqa: BLE001  asked in a hook, which must not raise
             if not isinstance(error, UrlError):
                 self._complain()
@@ -190,7 +190,7 @@ class GatewayAddon:
                 verdict = self._responses.begin(flow, passing, lambda: stream_of(flow, self._connection(flow)))
                 if verdict is not None:
                     self._block_late(flow, passing.asked, verdict, time.perf_counter_ns())
-                    answer_instead(flow, self._connection(flow))
+                    replace_response(flow, self._connection(flow))
         except Exception:  # noqa: BLE001  a hook that raises would leave the body unstreamed
             self._fail_late(flow)
 
@@ -253,8 +253,8 @@ class GatewayAddon:
             self._carry_out(flow, asked, verdict, started)
             return None
         self._counters.add("unknown")
-        waits = self._settings.unknown is not UnknownRule.BLOCK and self._responses.waits_for_response(asked)
-        expected = not waits and self._offering is not None and self._offering.offer_page(asked)
+        waits = self._settings.unknown is not UnknownRule.BLOCK and self._responses.judged_from_response(asked)
+        expected = not waits and self._url_reporter is not None and self._url_reporter.offer_page(asked)
         if self._settings.unknown is UnknownRule.BLOCK:
             verdict = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
         elif self._settings.unknown is UnknownRule.HOLD and expected and self._held < _MOST_HELD:
@@ -264,8 +264,8 @@ class GatewayAddon:
 
     def _speaks_for_itself(self, flow: http.HTTPFlow, asked: FlowRequest) -> bool:
         """Answers what is asked of the filter rather than of a site."""
-        if self._own_pages is not None and self._own_pages.answers(asked.request.url):
-            flow.response = own_response(self._own_pages, asked.request, flow)
+        if self._internal_pages is not None and self._internal_pages.answers(asked.request.url):
+            flow.response = internal_response(self._internal_pages, asked.request, flow)
             if asked.request.method not in _BODILESS:
                 self._answer_early(flow)
             return True
@@ -304,7 +304,7 @@ class GatewayAddon:
             self._held -= 1
 
     def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
-        untouched = verdict.reason is Reason.PERSON_ALLOW
+        untouched = verdict.reason is Reason.MANUAL_ALLOW
         if not verdict.blocked and self._changes is not None and not untouched:
             flow.response, other = self._changes.before(flow, asked.request)
             if other is not None:
@@ -316,7 +316,7 @@ class GatewayAddon:
             self._answer_early(flow)
         elif flow.response is None:
             if verdict.unknown or self._changes is not None or has_body(asked):
-                flow.metadata[_PASSING] = Passing(asked, verdict.unknown, untouched)
+                flow.metadata[_PASSING] = PendingResponse(asked, verdict.unknown, untouched)
             if asked.address:
                 self._addresses.lead(flow, asked, verdict)
             self._let_through(flow, asked)
@@ -347,7 +347,7 @@ class GatewayAddon:
             return
         try:
             flow.response = failure_response(flow.request.method, flow.request.headers.get("accept-language", ""))
-            answer_instead(flow, self._connection(flow))
+            replace_response(flow, self._connection(flow))
         except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
             with suppress(Exception):
                 flow.kill()  # type: ignore[no-untyped-call]
@@ -368,7 +368,7 @@ class GatewayAddon:
         flow.request.stream = True
 
     def _answer_early(self, flow: http.HTTPFlow) -> None:
-        answer_early(flow, self._connection(flow))
+        respond_early(flow, self._connection(flow))
 
     def _bad_request(self, flow: http.HTTPFlow) -> None:
         self._counters.add("requests")

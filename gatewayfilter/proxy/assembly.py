@@ -8,13 +8,13 @@ from typing import Protocol
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
-from gatewayfilter.interfaces import ChangeFeed, Decide, DecisionLog, Frontier, Inspect, Offer, UnblockRequests
+from gatewayfilter.interfaces import ChangeFeed, CrawlRequest, Decide, DecisionLog, Frontier, Inspect, UnblockRequests
 from gatewayfilter.proxy.addon import GatewayAddon
-from gatewayfilter.proxy.listener.services import Wire, assemble_wire
-from gatewayfilter.proxy.pages.block_page import CategoryTitle, dress
+from gatewayfilter.proxy.listener.services import ConnectionServices, assemble_services
+from gatewayfilter.proxy.pages.block_page import CategoryTitle, set_theme
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
-from gatewayfilter.proxy.pages.theme import PageLook
-from gatewayfilter.proxy.request.unblock_form import UnblockDesk
+from gatewayfilter.proxy.pages.theme import PageTheme
+from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
@@ -59,7 +59,7 @@ class Inspector(Inspect, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerParts:
+class WorkerComponents:
     """What a proxy process runs.
 
     Attributes:
@@ -67,7 +67,7 @@ class WorkerParts:
         counters: shown in the status file.
         start, stop: begin and end what runs beside the event loop; `stop` writes out what is queued.
         facts: what the status file says of the lists in use.
-        wire: how connections are decided.
+        services: how connections are decided.
     """
 
     addon: GatewayAddon
@@ -75,10 +75,10 @@ class WorkerParts:
     start: Callable[[], None]
     stop: Callable[[], None]
     facts: Callable[[], Mapping[str, object]]
-    wire: Wire = field(default_factory=Wire)
+    services: ConnectionServices = field(default_factory=ConnectionServices)
 
 
-def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
+def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     settings: Settings,
     engine: FilterEngine,
     folder: SnapshotFolder,
@@ -86,10 +86,10 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
     *,
     client_key: bytes = b"",
     title_of: CategoryTitle | None = None,
-    own_pages: SetupPages | None = None,
+    internal_pages: SetupPages | None = None,
     inspector: Inspector | None = None,
     standalone: bool = False,
-) -> WorkerParts:
+) -> WorkerComponents:
     """Joins an engine and the database to what a proxy process runs.
 
     Args:
@@ -99,7 +99,7 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         store: the database, `None` to filter without: nothing is learned or logged, only snapshots are followed.
         client_key: the secret for `log.hash_clients`, 16 to 64 bytes.
         title_of: names a category for people.
-        own_pages: what the filter answers for itself.
+        internal_pages: what the filter answers for itself.
         inspector: looks at pages, for `proxy.unknown = "inspect"`.
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
@@ -124,14 +124,14 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
             writer.stop()
 
     def facts() -> Mapping[str, object]:  # asked once a second, in a thread
-        if own_pages is not None:
-            own_pages.refresh()
+        if internal_pages is not None:
+            internal_pages.refresh()
         info = engine.snapshot.info
         return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
 
     recorder = _recorder(settings, writer, client_key)
     desk = _desk(settings, engine, writer, recorder, counters)
-    dress(PageLook.of(settings.proxy), asks=desk is not None)
+    set_theme(PageTheme.of(settings.proxy), asks=desk is not None)
     addon = GatewayAddon(
         engine,
         writer.offers if writer is not None and settings.learn.enabled else None,
@@ -140,7 +140,7 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         counters,
         hosts=engine,
         title_of=title_of,
-        own_pages=own_pages,
+        internal_pages=internal_pages,
         whole=settings,
         changes=engine,
         inspect=inspector,
@@ -149,8 +149,8 @@ def assemble_parts(  # noqa: PLR0913  each is a part that it is joined from
         on_start=start if standalone else None,
         on_stop=stop if standalone else None,
     )
-    wire = Wire(counters) if standalone else assemble_wire(settings, engine, recorder, counters)
-    return WorkerParts(addon, counters, start, stop, facts, wire)
+    services = ConnectionServices(counters) if standalone else assemble_services(settings, engine, recorder, counters)
+    return WorkerComponents(addon, counters, start, stop, facts, services)
 
 
 def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -> PageSpool | None:
@@ -159,17 +159,17 @@ def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -
 
     def dropped(url: str) -> None:
         counters.add("passed_dropped")
-        writer.offers.offer(Offer(url))
+        writer.offers.offer(CrawlRequest(url))
 
     return PageSpool(settings.data_dir / "spool", dropped)
 
 
 def _desk(
     settings: Settings, decide: Decide, writer: StoreWriter | None, recorder: DecisionRecorder | None, counters: Counters
-) -> UnblockDesk | None:
+) -> UnblockForm | None:
     if writer is None or recorder is None or not settings.proxy.unblock_requests:
         return None
-    return UnblockDesk(decide, writer.asks.take, recorder.client, counters, time.time)
+    return UnblockForm(decide, writer.asks.take, recorder.client, counters, time.time)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

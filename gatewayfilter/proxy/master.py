@@ -25,14 +25,14 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
-from gatewayfilter.proxy.listener.listener import FrontDoor, Limits
-from gatewayfilter.proxy.listener.services import Wire
-from gatewayfilter.proxy.listener.tls_failures import TlsWatch
+from gatewayfilter.proxy.listener.listener import Limits, Listener
+from gatewayfilter.proxy.listener.services import ConnectionServices
+from gatewayfilter.proxy.listener.tls_failures import TlsFailures
 from gatewayfilter.proxy.mitm.early_response import open_streams
 from gatewayfilter.proxy.mitm.fastpath import http_layer, patches, tls_path
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins, read_directly
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
-from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, LoopGuard, leads_back, limit_connecting
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -52,13 +52,13 @@ class LeanMaster(master.Master):
     Args:
         settings: `proxy` and the state folder, whose `ca/` is mitmproxy's confdir.
         addon: the filter.
-        wire: how connections are decided; by default the addon looks at all of them.
+        services: how connections are decided; by default the addon looks at all of them.
 
     Raises:
         StartupError: the certificate authority or `proxy.upstream_ca` cannot be used.
     """
 
-    def __init__(self, settings: Settings, addon: GatewayAddon, wire: Wire | None = None) -> None:
+    def __init__(self, settings: Settings, addon: GatewayAddon, services: ConnectionServices | None = None) -> None:
         super().__init__(options.Options())
         self._legacy_log_events.uninstall()  # nobody listens to mitmproxy's log events here
         confdir = settings.data_dir / "ca"
@@ -68,11 +68,11 @@ class LeanMaster(master.Master):
         self._proxyserver = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
         tls = tlsconfig.TlsConfig()
         self._settings = settings.proxy
-        self._wire = wire = wire or Wire()
-        self._relays = RelayPool(asyncio.get_running_loop(), wire.counters, idle_s=settings.proxy.idle_s)
+        self._services = services = services or ConnectionServices()
+        self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
-        self._guard = ReachGuard(settings.proxy, wire.counters, self._proxyserver.connections, wire.recorder)
+        self._guard = ReachGuard(settings.proxy, services.counters, self._proxyserver.connections, services.recorder)
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -83,7 +83,7 @@ class LeanMaster(master.Master):
             LoopGuard(self._proxyserver.connections, lambda: self.address),
             DirectOrigins(self._proxyserver.connections),
             *([self._login] if self._login is not None else []),
-            TlsWatch(wire, passes=settings.proxy.mode.startswith("upstream:https:")),
+            TlsFailures(services, passes=settings.proxy.mode.startswith("upstream:https:")),
             addon,
             *([ParentLogin(self._parent_login)] if self._parent_login else []),
         )
@@ -161,31 +161,31 @@ class LeanMaster(master.Master):
 
     @contextmanager
     def _register_patient(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
-        handler.max_conns = defaultdict(PatientLimit)  # type: ignore[arg-type]  # only `async with` is needed
+        handler.max_conns = defaultdict(FairSemaphore)  # type: ignore[arg-type]  # only `async with` is needed
         read_directly(handler, handler.client)
         with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
             yield
 
     def _make_login(self, addon: GatewayAddon) -> ProxyLogin | None:
-        if self._wire.users is None:
+        if self._services.users is None:
             return None
         return ProxyLogin(
-            self._wire.users,
-            self._wire.counters,
+            self._services.users,
+            self._services.counters,
             self._proxyserver.connections,
             loopback=self._settings.auth_loopback,
-            free=addon.is_own_page,
+            free=addon.is_internal_page,
         )
 
-    def _make_door(self, instance: AsyncioServerInstance[Any]) -> FrontDoor:
+    def _make_door(self, instance: AsyncioServerInstance[Any]) -> Listener:
         login = self._login
         parent = None
         if isinstance(instance.mode, mode_specs.UpstreamMode):
             parent = instance.mode.address
-        return FrontDoor(
+        return Listener(
             self._settings.mode,
             instance.handle_stream,
-            self._wire.decision,
+            self._services.decision,
             self._relays,
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
@@ -201,10 +201,10 @@ class LeanMaster(master.Master):
         instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))
         make_top_layer = instance.make_top_layer
 
-        async def listen(host: str, port: int) -> list[FrontDoor]:
-            door = self._make_door(instance)
-            door.listen(host, port)
-            return [door]
+        async def listen(host: str, port: int) -> list[Listener]:
+            listener = self._make_door(instance)
+            listener.listen(host, port)
+            return [listener]
 
         def make_hooked_layer(context: Context) -> Layer:
             context.options = self._frozen_options

@@ -12,7 +12,7 @@ from typing import Final
 
 from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
-from gatewayfilter.proxy.assembly import WorkerParts
+from gatewayfilter.proxy.assembly import WorkerComponents
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.tunnel.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
@@ -28,7 +28,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def run_worker(
-    index: int, settings: Settings, build: Callable[[Settings], WorkerParts], beat: Callable[[], None] | None = None
+    index: int, settings: Settings, build: Callable[[Settings], WorkerComponents], beat: Callable[[], None] | None = None
 ) -> None:
     """Runs a worker until SIGTERM: the entry of its process. Exits with 2 when it cannot start.
 
@@ -64,7 +64,7 @@ def _raise_file_limit() -> None:
 
 
 async def _run_until_terminated(
-    settings: Settings, parts: WorkerParts, status: StatusFile, beat: Callable[[], None] | None
+    settings: Settings, parts: WorkerComponents, status: StatusFile, beat: Callable[[], None] | None
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -79,13 +79,13 @@ def _go_on_beating(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) ->
     loop.call_later(_BEAT_EVERY_S, _go_on_beating, loop, beat)
 
 
-async def serve(settings: Settings, parts: WorkerParts, stop: asyncio.Event, status: StatusFile) -> None:
+async def serve(settings: Settings, parts: WorkerComponents, stop: asyncio.Event, status: StatusFile) -> None:
     """Serves until `stop` is set, then drains: no new connections, open requests finish, the queues are written.
 
     Raises:
         StartupError: it cannot listen, or has no usable certificate authority.
     """
-    master = LeanMaster(settings, parts.addon, parts.wire)
+    master = LeanMaster(settings, parts.addon, parts.services)
     parts.start()
     try:
         await master.start()
@@ -103,8 +103,8 @@ async def serve(settings: Settings, parts: WorkerParts, stop: asyncio.Event, sta
         await asyncio.to_thread(parts.stop)
 
 
-def _write_status(status: StatusFile, state: str, listen: str, parts: WorkerParts) -> None:
-    parts.wire.refresh()
+def _write_status(status: StatusFile, state: str, listen: str, parts: WorkerComponents) -> None:
+    parts.services.refresh()
     status.write(state=state, listen=listen, **parts.facts(), counters=parts.counters.as_dict(), rss_bytes=_rss_bytes())
 
 

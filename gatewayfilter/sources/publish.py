@@ -21,11 +21,11 @@ from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import PutIntoUse, SnapshotFolder
 from gatewayfilter.engine.snapshot.format import VERSION
-from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_changes, patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
 from gatewayfilter.interfaces import ListStore, PublisherFeed
-from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.download.unpack import unpack
 from gatewayfilter.sources.formats.detect import HEAD_SIZE, sniff
@@ -65,7 +65,7 @@ class PublishReport:
         path: its file.
         size_bytes: its length.
         feed_seq: the newest list change in it.
-        person_rules, learned: how many of each are in it.
+        manual_rules, learned: how many of each are in it.
         sources: the subscriptions in it, and those that were left out.
         rebuilt: why everything was built anew, `""` when the snapshot follows from the one before.
         elapsed_s: from reading the first list to the snapshot in use.
@@ -74,7 +74,7 @@ class PublishReport:
     path: Path
     size_bytes: int
     feed_seq: int
-    person_rules: int
+    manual_rules: int
     learned: int
     sources: tuple[SourceReport, ...]
     elapsed_s: float
@@ -88,7 +88,7 @@ class PublishReport:
 
 def build_snapshot(
     sources: Sequence[SourceFile],
-    rules: Iterable[PersonRule] = (),
+    rules: Iterable[ManualRule] = (),
     learned: Iterable[LearnedEntry] = (),
     *,
     feed_seq: int = 0,
@@ -184,7 +184,7 @@ def publish(
         done.path,
         done.path.stat().st_size,
         desk.feed_seq,
-        done.person_rules,
+        done.manual_rules,
         done.learned,
         done.reports,
         time.monotonic() - started,
@@ -195,7 +195,7 @@ def publish(
 @dataclass(frozen=True, slots=True)
 class _Done:
     path: Path
-    person_rules: int
+    manual_rules: int
     learned: int
     reports: tuple[SourceReport, ...]
 
@@ -243,10 +243,12 @@ class _Desk:
             counters = self.folder.counters_of(path, old.mark)
         except SnapshotError as error:
             raise RebuildDueError(str(error)) from error
-        news = learned_news(self.feed.learned_between(old.info.feed_seq, self.feed_seq), self.now)
+        changes = learned_changes(self.feed.learned_between(old.info.feed_seq, self.feed_seq), self.now)
         rules = self._rules()
         self._say("changing the tables", len(self.files))
-        image = patch_snapshot(old, counters, news, rules, feed_seq=self.feed_seq, created_at=self.now, notes=self._feed_note())
+        image = patch_snapshot(
+            old, counters, changes, rules, feed_seq=self.feed_seq, created_at=self.now, notes=self._feed_note()
+        )
         reports = tuple(
             SourceReport(item.source, _report_of(row)) for item, row in zip(self.files, notes["reports"], strict=True)
         )
@@ -267,7 +269,7 @@ class _Desk:
         del builder
         return _Done(put_into_use(image), len(rules), image.learned, reports)
 
-    def _rules(self) -> list[PersonRule]:
+    def _rules(self) -> list[ManualRule]:
         return [rule for rule in self.lists.rules() if rule.expires_at is None or rule.expires_at > self.now]
 
     def _feed_note(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ from gatewayfilter.wiring.learning import (
     page_archive,
     page_buffer,
     recognition,
-    review_desk,
+    review_service,
     run_crawl_worker,
 )
 from gatewayfilter.wiring.rejudging import JudgedToday, archived_page, judged_today
@@ -76,7 +76,7 @@ __all__ = [
     "prepare_data_dir",
     "publish_now",
     "recognition",
-    "review_desk",
+    "review_service",
     "rule_book",
     "rules_folder",
     "run_crawl_worker",

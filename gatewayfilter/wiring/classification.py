@@ -9,10 +9,10 @@ from gatewayfilter.config import bundled_folder
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import (
-        FollowingClassifier,
+        CustomWords,
         Lexicon,
-        OwnWords,
         PageClassifier,
+        ReloadingClassifier,
         RuleBook,
         RuleFolder,
     )
@@ -24,11 +24,11 @@ def words_folder(settings: Settings) -> Path:
     return settings.data_dir / "words"
 
 
-def own_words(settings: Settings) -> OwnWords:
+def own_words(settings: Settings) -> CustomWords:
     """Returns the operator's own words, to change them."""
-    from gatewayfilter.classify import OwnWords
+    from gatewayfilter.classify import CustomWords
 
-    return OwnWords(words_folder(settings))
+    return CustomWords(words_folder(settings))
 
 
 def load_lexicon(settings: Settings) -> Lexicon:
@@ -64,11 +64,11 @@ def rule_book(settings: Settings) -> RuleBook:
     return RuleBook(settings.data_dir / "rules")
 
 
-def following_classifier(settings: Settings, rules: RuleBook | None = None) -> FollowingClassifier:
+def following_classifier(settings: Settings, rules: RuleBook | None = None) -> ReloadingClassifier:
     """Returns a classifier that takes in changes of the words in use; `rules` as `rule_book`, where it is at hand."""
-    from gatewayfilter.classify import FollowingClassifier
+    from gatewayfilter.classify import ReloadingClassifier
 
-    return FollowingClassifier(
+    return ReloadingClassifier(
         words_folders(settings),
         extractor=settings.classify.extractor,
         rules=rules or rule_book(settings),

@@ -130,11 +130,11 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     from gatewayfilter.certificates.renewal import next_authority
     from gatewayfilter.gateway.doh_servers import blocked_resolvers
     from gatewayfilter.gateway.pac import pac_file
-    from gatewayfilter.gateway.runtime_state import MemoryFile
+    from gatewayfilter.gateway.runtime_state import RuntimeStateFile
     from gatewayfilter.proxy.pages.setup_pages import SetupPages
     from gatewayfilter.proxy.pages.setup_translations import GatewayFacts
 
-    memory = MemoryFile()
+    memory = RuntimeStateFile()
 
     def facts() -> GatewayFacts:
         found = memory.read()

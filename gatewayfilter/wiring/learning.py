@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from gatewayfilter.classify import (
         ExtractionRule,
-        FollowingClassifier,
+        ReloadingClassifier,
         RuleResult,
     )
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, CrawlWorker, PageBuffer, WarcArchive
     from gatewayfilter.crawl.net.proxy_pool import PooledProxy
     from gatewayfilter.interfaces import Frontier, Page, PageSink
-    from gatewayfilter.learn import LearningSink, Recognition, ReviewDesk, Revisits
+    from gatewayfilter.learn import LearningPipeline, Recognition, ReviewService, Revisits
     from gatewayfilter.model import Classification
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
@@ -70,9 +70,11 @@ def crawl_context(
         result = rules.read(page)
         by_rule = rule_links(result, page.final_url, settings.crawl) if result is not None else []
         charset = classification.charset if classification is not None else ""
-        kin = out_links(page, charset, settings.crawl) if classification is not None and sink.is_kin(page) else []
+        near_duplicates = (
+            out_links(page, charset, settings.crawl) if classification is not None and sink.is_near_duplicate(page) else []
+        )
         pictures = page_pictures(page, charset, settings.crawl) if classification is not None and sink.knows_images() else []
-        return [*kin, *by_rule, *discovery.links(page, classification, sitemaps), *pictures]
+        return [*near_duplicates, *by_rule, *discovery.links(page, classification, sitemaps), *pictures]
 
     return CrawlContext(
         frontier or store.frontier,
@@ -129,14 +131,14 @@ def adopt_backlogs(settings: Settings) -> int:
         return 0
 
 
-def revisits(settings: Settings, store: Store, judge: FollowingClassifier) -> Revisits:
+def revisits(settings: Settings, store: Store, judge: ReloadingClassifier) -> Revisits:
     """Returns what spares pages that have not changed since they were judged by this classifier's words."""
-    from gatewayfilter.learn import Growth, Revisits
+    from gatewayfilter.learn import ListGrowth, Revisits
 
-    growth = Growth(store.lists, store.verdicts, settings.learn, together=store.learning)
+    list_growth = ListGrowth(store.lists, store.verdicts, settings.learn, together=store.learning)
     words = judge.words_version
     known = recognition(settings, store, words)
-    return Revisits(store.validators, store.verdicts, growth, settings.learn, words, recognition=known, read_text=judge)
+    return Revisits(store.validators, store.verdicts, list_growth, settings.learn, words, recognition=known, read_text=judge)
 
 
 def page_buffer(
@@ -171,25 +173,27 @@ def page_archive(settings: Settings) -> WarcArchive | None:
     return WarcArchive(settings.data_dir / "archive", settings.crawl.archive_mb * 1_000_000)
 
 
-def learning_sink(settings: Settings, store: Store, counters: Counters, judge: FollowingClassifier | None = None) -> LearningSink:
+def learning_sink(
+    settings: Settings, store: Store, counters: Counters, judge: ReloadingClassifier | None = None
+) -> LearningPipeline:
     """Returns what judges pages, by `judge` where there is one already, and grows the lists.
 
     Raises:
         ClassifyError: the words cannot be used.
         ConfigError: `learn.image_classifier` cannot be used.
     """
-    from gatewayfilter.learn import Growth, LearningSink, ReviewIntake, UserContentHosts, load_image_classifier
+    from gatewayfilter.learn import LearningPipeline, ListGrowth, TaskIntake, UserContentHosts, load_image_classifier
 
     judge = judge or following_classifier(settings)
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
-    growth = Growth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
-    return LearningSink(
+    list_growth = ListGrowth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
+    return LearningPipeline(
         judge,
-        growth,
+        list_growth,
         counters,
         settings.learn,
         recognition=recognition(settings, store, judge.words_version),
-        intake=ReviewIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding, explain=judge),
+        intake=TaskIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding, explain=judge),
         read_text=judge,
         images=load_image_classifier(settings.learn.image_classifier),
     )
@@ -210,12 +214,12 @@ def recognition(settings: Settings, store: Store, words: Callable[[], str] = str
     return known
 
 
-def review_desk(settings: Settings, store: Store) -> ReviewDesk:
+def review_service(settings: Settings, store: Store) -> ReviewService:
     """Returns where people decide tasks."""
-    from gatewayfilter.learn import ReviewDesk
+    from gatewayfilter.learn import ReviewService
 
     known = recognition(settings, store)
-    return ReviewDesk(store.reviews, store.lists, store.verdicts, known, settings.learn, together=store.deciding)
+    return ReviewService(store.reviews, store.lists, store.verdicts, known, settings.learn, together=store.deciding)
 
 
 def crawl_now(

@@ -14,7 +14,7 @@ from typing import Any
 import adblock
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url
@@ -97,10 +97,10 @@ class Ours:
             return cpu_seconds(lambda: [match(request) for request in self._requests])
         return cpu_seconds(lambda: [match(request_of(case)) for case in self._raw])
 
-    def caches(self) -> list[FactsCache[Any, Any]]:
+    def caches(self) -> list[BoundedCache[Any, Any]]:
         """Returns the caches of facts, for measuring without them."""
         indexes = (self.matcher._blocks, self.matcher._exceptions)  # noqa: SLF001  # nobody else needs them
-        return [cache for index in indexes for cache in vars(index).values() if isinstance(cache, FactsCache)]
+        return [cache for index in indexes for cache in vars(index).values() if isinstance(cache, BoundedCache)]
 
     def verdicts(self) -> list[int]:
         """Returns for each request whether it is blocked."""

@@ -127,7 +127,7 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
     }
 
 
-def growth(folder: Path, share: float) -> dict[str, float]:
+def list_growth(folder: Path, share: float) -> dict[str, float]:
     """Returns what a share of the bundled words (above 1: and so many made-up ones) costs to compile, to hold and to look for."""
     lexicon = Lexicon.load([WORDS])
     chance = random.Random(7)
@@ -169,7 +169,7 @@ def main() -> None:
     options.add_argument("--share", type=float, default=0.0, help="with --measure: the scan alone, with this share of the words")
     chosen = options.parse_args()
     if chosen.measure:
-        print(json.dumps(growth(chosen.measure, chosen.share) if chosen.share else measure(bodies_in(chosen.measure))))
+        print(json.dumps(list_growth(chosen.measure, chosen.share) if chosen.share else measure(bodies_in(chosen.measure))))
         return
     folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
     bodies = bodies_in(folder)

@@ -20,8 +20,8 @@ from gatewayfilter.classify import load_classifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
 from gatewayfilter.crawl.buffer.classify_batcher import judge_together
-from gatewayfilter.interfaces import Offer, Page, PageSink
-from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.interfaces import CrawlRequest, Page, PageSink
+from gatewayfilter.learn import LearningPipeline, ListGrowth
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -111,8 +111,8 @@ async def until(done: Callable[[], bool], limit_s: float) -> None:
 async def measure(store: Store, port: int) -> None:
     """Runs a crawler over the store and prints what it does."""
     counters = Counters()
-    growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
-    sink = TimedSink(LearningSink(load_classifier([ROOT / "lists" / "words"]), growth, counters))
+    list_growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
+    sink = TimedSink(LearningPipeline(load_classifier([ROOT / "lists" / "words"]), list_growth, counters))
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
     stop = asyncio.Event()
     context = CrawlContext(store.frontier, sink, settings, counters, together=store.settling)
@@ -123,7 +123,7 @@ async def measure(store: Store, port: int) -> None:
     for url in urls[:VISITS]:
         await asyncio.sleep(chance.uniform(*GAP_S))
         begun = time.perf_counter()
-        store.frontier.add([Offer(url)], time.time())
+        store.frontier.add([CrawlRequest(url)], time.time())
         await until(lambda url=url: url in sink.judged_at, 30)  # type: ignore[misc]
         waits_ms.append((sink.judged_at[url] - begun) * 1000)
     print(f"first visit to verdict      p50 {statistics.median(waits_ms):6.1f} ms, p99 {percentile(waits_ms, 0.99):6.1f} ms")
@@ -132,7 +132,7 @@ async def measure(store: Store, port: int) -> None:
     await asyncio.sleep(IDLE_S)
     print(f"idle                        {(time.process_time() - begun_cpu) / IDLE_S * 100:6.2f} % of a core")
     begun, begun_cpu = time.perf_counter(), time.process_time()
-    store.frontier.add([Offer(url) for url in urls[VISITS:]], time.time())
+    store.frontier.add([CrawlRequest(url) for url in urls[VISITS:]], time.time())
     await until(lambda: len(sink.judged_at) >= len(urls), 300)
     cpu_s, wall_s = time.process_time() - begun_cpu, time.perf_counter() - begun
     print(f"fetched, judged, learned    {PAGES / cpu_s:6.0f} pages a CPU second, {PAGES / wall_s:.0f} a second")

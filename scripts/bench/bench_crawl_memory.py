@@ -21,7 +21,7 @@ import psutil
 from bench_crawl import HOSTS, serve
 from filter_process import Filter
 
-from gatewayfilter.interfaces import Offer, Priority
+from gatewayfilter.interfaces import CrawlRequest, Priority
 from gatewayfilter.store import Store
 
 BATCH = 5000
@@ -39,7 +39,7 @@ def fill(state: Path, port: int, queued: int) -> None:
     store = Store.open(f"sqlite:///{state}/gatewayfilter.sqlite3")
     store.frontier.max_waiting = 2 * queued
     for numbers in batched(range(queued), BATCH):
-        offers = [Offer(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}", Priority.LINK) for number in numbers]
+        offers = [CrawlRequest(f"http://127.0.0.{2 + number % HOSTS}:{port}/{number}", Priority.LINK) for number in numbers]
         store.frontier.add(offers, time.time())
     store.close()
 

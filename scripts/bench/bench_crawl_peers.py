@@ -40,8 +40,8 @@ from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, 
 from gatewayfilter.crawl.fetch.url_resolution import resolve
 from gatewayfilter.documents.page_parts import PageParts, parts_of
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import Classify, Offer, Page, PageSink
-from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.interfaces import Classify, CrawlRequest, Page, PageSink
+from gatewayfilter.learn import LearningPipeline, ListGrowth
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -146,11 +146,11 @@ def run_ours(
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3")
     counters = Counters()
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",), per_host_delay_s=0.0)
-    growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
+    list_growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), together=store.learning)
     writer = FieldWriter(classifier(), fields, plain=plain) if fields is not None else None
     judging: Classify = writer if writer is not None else classifier()
     alone: PageSink = writer if writer is not None else Nothing()
-    timed = TimedSink(LearningSink(judging, growth, counters) if judge and lists else alone)
+    timed = TimedSink(LearningPipeline(judging, list_growth, counters) if judge and lists else alone)
     buffer = None
     if archive:
         warc = WarcArchive(folder / "archive", 1_000_000_000)
@@ -164,7 +164,7 @@ def run_ours(
         running = asyncio.create_task(worker.run(stop))
         await asyncio.sleep(0.2)
         begun = time.process_time()
-        store.frontier.add([Offer(url) for url in urls], time.time())
+        store.frontier.add([CrawlRequest(url) for url in urls], time.time())
         await until(lambda: len(timed.judged_at) >= len(urls), 300)
         await until(lambda: store.frontier.stats(0.0)["resting"] >= len(urls), 300)
         if buffer is not None:
@@ -194,7 +194,7 @@ def run_scrapy(  # noqa: C901
     parser = Parser(judge.lexicon, quick=quick)
     items = fields or folder / "items.jsonl"
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3") if grow else None
-    growth = Growth(store.lists, store.verdicts, LearnSettings(), together=store.learning) if store is not None else None
+    list_growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), together=store.learning) if store is not None else None
 
     class Judge:
         """The item pipeline."""
@@ -207,8 +207,8 @@ def run_scrapy(  # noqa: C901
             if judging:
                 found = judge.classify_page(page)
                 item["category"], item["score"] = found.category, found.score
-                if growth is not None:
-                    growth.learn(page, found)
+                if list_growth is not None:
+                    list_growth.learn(page, found)
             return item
 
     class Pages(scrapy.Spider):  # type: ignore[misc, unused-ignore]

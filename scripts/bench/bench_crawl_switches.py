@@ -41,7 +41,7 @@ from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
 from gatewayfilter.crawl.fetch import fetcher
 from gatewayfilter.crawl.net.address_guard import AddressGuard
 from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
-from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.interfaces import CrawlRequest, Page
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import RobotsRule
 from gatewayfilter.store import Store
@@ -159,7 +159,7 @@ class CountingQueue:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
 
-    def add(self, offers: Iterable[Offer], now: float) -> int:
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         """Queues links."""
         many = list(offers)
         self.offered += len(many)
@@ -202,7 +202,7 @@ def turn(off: Sequence[str], names: int, port: int, sites: int, pages: int) -> d
             running = asyncio.create_task(worker.run(stop))
             await asyncio.sleep(0.2)
             begun, begun_cpu = time.perf_counter(), time.process_time()
-            store.frontier.add([Offer(f"http://s{site}.example:{port}/0") for site in range(sites)], time.time())
+            store.frontier.add([CrawlRequest(f"http://s{site}.example:{port}/0") for site in range(sites)], time.time())
             await until(lambda: sink.pages >= sites * pages, 120)
             spent = time.perf_counter() - begun, time.process_time() - begun_cpu
             stop.set()

@@ -23,7 +23,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule, Request, ResourceType, Source
+from gatewayfilter.model import EntryKind, ListAction, ManualRule, Request, ResourceType, Source
 from gatewayfilter.urls import parse_url
 
 SEED = 20160301
@@ -82,9 +82,9 @@ def build(requests: Sequence[Request], entries: int, lists: Sequence[Path]) -> b
             builder.add_adblock_list(source, lines)
     builder.set_rules(
         [
-            PersonRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".blocked.example"),
-            PersonRule(2, ListAction.ALLOW, EntryKind.URL, "allowed.example/page"),
-            PersonRule(3, ListAction.BLOCK, EntryKind.WILDCARD, "*.blocked-*.example/*"),
+            ManualRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".blocked.example"),
+            ManualRule(2, ListAction.ALLOW, EntryKind.URL, "allowed.example/page"),
+            ManualRule(3, ListAction.BLOCK, EntryKind.WILDCARD, "*.blocked-*.example/*"),
         ]
     )
     return builder.build()

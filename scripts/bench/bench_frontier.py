@@ -17,7 +17,7 @@ from itertools import batched
 
 import psutil
 
-from gatewayfilter.interfaces import Offer, Priority
+from gatewayfilter.interfaces import CrawlRequest, Priority
 from gatewayfilter.store import Store
 
 VISITS = 200
@@ -37,14 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for queued in sorted(options.queued):
             begun = time.process_time()
             for numbers in batched(range(held, queued), BATCH):
-                store.frontier.add([Offer(f"http://s{n % 5000}.example/{n}", Priority.LINK) for n in numbers], 1.0)
+                store.frontier.add([CrawlRequest(f"http://s{n % 5000}.example/{n}", Priority.LINK) for n in numbers], 1.0)
             add_us = (time.process_time() - begun) / (queued - held) * 1e6
             held = queued
             waits_ms = []
             for number in range(VISITS):
                 url = f"http://visit.example/{queued}/{number}"
                 start = time.perf_counter()
-                store.frontier.add([Offer(url)], 2.0)
+                store.frontier.add([CrawlRequest(url)], 2.0)
                 (lease,) = store.frontier.lease(1, 60.0, 3.0)
                 waits_ms.append((time.perf_counter() - start) * 1000)
                 if lease.url != url:

@@ -39,7 +39,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Source
-from gatewayfilter.proxy.assembly import WorkerParts, assemble_parts
+from gatewayfilter.proxy.assembly import WorkerComponents, assemble_components
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.store import Store
 
@@ -99,11 +99,11 @@ def publish_lists(folder: str, lists: Sequence[str]) -> None:
     SnapshotFolder(Path(folder) / "snapshots").publish(builder.build())
 
 
-def worker_parts(settings: Settings) -> WorkerParts:
+def worker_parts(settings: Settings) -> WorkerComponents:
     """Returns what the worker runs: all filters, the log and the frontier."""
     snapshots = SnapshotFolder(settings.data_dir / "snapshots")
     engine = FilterEngine(snapshots.open_newest()[0])
-    return assemble_parts(settings, engine, snapshots, Store.open(settings.store_url))
+    return assemble_components(settings, engine, snapshots, Store.open(settings.store_url))
 
 
 @dataclass

@@ -119,9 +119,9 @@ async def soak(filter_: Filter, items: list[dict[str, str]], expected: list[str]
         print(f"| {mark:,} | {equal:,} | {len(part) - equal} | {rate:.0f} | {cpu_ms:.2f} | {sizes} |", flush=True)
     for text, count in differences.most_common(20):
         print(f"- {count}x {text}")
-    growth = resident[-1] / resident[0] - 1
-    print(f"\nGrowth of all workers together from {marks[0]:,} to {marks[-1]:,} requests: {growth:+.1%} (at most +10 %).")
-    return not differences and growth <= 0.10
+    list_growth = resident[-1] / resident[0] - 1
+    print(f"\nGrowth of all workers together from {marks[0]:,} to {marks[-1]:,} requests: {list_growth:+.1%} (at most +10 %).")
+    return not differences and list_growth <= 0.10
 
 
 def add_sources(filter_: Filter, folder: Path) -> None:

@@ -255,11 +255,11 @@ class GrowingBitmapTable:
     Source: [url-filter, bitmap hash table].
     """
 
-    def __init__(self, buckets: int, slots: int, width: int, growth: float) -> None:
+    def __init__(self, buckets: int, slots: int, width: int, list_growth: float) -> None:
         self._buckets: list[list[bytes | None]] = [[None] * slots for _ in range(buckets)]
         self._bitmaps = [0] * buckets
         self._width = width
-        self._growth = growth
+        self._growth = list_growth
         self.comparisons = 0
 
     def _place(self, digest: bytes) -> tuple[int, int]:
@@ -329,8 +329,8 @@ def paper_experiment() -> list[tuple[str, int, float]]:
     )
     kinds: dict[str, Callable[[], GrowingBitmapTable | ChainedTable]] = {
         "chained": lambda: ChainedTable(100),
-        "bitmap, w = p = 128": lambda: GrowingBitmapTable(100, slots=128, width=128, growth=1.5),
-        "bitmap, w = p = 256": lambda: GrowingBitmapTable(100, slots=256, width=256, growth=1.5),
+        "bitmap, w = p = 128": lambda: GrowingBitmapTable(100, slots=128, width=128, list_growth=1.5),
+        "bitmap, w = p = 256": lambda: GrowingBitmapTable(100, slots=256, width=256, list_growth=1.5),
     }
     print("\n10,000 black and 10,000 white URLs in 100 buckets a table; 30,000 URLs filtered, blacklist first [url-filter]:\n")
     print("| table | comparisons | a URL | CPU ms |")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayfilter.classify import MODEL_FILE, FollowingClassifier, Lexicon, LinearModel, OwnWords, RuleBook, RuleFolder
+from gatewayfilter.classify import MODEL_FILE, CustomWords, Lexicon, LinearModel, ReloadingClassifier, RuleBook, RuleFolder
 from gatewayfilter.classify.models.linear_model import BITS
 from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S
 from gatewayfilter.errors import ClassifyError
@@ -32,12 +32,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def following(tmp_path: Path, clock: Clock) -> FollowingClassifier:
-    return FollowingClassifier([tmp_path / "bundled", tmp_path / "own"], clock)
+def following(tmp_path: Path, clock: Clock) -> ReloadingClassifier:
+    return ReloadingClassifier([tmp_path / "bundled", tmp_path / "own"], clock)
 
 
-def test_words_are_taken_in_while_it_is_in_use(following: FollowingClassifier, tmp_path: Path, clock: Clock) -> None:
-    own = OwnWords(tmp_path / "own")
+def test_words_are_taken_in_while_it_is_in_use(following: ReloadingClassifier, tmp_path: Path, clock: Clock) -> None:
+    own = CustomWords(tmp_path / "own")
     assert following.classify_page(PAGE).score == 0
     own.add("gambling", "lucky wheel", 8.0)
     assert following.classify_page(PAGE).score == 0  # not every page looks at the files
@@ -57,7 +57,7 @@ def test_words_are_taken_in_while_it_is_in_use(following: FollowingClassifier, t
 
 def test_a_change_of_the_extraction_rules_changes_the_version(tmp_path: Path, clock: Clock) -> None:
     rules = RuleBook(tmp_path / "rules", clock)
-    following = FollowingClassifier([tmp_path / "bundled"], clock, rules=rules)
+    following = ReloadingClassifier([tmp_path / "bundled"], clock, rules=rules)
     without = following.words_version()
     RuleFolder(tmp_path / "rules").add(parse_rule("urls = '.*'\n[fields.x]\ncss = 'h1'", "all"))
     assert following.words_version() == without  # not every page looks at the files
@@ -71,9 +71,9 @@ def always(logit: float) -> LinearModel:
 
 
 def test_a_model_is_taken_in_while_it_is_in_use(
-    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    following: ReloadingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own = OwnWords(tmp_path / "own")
+    own = CustomWords(tmp_path / "own")
     for word in ("lucky", "wheel"):
         own.add("gambling", word, 8.0)
     path = tmp_path / "own" / MODEL_FILE
@@ -105,9 +105,9 @@ def test_a_model_is_taken_in_while_it_is_in_use(
 
 
 def test_a_bad_file_keeps_the_last_good_words(
-    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    following: ReloadingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own = OwnWords(tmp_path / "own")
+    own = CustomWords(tmp_path / "own")
     own.add("gambling", "lucky wheel", 8.0)
     clock.later()
     assert following.classify_page(PAGE).score == 8.0
@@ -125,7 +125,7 @@ def test_a_bad_file_keeps_the_last_good_words(
 
 
 def test_a_file_that_cannot_be_looked_at(
-    following: FollowingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+    following: ReloadingClassifier, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "gone.toml").symlink_to(tmp_path / "nowhere")
@@ -139,13 +139,13 @@ def test_a_file_that_cannot_be_looked_at(
 def test_without_good_words_there_is_no_beginning(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("category = 1", encoding="utf-8")
     with pytest.raises(ClassifyError, match=r"bad\.toml"):
-        FollowingClassifier([tmp_path])
+        ReloadingClassifier([tmp_path])
 
 
 def test_other_threads_judge_by_the_old_words_meanwhile(
-    following: FollowingClassifier, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    following: ReloadingClassifier, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    OwnWords(tmp_path / "own").add("gambling", "lucky wheel", 8.0)
+    CustomWords(tmp_path / "own").add("gambling", "lucky wheel", 8.0)
     clock.later()
     loading, go_on = threading.Event(), threading.Event()
     load = Lexicon.load

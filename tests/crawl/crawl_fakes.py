@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Lease, Offer, Page, QueuedUrl, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Lease, Page, QueuedUrl, QueueState
 from gatewayfilter.model import Classification
 
 
@@ -12,19 +12,19 @@ class FakeFrontier:
     """Remembers how each URL ended. Satisfies `interfaces.Frontier`."""
 
     def __init__(self, *urls: str, priority: int = 10) -> None:
-        self.waiting = [Offer(url, priority) for url in urls]
+        self.waiting = [CrawlRequest(url, priority) for url in urls]
         self.attempts: dict[str, int] = {}
         self.finished: dict[str, float] = {}
         self.retried: list[tuple[str, float, str]] = []
         self.due_again: dict[str, tuple[float, int]] = {}
         self.buried: dict[str, str] = {}
-        self.added: list[Offer] = []
+        self.added: list[CrawlRequest] = []
         self.failing_adds = 0
         self.failing_leases = 0
         self.polls = 0
         self.threads: set[str] = set()
 
-    def add(self, offers: Iterable[Offer], now: float) -> int:
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         if self.failing_adds:
             self.failing_adds -= 1
             raise StoreError("the database is gone")
@@ -63,7 +63,7 @@ class FakeFrontier:
         self.due_again[lease.url] = (at, priority)
         return True
 
-    def bury(self, lease: Lease, error: str) -> bool:
+    def dead_letter(self, lease: Lease, error: str) -> bool:
         self.buried[lease.url] = error
         return True
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
-from gatewayfilter.interfaces import Lease, Offer, Priority, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Lease, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeSink
@@ -32,7 +32,9 @@ async def test_the_whole_way(origin: Origin, store: Store, tmp_path: Path) -> No
     worker = CrawlWorker(CrawlContext(store.frontier, sink, settings, Counters(), seen=seen))
     stop = asyncio.Event()
     running = asyncio.create_task(worker.run(stop))
-    store.frontier.add([Offer(origin.url("/bad")), Offer(origin.url("/ill")), Offer("http://10.0.0.1/")], time.time())
+    store.frontier.add(
+        [CrawlRequest(origin.url("/bad")), CrawlRequest(origin.url("/ill")), CrawlRequest("http://10.0.0.1/")], time.time()
+    )
     async with asyncio.timeout(20):
         while len(sink.pages) < 2 or store.frontier.stats(time.time())["leased"]:  # noqa: ASYNC110  another thread settles
             await asyncio.sleep(0.01)
@@ -53,7 +55,7 @@ async def test_a_paused_queue_is_left_alone_until_it_goes_on_and_dead_letters_co
     origin.answers["/a"] = reply(status="500 Oops")
     worker = CrawlWorker(CrawlContext(store.frontier, FakeSink(), loopback_settings(max_attempts=1, robots="never"), Counters()))
     store.frontier.pause(time.time())
-    store.frontier.add([Offer(origin.url("/a"))], time.time())
+    store.frontier.add([CrawlRequest(origin.url("/a"))], time.time())
     stop = asyncio.Event()
     running = asyncio.create_task(worker.run(stop))
     looks = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl import Backlog, CrawlContext, CrawlWorker, PageBuffer, WarcArchive
-from gatewayfilter.interfaces import Offer, Page, Priority
+from gatewayfilter.interfaces import CrawlRequest, Page, Priority
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -71,7 +71,7 @@ async def test_fetching_goes_on_while_the_scanner_lags_and_nothing_is_lost(origi
     urls = [origin.url(f"/{number}") for number in range(PAGES)]
     origin.answers.update({f"/{number}": reply(b'casino <a href="/more">') for number in range(PAGES)})
     origin.answers["/more"] = reply()
-    store.frontier.add([Offer(url, Priority.LINK) for url in urls], time.time())
+    store.frontier.add([CrawlRequest(url, Priority.LINK) for url in urls], time.time())
     first = Lagging(store, tmp_path / "archive")
     running = asyncio.create_task(first.worker.run(first.stop))
     await first.until(lambda: first.counters["pages_fetched"] == PAGES and len(first.backlog) >= PAGES - 2)
@@ -99,7 +99,7 @@ async def test_pages_of_a_task_wait_too_and_the_task_goes_on(origin: Origin, sto
     for number in range(PAGES):
         origin.answers[f"/{number}"] = reply(f'<a href="/{number}/1">'.encode())
         origin.answers[f"/{number}/1"] = reply(f'<a href="/{number}/1/1">'.encode())  # beyond the task's depth
-    store.frontier.add([Offer(url, 100, task="look") for url in urls], time.time())
+    store.frontier.add([CrawlRequest(url, 100, task="look") for url in urls], time.time())
     tasks = {"look": {"depth": 1}}
     first = Lagging(store, tmp_path / "archive", tasks=tasks)
     running = asyncio.create_task(first.worker.run(first.stop))
@@ -121,11 +121,11 @@ async def test_pages_of_a_task_wait_too_and_the_task_goes_on(origin: Origin, sto
 async def test_a_visit_never_waits_on_the_disk(origin: Origin, store: Store, tmp_path: Path) -> None:
     origin.answers.update({f"/{number}": reply() for number in range(PAGES)})
     origin.answers["/visit"] = reply(b"a visit")
-    store.frontier.add([Offer(origin.url(f"/{number}"), Priority.LINK) for number in range(PAGES)], time.time())
+    store.frontier.add([CrawlRequest(origin.url(f"/{number}"), Priority.LINK) for number in range(PAGES)], time.time())
     lagging = Lagging(store, tmp_path / "archive")
     running = asyncio.create_task(lagging.worker.run(lagging.stop))
     await lagging.until(lambda: len(lagging.backlog) >= PAGES - 2)
-    store.frontier.add([Offer(origin.url("/visit"), Priority.VISIT)], time.time())
+    store.frontier.add([CrawlRequest(origin.url("/visit"), Priority.VISIT)], time.time())
     await lagging.until(lambda: lagging.counters["pages_fetched"] == PAGES + 1)
     lagging.sink.go.set()
     await lagging.until(lambda: any(page.body == b"a visit" for page in lagging.sink.pages))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, PageBuffer, WarcArchive
-from gatewayfilter.interfaces import Offer, Page, Priority
-from gatewayfilter.learn import Growth, Revisits
+from gatewayfilter.interfaces import CrawlRequest, Page, Priority
+from gatewayfilter.learn import ListGrowth, Revisits
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 class GrowingSink(FakeSink):
     """Judges and puts pages on the lists."""
 
-    def __init__(self, growth: Growth) -> None:
+    def __init__(self, growth: ListGrowth) -> None:
         super().__init__()
         self.growth = growth
 
@@ -51,7 +51,7 @@ class Crawl:
         self.ahead_s = 0.0
         self.words = "words-1"
         self.counters = Counters()
-        growth = Growth(store.lists, store.verdicts, LearnSettings(), clock=self.now)
+        growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), clock=self.now)
         self.sink = GrowingSink(growth)
         revisits = Revisits(store.validators, store.verdicts, growth, LearnSettings(), lambda: self.words, self.now)
         self.context = CrawlContext(
@@ -70,7 +70,7 @@ class Crawl:
     async def visit(self, url: str) -> None:
         self.ahead_s += DAY_S
         before = self.counters["pages_fetched"]
-        self.store.frontier.add([Offer(url, Priority.RECHECK)], self.now())
+        self.store.frontier.add([CrawlRequest(url, Priority.RECHECK)], self.now())
         stop = asyncio.Event()
         running = asyncio.create_task(CrawlWorker(self.context).run(stop))
         async with asyncio.timeout(20):

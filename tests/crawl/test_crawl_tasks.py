@@ -11,7 +11,7 @@ import pytest
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter
 from gatewayfilter.crawl.links.strategy import strategy_of
-from gatewayfilter.interfaces import Offer, Priority, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -49,7 +49,7 @@ class Crawl:
     def now(self) -> float:
         return time.time() + self.ahead_s
 
-    def add(self, *offers: Offer) -> None:
+    def add(self, *offers: CrawlRequest) -> None:
         self.store.frontier.add(offers, self.now())
 
     async def until(self, done: Callable[[], bool]) -> None:
@@ -104,7 +104,7 @@ async def test_a_task_goes_as_far_as_its_strategy(
 ) -> None:
     serve(origin)
     crawl = Crawl(store, settings(**strategy), tmp_path)
-    crawl.add(Offer(origin.url("/"), 100, task="look"))
+    crawl.add(CrawlRequest(origin.url("/"), 100, task="look"))
     await crawl.until(lambda: crawl.is_idle() and bool(crawl.sink.pages))
     assert sorted(origin.requests) == sorted(paths)
 
@@ -148,7 +148,7 @@ async def test_a_task_reads_sitemaps_where_its_strategy_says_so(
 ) -> None:
     serve_sitemaps(origin)
     crawl = Crawl(store, settings(**strategy), tmp_path)
-    crawl.add(Offer(origin.url("/"), 100, task="look"))
+    crawl.add(CrawlRequest(origin.url("/"), 100, task="look"))
     await crawl.until(lambda: crawl.is_idle() and bool(crawl.sink.pages))
     assert sorted(origin.requests) == sorted(paths)
 
@@ -157,7 +157,7 @@ async def test_a_task_goes_on_after_a_restart(origin: Origin, store: Store, tmp_
     serve(origin)
     one_by_one = task_settings(concurrency=1, tasks={"look": {"depth": 2}})
     first = Crawl(store, one_by_one, tmp_path)
-    first.add(Offer(origin.url("/"), 100, task="look"))
+    first.add(CrawlRequest(origin.url("/"), 100, task="look"))
     await first.until(lambda: first.counters["links_followed"] >= 3)
     assert len(origin.requests) < 7
     again = Crawl(store, settings(depth=2), tmp_path)
@@ -170,7 +170,7 @@ async def test_each_task_sees_a_page_for_itself(origin: Origin, store: Store, tm
     crawl = Crawl(store, task_settings(tasks={"a": {"depth": 1}, "b": {"depth": 1}}), tmp_path)
     for task in ("a", "b"):
         crawl.ahead_s += 200.0  # what was looked at has rested
-        crawl.add(Offer(origin.url("/"), 100, task=task))
+        crawl.add(CrawlRequest(origin.url("/"), 100, task=task))
         await crawl.until(lambda task=task: crawl.is_idle() and store.task_sites.totals().get(task, 0) == 3)  # type: ignore[misc]
     assert sorted(origin.requests) == sorted(["/", "/1", "/2", "/3"] * 2)
 
@@ -178,7 +178,7 @@ async def test_each_task_sees_a_page_for_itself(origin: Origin, store: Store, tm
 async def test_a_page_comes_again_at_its_interval(origin: Origin, store: Store, tmp_path: Path) -> None:
     origin.answers["/"] = reply(b"knitting")
     crawl = Crawl(store, settings(depth=0, recrawl_hours=2, priority=60), tmp_path)
-    crawl.add(Offer(origin.url("/"), Priority.VISIT, task="look"))
+    crawl.add(CrawlRequest(origin.url("/"), Priority.VISIT, task="look"))
     await crawl.until(lambda: crawl.is_idle() and len(crawl.sink.pages) == 1)
     (row,) = store.frontier.show(5)
     assert (row.state, row.priority, row.task, row.attempts) == (QueueState.WAITING, 60, "look", 0)
@@ -193,7 +193,7 @@ async def test_a_page_comes_again_at_its_interval(origin: Origin, store: Store, 
 async def test_a_page_of_a_task_that_fails_comes_again_too(origin: Origin, store: Store, tmp_path: Path) -> None:
     origin.answers["/"] = reply(status="404 Gone")
     crawl = Crawl(store, settings(depth=0, recrawl_hours=1), tmp_path)
-    crawl.add(Offer(origin.url("/"), 100, task="look"), Offer("http://10.0.0.1/", 100, task="look"))
+    crawl.add(CrawlRequest(origin.url("/"), 100, task="look"), CrawlRequest("http://10.0.0.1/", 100, task="look"))
     await crawl.until(lambda: crawl.is_idle() and crawl.counters["pages_refused"] == 1 and bool(crawl.sink.pages))
     due = {row.url: row.not_before - crawl.now() for row in store.frontier.show(5)}
     assert due[origin.url("/")] == pytest.approx(HOUR_S, abs=60)
@@ -203,15 +203,15 @@ async def test_a_page_of_a_task_that_fails_comes_again_too(origin: Origin, store
 async def test_a_visit_goes_ahead_of_a_task_and_stays_in_it(origin: Origin, store: Store, tmp_path: Path) -> None:
     origin.answers.update({f"/{number}": reply() for number in range(6)})
     crawl = Crawl(store, settings(depth=0, priority=11), tmp_path)
-    crawl.add(*(Offer(origin.url(f"/{number}"), 11, task="look") for number in range(6)))
-    crawl.add(Offer(origin.url("/5")))
+    crawl.add(*(CrawlRequest(origin.url(f"/{number}"), 11, task="look") for number in range(6)))
+    crawl.add(CrawlRequest(origin.url("/5")))
     assert [(lease.url, lease.task) for lease in store.frontier.lease(1, 1.0, crawl.now())] == [(origin.url("/5"), "look")]
 
 
 async def test_a_task_that_is_gone_from_the_settings_follows_nothing(origin: Origin, store: Store, tmp_path: Path) -> None:
     serve(origin)
     crawl = Crawl(store, task_settings(), tmp_path)
-    crawl.add(Offer(origin.url("/2"), 100, task="look"))
+    crawl.add(CrawlRequest(origin.url("/2"), 100, task="look"))
     await crawl.until(lambda: crawl.is_idle() and bool(crawl.sink.pages))
     assert origin.requests == ["/2"]
 
@@ -219,7 +219,7 @@ async def test_a_task_that_is_gone_from_the_settings_follows_nothing(origin: Ori
 async def test_a_page_that_ends_crawlers_is_given_up(origin: Origin, store: Store, tmp_path: Path) -> None:
     origin.answers["/"] = reply()
     crawl = Crawl(store, task_settings(max_attempts=2), tmp_path)
-    crawl.add(Offer(origin.url("/"), 100))
+    crawl.add(CrawlRequest(origin.url("/"), 100))
     for number in range(4):
         assert len(store.frontier.lease(1, 1.0, crawl.now() + 10 * number)) == 1  # a crawler that is killed each time
     crawl.ahead_s = 60.0

@@ -43,14 +43,14 @@ class Crawl:
             stop.set()
             await running
 
-    async def settle(self, count: int = 1) -> None:
+    async def complete(self, count: int = 1) -> None:
         await self.until(lambda: self.frontier.settled >= count)
 
 
 async def test_a_harmless_page(origin: Origin) -> None:
     origin.answers["/a"] = reply(b"<p>knitting")
     crawl = Crawl(origin.url("/a"))
-    await crawl.settle()
+    await crawl.complete()
     assert [page.body for page in crawl.sink.pages] == [b"<p>knitting"]
     assert crawl.frontier.finished == {origin.url("/a"): NOW + outcomes.JUDGED_REST_S}
     assert crawl.counters.as_dict() == {"pages_fetched": 1}
@@ -62,11 +62,11 @@ async def test_a_harmless_page(origin: Origin) -> None:
 async def test_links_of_a_harmful_page_are_offered_once_and_spread(origin: Origin) -> None:
     origin.answers["/a"] = origin.answers["/b"] = reply(b'casino <a href="/a"><a href="/x"><a href="/y">')
     crawl = Crawl(origin.url("/a"), settings=loopback_settings(per_host_delay_s=2.0))
-    await crawl.settle()
+    await crawl.complete()
     offers = [(offer.url, offer.priority, offer.not_before) for offer in crawl.frontier.added]
     assert offers == [(origin.url("/x"), Priority.LINK, NOW), (origin.url("/y"), Priority.LINK, NOW + 2.0)]
     crawl.frontier.waiting = FakeFrontier(origin.url("/b")).waiting
-    await crawl.settle(2)
+    await crawl.complete(2)
     assert len(crawl.frontier.added) == 2
     assert parse_url(origin.url("/x")).digest in crawl.seen
 
@@ -84,7 +84,7 @@ async def test_links_that_could_not_be_queued_are_not_taken_for_seen(origin: Ori
 async def test_what_is_not_judged_rests_a_day(origin: Origin, answer: bytes) -> None:
     origin.answers["/a"] = answer
     crawl = Crawl(origin.url("/a"))
-    await crawl.settle()
+    await crawl.complete()
     assert crawl.frontier.finished == {origin.url("/a"): NOW + 86_400}
 
 
@@ -94,7 +94,7 @@ REFUSED = ["http://10.0.0.1/", "http://127.0.0.1:1/logout", "http://[::1]/x", "w
 @pytest.mark.parametrize("url", REFUSED)
 async def test_what_is_refused_rests_a_week(url: str) -> None:
     crawl = Crawl(url)
-    await crawl.settle()
+    await crawl.complete()
     assert crawl.frontier.finished == {url: NOW + 7 * 86_400}
     assert crawl.counters.as_dict() == {"pages_refused": 1}
 
@@ -102,7 +102,7 @@ async def test_what_is_refused_rests_a_week(url: str) -> None:
 async def test_robots_refusals_rest_a_week(origin: Origin) -> None:
     origin.answers["/robots.txt"] = reply(b"User-agent: *\nDisallow: /")
     crawl = Crawl(origin.url("/a"))
-    await crawl.settle()
+    await crawl.complete()
     assert crawl.frontier.finished == {origin.url("/a"): NOW + 7 * 86_400}
     assert origin.requests == ["/robots.txt"]
 
@@ -111,14 +111,14 @@ async def test_robots_refusals_rest_a_week(origin: Origin) -> None:
 async def test_passing_answers_are_tried_again_then_buried(origin: Origin, status: str) -> None:
     origin.answers["/a"] = reply(status=status)
     crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
-    await crawl.settle()
+    await crawl.complete()
     [(url, not_before, error)] = crawl.frontier.retried
     assert url == origin.url("/a")
     assert NOW + outcomes.BACK_OFF_S * 0.5 <= not_before <= NOW + 90
     assert status[:3] in error
     last = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=2))
     last.frontier.attempts[url] = 1
-    await last.settle()
+    await last.complete()
     assert last.frontier.buried == {url: error}
     assert last.counters["pages_failed"] == 1
 
@@ -126,10 +126,10 @@ async def test_passing_answers_are_tried_again_then_buried(origin: Origin, statu
 async def test_retry_after_is_kept_and_no_failed_try(origin: Origin) -> None:
     origin.answers["/a"] = origin.answers["/b"] = reply(b"", "Retry-After: 1000", status="503 Busy")
     crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=1))
-    await crawl.settle()
+    await crawl.complete()
     assert list(crawl.frontier.buried) == [origin.url("/a")]
     crawl.frontier.waiting = FakeFrontier(origin.url("/b")).waiting
-    await crawl.settle(2)
+    await crawl.complete(2)
     [(url, not_before, error)] = crawl.frontier.retried
     assert url == origin.url("/b")
     assert NOW + 900 <= not_before <= NOW + 1500
@@ -141,7 +141,7 @@ async def test_retry_after_is_kept_and_no_failed_try(origin: Origin) -> None:
 async def test_a_broken_answer_rests(origin: Origin) -> None:
     origin.answers["/a"] = reply(b"hello", "Content-Encoding: gzip")
     crawl = Crawl(origin.url("/a"))
-    await crawl.settle()
+    await crawl.complete()
     assert crawl.frontier.finished == {origin.url("/a"): NOW + 86_400}
     assert crawl.counters["pages_failed"] == 1
 
@@ -150,7 +150,7 @@ async def test_a_verdict_that_was_not_kept_is_made_again(origin: Origin) -> None
     origin.answers["/a"] = reply()
     crawl = Crawl(origin.url("/a"), settings=loopback_settings(max_attempts=1))
     crawl.sink.error = StoreError("the disk is full")
-    await crawl.settle()
+    await crawl.complete()
     assert [(url, error) for url, _, error in crawl.frontier.retried] == [(origin.url("/a"), "the verdict could not be kept")]
 
 
@@ -158,7 +158,7 @@ async def test_a_surprise_is_this_page_s_alone(origin: Origin, caplog: pytest.Lo
     origin.answers["/a?q=private"] = reply()
     crawl = Crawl(origin.url("/a?q=private"), "not a url")
     crawl.sink.error = ZeroDivisionError("boom")
-    await crawl.settle(2)
+    await crawl.complete(2)
     assert crawl.frontier.buried == {origin.url("/a?q=private"): "failed with ZeroDivisionError", "not a url": "not a URL"}
     assert "private" not in caplog.text
 
@@ -166,7 +166,7 @@ async def test_a_surprise_is_this_page_s_alone(origin: Origin, caplog: pytest.Lo
 async def test_logs_carry_no_query(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gatewayfilter")
     crawl = Crawl("http://10.0.0.1/?q=private")
-    await crawl.settle()
+    await crawl.complete()
     assert "10.0.0.1/?…" in caplog.text
     assert "private" not in caplog.text
 
@@ -176,7 +176,7 @@ async def test_a_failing_database_is_survived(origin: Origin, monkeypatch: pytes
     origin.answers["/a"] = reply()
     crawl = Crawl(origin.url("/a"))
     crawl.frontier.failing_leases = 3
-    await crawl.settle()
+    await crawl.complete()
     assert list(crawl.frontier.finished) == [origin.url("/a")]
 
 
@@ -198,12 +198,12 @@ async def test_links_wait_for_their_host_and_visits_go_ahead(origin: Origin) -> 
     origin.answers.update({f"/{number}": reply() for number in range(4)})
     settings = loopback_settings(per_host_delay_s=100.0)
     links = Crawl(*(origin.url(f"/{number}") for number in range(3)), settings=settings, priority=Priority.LINK)
-    await links.settle(3)
+    await links.complete(3)
     assert links.frontier.finished == {}  # robots.txt was the host's one request
     assert len(links.frontier.retried) == 3
     assert links.counters.as_dict() == {}
     visits = Crawl(*(origin.url(f"/{number}") for number in range(3)), settings=settings)
-    await visits.settle(3)
+    await visits.complete(3)
     assert len(visits.frontier.finished) == 3
 
 
@@ -251,7 +251,7 @@ async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Or
         transactions.append(crawl.frontier.settled - before)
 
     crawl.worker = CrawlWorker(replace(crawl.context, together=together))
-    await crawl.settle(20)
+    await crawl.complete(20)
     assert sum(transactions) == 20
     assert len(transactions) < 20
 

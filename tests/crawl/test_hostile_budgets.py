@@ -20,7 +20,7 @@ from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.links import page_links
 from gatewayfilter.crawl.net.fetch_errors import BadAnswerError
 from gatewayfilter.errors import FetchError
-from gatewayfilter.interfaces import Offer, Page
+from gatewayfilter.interfaces import CrawlRequest, Page
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import CrawlSettings, RobotsRule
@@ -29,7 +29,19 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_fakes import HARMFUL
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
-from tests.crawl.floods import BUDGET_S, BUFFERS, CHUNKED, FLOODS, HEAD, LIMIT, OFFERED, Answer, Wire, noise, offering
+from tests.crawl.floods import (
+    BUDGET_S,
+    BUFFERS,
+    CHUNKED,
+    FLOODS,
+    HEAD,
+    LIMIT,
+    OFFERED,
+    Answer,
+    Wire,
+    noise,
+    offering,
+)
 
 MEMORY = 12_000_000
 """Of one page, whatever it says: a fraction of what the origin offers."""
@@ -191,7 +203,7 @@ async def test_a_calendar_without_end(origin: Origin, tmp_path: Path, monkeypatc
     )
     trap, stop = Trap(), asyncio.Event()
     worker = CrawlWorker(CrawlContext(store.frontier, trap, settings, Counters()))
-    store.frontier.add([Offer(origin.url("/"))], 0.0)
+    store.frontier.add([CrawlRequest(origin.url("/"))], 0.0)
     running = asyncio.create_task(worker.run(stop))
     try:
         async with asyncio.timeout(BUDGET_S):

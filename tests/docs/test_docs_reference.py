@@ -17,7 +17,7 @@ from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import Action, Reason
-from gatewayfilter.proxy.assembly import assemble_parts
+from gatewayfilter.proxy.assembly import assemble_components
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.telemetry import METRICS, StatusFile
@@ -94,7 +94,7 @@ def status_facts(tmp_path: Path) -> set[str]:
     StatusFile(tmp_path, "x").write()
     facts = set(re.findall(r'"(\w+)":', (tmp_path / "x.json").read_text()))
     engine = FilterEngine(Snapshot.from_bytes(SnapshotBuilder().build()))
-    facts |= set(assemble_parts(Settings(), engine, SnapshotFolder(tmp_path), None).facts())
+    facts |= set(assemble_components(Settings(), engine, SnapshotFolder(tmp_path), None).facts())
     for path in ("processes/supervisor.py", "processes/learner.py", "proxy/worker.py"):
         for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "write":

@@ -17,9 +17,9 @@ from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Explanation, LogRecord, Request, ResourceType, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.pages.block_page import dress
-from gatewayfilter.proxy.pages.theme import PageLook
-from gatewayfilter.proxy.request.unblock_form import UnblockDesk
+from gatewayfilter.proxy.pages.block_page import set_theme
+from gatewayfilter.proxy.pages.theme import PageTheme
+from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import engine_for_lists
@@ -128,9 +128,9 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         counters,
         whole=settings,
         changes=engine,
-        desk=UnblockDesk(engine, watching.take, str, counters, lambda: 0.0),
+        desk=UnblockForm(engine, watching.take, str, counters, lambda: 0.0),
     )
-    dress(PageLook.built_in("Lindenhof School"), asks=True)
+    set_theme(PageTheme.built_in("Lindenhof School"), asks=True)
     master = LeanMaster(settings, addon)
     await master.start()
     authority = x509.load_pem_x509_certificate((tmp_path / "state" / "ca" / "mitmproxy-ca-cert.pem").read_bytes())
@@ -142,7 +142,7 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         ) as found:
             yield found
     finally:
-        dress(PageLook.built_in(), asks=False)
+        set_theme(PageTheme.built_in(), asks=False)
         await master.stop(0.2)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.snapshot.patch import learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.patch import learned_changes, patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.model import (
@@ -17,7 +17,7 @@ from gatewayfilter.model import (
     HostAction,
     LearnedEntry,
     ListAction,
-    PersonRule,
+    ManualRule,
     Request,
     ResourceType,
     Source,
@@ -39,7 +39,7 @@ def builder_of(
     white: Sequence[str] = (),
     splice: Sequence[str] = (),
     adblock: Sequence[str] = (),
-    person: Sequence[tuple[ListAction, str]] = (),
+    manual: Sequence[tuple[ListAction, str]] = (),
     learned: Sequence[LearnedEntry] = (),
 ) -> SnapshotBuilder:
     builder = SnapshotBuilder(created_at=0.0, feed_seq=1)
@@ -48,7 +48,7 @@ def builder_of(
     builder.add_keys(builder.add_source(Source("banks", SPLICE, "finance")), splice)
     builder.add_adblock_list(builder.add_source(Source("ads", BLOCK, "ads")), adblock)
     builder.add_learned(learned)
-    builder.set_rules(PersonRule(number, action, *classify_pattern(text)) for number, (action, text) in enumerate(person, 1))
+    builder.set_rules(ManualRule(number, action, *classify_pattern(text)) for number, (action, text) in enumerate(manual, 1))
     return builder
 
 
@@ -74,7 +74,7 @@ class Running:
     def publish(self) -> None:
         counters = self.image.counters
         assert counters is not None
-        news = learned_news(self.news, self.now)
+        news = learned_changes(self.news, self.now)
         old = Snapshot.from_bytes(self.image.to_bytes())
         self.image = patch_snapshot(old, counters, news, [], feed_seq=self.seq, created_at=self.now)
         self.news = {}
@@ -214,7 +214,7 @@ def test_an_adblock_rule_that_speaks_of_the_host_names_it(rule: str, named: bool
     ],
 )
 def test_peoples_blocks_of_parts(pattern: str, named: bool) -> None:  # noqa: FBT001  a column of the table
-    assert Running(builder_of(person=[(BLOCK, pattern)])).named() is named
+    assert Running(builder_of(manual=[(BLOCK, pattern)])).named() is named
 
 
 def test_learned_pages_come_and_go() -> None:

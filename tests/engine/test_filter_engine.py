@@ -17,7 +17,7 @@ from gatewayfilter.model import (
     EntryKind,
     LearnedEntry,
     ListAction,
-    PersonRule,
+    ManualRule,
     Reason,
     Request,
     ResourceType,
@@ -35,8 +35,8 @@ def entry(key: str, action: ListAction = BLOCK, category: str = "gambling", expi
     return LearnedEntry(key, action, category, f"http://{key}", SUMMARY, 0.0, expires_at)
 
 
-def person(action: ListAction, kind: EntryKind, pattern: str, expires_at: float | None = None) -> PersonRule:
-    return PersonRule(1, action, kind, pattern, comment="asked by Kim", expires_at=expires_at)
+def manual(action: ListAction, kind: EntryKind, pattern: str, expires_at: float | None = None) -> ManualRule:
+    return ManualRule(1, action, kind, pattern, comment="asked by Kim", expires_at=expires_at)
 
 
 def snapshot(
@@ -44,7 +44,7 @@ def snapshot(
     white: Sequence[str] = (),
     adblock: Sequence[str] = (),
     learned: Sequence[LearnedEntry] = (),
-    rules: Sequence[PersonRule] = (),
+    rules: Sequence[ManualRule] = (),
     feed_seq: int = 0,
 ) -> Snapshot:
     builder = SnapshotBuilder(feed_seq=feed_seq, created_at=0.0)
@@ -87,10 +87,10 @@ def test_the_order_is_the_documented_one() -> None:
 @pytest.mark.parametrize(
     ("rules", "black", "adblock", "white", "reason"),
     [
-        ("allow block", True, ["||x.example^"], True, Reason.PERSON_ALLOW),
-        ("allow", True, ["||x.example^"], True, Reason.PERSON_ALLOW),
-        ("block", True, ["||x.example^"], True, Reason.PERSON_BLOCK),
-        ("block", False, [], True, Reason.PERSON_BLOCK),
+        ("allow block", True, ["||x.example^"], True, Reason.MANUAL_ALLOW),
+        ("allow", True, ["||x.example^"], True, Reason.MANUAL_ALLOW),
+        ("block", True, ["||x.example^"], True, Reason.MANUAL_BLOCK),
+        ("block", False, [], True, Reason.MANUAL_BLOCK),
         ("", True, ["||x.example^"], True, Reason.BLACKLIST),
         ("", True, ["||x.example^", "@@||x.example^"], True, Reason.BLACKLIST),
         ("", True, [], True, Reason.BLACKLIST),
@@ -104,13 +104,13 @@ def test_the_order_is_the_documented_one() -> None:
     ],
 )
 def test_who_decides(rules: str, black: bool, adblock: list[str], white: bool, reason: Reason) -> None:  # noqa: FBT001 - a table
-    people = [person(ListAction(action), EntryKind.DOMAIN, ".x.example") for action in rules.split()]
+    people = [manual(ListAction(action), EntryKind.DOMAIN, ".x.example") for action in rules.split()]
     if len(people) == 2:
         people[0] = replace(people[0], kind=EntryKind.URL, pattern="x.example/page")
     asked = engine(snapshot(EVERYTHING["black"] if black else (), EVERYTHING["white"] if white else (), adblock, rules=people))
     verdict = asked.decide(request(PAGE))
     assert verdict.reason is reason
-    assert verdict.blocked == (reason in {Reason.PERSON_BLOCK, Reason.BLACKLIST, Reason.ADBLOCK})
+    assert verdict.blocked == (reason in {Reason.MANUAL_BLOCK, Reason.BLACKLIST, Reason.ADBLOCK})
     assert verdict.unknown == (reason in {Reason.UNKNOWN, Reason.ADBLOCK_EXCEPTION})
 
 
@@ -146,7 +146,7 @@ def test_verdicts_name_list_rule_and_category() -> None:
             white=["good.example"],
             adblock=["! comment", "||ads.example^$script"],
             learned=[entry("l.example/x")],
-            rules=[person(BLOCK, EntryKind.REGEX, "poker"), replace(person(ALLOW, EntryKind.HOST, "mine.example"), rule_id=2)],
+            rules=[manual(BLOCK, EntryKind.REGEX, "poker"), replace(manual(ALLOW, EntryKind.HOST, "mine.example"), rule_id=2)],
         )
     )
     assert [asked.decide(request(f"http://{url}")) for url in (
@@ -156,8 +156,8 @@ def test_verdicts_name_list_rule_and_category() -> None:
         Verdict(Action.ALLOW, Reason.WHITELIST, "good", "good.example", category="news"),
         Verdict(Action.BLOCK, Reason.ADBLOCK, "ads", "||ads.example^$script", 2, "ads"),
         Verdict(Action.BLOCK, Reason.LEARNED, "learned:gambling", "l.example/x", 0, "gambling", SUMMARY),
-        Verdict(Action.BLOCK, Reason.PERSON_BLOCK, rule="/poker/", detail="asked by Kim"),
-        Verdict(Action.ALLOW, Reason.PERSON_ALLOW, rule="mine.example", detail="asked by Kim"),
+        Verdict(Action.BLOCK, Reason.MANUAL_BLOCK, rule="/poker/", detail="asked by Kim"),
+        Verdict(Action.ALLOW, Reason.MANUAL_ALLOW, rule="mine.example", detail="asked by Kim"),
         Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True),
     ]  # fmt: skip
 
@@ -203,7 +203,7 @@ def test_a_learned_entry_that_expired_is_unknown_again(key: str) -> None:
 
 
 def test_a_persons_rule_that_expired_does_not_count() -> None:
-    opened = snapshot(rules=[person(BLOCK, EntryKind.DOMAIN, ".x.example", expires_at=50.0)])
+    opened = snapshot(rules=[manual(BLOCK, EntryKind.DOMAIN, ".x.example", expires_at=50.0)])
     assert engine(opened, now=49.0).decide(request(PAGE)).blocked
     assert not engine(opened, now=50.0).decide(request(PAGE)).blocked
 
@@ -230,11 +230,11 @@ def test_the_overlay_hides_no_subscription() -> None:
 
 def test_a_persons_allow_beats_what_was_learned_at_once() -> None:
     asked = engine(snapshot(learned=[entry("x.example/page")]))
-    rule = person(ALLOW, EntryKind.URL, "x.example/page")
+    rule = manual(ALLOW, EntryKind.URL, "x.example/page")
     assert asked.decide(request(PAGE)).reason is Reason.LEARNED
-    asked.apply([Change(1, ChangeKind.PERSON_ADDED, person=rule)])
-    assert asked.decide(request(PAGE)).reason is Reason.PERSON_ALLOW
-    asked.apply([Change(2, ChangeKind.PERSON_REMOVED, person=rule)])
+    asked.apply([Change(1, ChangeKind.MANUAL_ADDED, manual=rule)])
+    assert asked.decide(request(PAGE)).reason is Reason.MANUAL_ALLOW
+    asked.apply([Change(2, ChangeKind.MANUAL_REMOVED, manual=rule)])
     assert asked.decide(request(PAGE)).reason is Reason.LEARNED
 
 
@@ -259,7 +259,7 @@ def answer_table(asked: FilterEngine, asks: Request) -> list[tuple[str, str]]:
 
 
 def test_explain_answers_for_everybody_even_after_the_decision() -> None:
-    asked = engine(snapshot(rules=[person(BLOCK, EntryKind.DOMAIN, ".x.example")], **EVERYTHING))  # type: ignore[arg-type]
+    asked = engine(snapshot(rules=[manual(BLOCK, EntryKind.DOMAIN, ".x.example")], **EVERYTHING))  # type: ignore[arg-type]
     assert answer_table(asked, request(PAGE)) == [
         ("person", "block"), ("bloom", "maybe"), ("blacklist", "block"),
         ("adblock", "block"), ("spellings", "miss"), ("whitelist", "allow"), ("unknown", "allow"),
@@ -322,7 +322,7 @@ adblock_rules = st.lists(
 )
 people = st.lists(
     st.builds(
-        person,
+        manual,
         st.sampled_from(ListAction),
         st.just(EntryKind.WILDCARD),
         st.sampled_from(["*.x.example/a*", "*ads*", "y.*"]),
@@ -343,7 +343,7 @@ entries = st.lists(
     st.sets(st.sampled_from(["phishing", "gambling", "ads", "news"])), st.lists(urls, min_size=1, max_size=4),
 )  # fmt: skip
 def test_explain_agrees_with_decide(
-    black: list[str], white: list[str], adblock: list[str], learned: list[LearnedEntry], rules: list[PersonRule],
+    black: list[str], white: list[str], adblock: list[str], learned: list[LearnedEntry], rules: list[ManualRule],
     news: list[LearnedEntry], removed: bool, off: set[str], asks: list[str],  # noqa: FBT001 - hypothesis passes it by position
 ) -> None:  # fmt: skip
     asked = engine(snapshot(black, white, adblock, learned, rules), off=sorted(off))
@@ -378,7 +378,7 @@ HOSTILE_TARGET = engine(
     snapshot(
         black=[".x.example", "x.example/*"],
         adblock=["||x.example^", "/ads/"],
-        rules=[person(BLOCK, EntryKind.WILDCARD, "*casino*"), person(BLOCK, EntryKind.REGEX, "ads?[0-9]")],
+        rules=[manual(BLOCK, EntryKind.WILDCARD, "*casino*"), manual(BLOCK, EntryKind.REGEX, "ads?[0-9]")],
     )
 )
 

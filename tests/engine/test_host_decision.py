@@ -15,7 +15,7 @@ from gatewayfilter.model import (
     HostAction,
     LearnedEntry,
     ListAction,
-    PersonRule,
+    ManualRule,
     Reason,
     Request,
     ResourceType,
@@ -32,7 +32,7 @@ def engine(
     black: Sequence[str] = (),
     splice: Sequence[str] = (),
     adblock: Sequence[str] = (),
-    person: Sequence[tuple[ListAction, str]] = (),
+    manual: Sequence[tuple[ListAction, str]] = (),
     *,
     learned: Sequence[LearnedEntry] = (),
     expires_at: float | None = None,
@@ -44,8 +44,8 @@ def engine(
     builder.add_adblock_list(builder.add_source(Source("ads", BLOCK, "ads")), adblock)
     builder.add_learned(learned)
     builder.set_rules(
-        PersonRule(number, action, *classify_pattern(text), expires_at=expires_at)
-        for number, (action, text) in enumerate(person, 1)
+        ManualRule(number, action, *classify_pattern(text), expires_at=expires_at)
+        for number, (action, text) in enumerate(manual, 1)
     )
     return FilterEngine(Snapshot.from_bytes(builder.build()), off_categories=off, clock=lambda: NOW)
 
@@ -59,8 +59,8 @@ CASES = [
     ((), (".other.example",), (), (), LOOK, Reason.UNKNOWN, False),
     ((".bank.example",), (), (), (), DENY, Reason.BLACKLIST, True),
     (("pay.bank.example",), (".bank.example",), (), (), DENY, Reason.BLACKLIST, True),
-    ((".bank.example",), (), (), ((ALLOW, "bank.example"),), LOOK, Reason.PERSON_ALLOW, True),
-    ((".bank.example",), (".bank.example",), (), ((ALLOW, "bank.example"),), LOOK, Reason.PERSON_ALLOW, True),
+    ((".bank.example",), (), (), ((ALLOW, "bank.example"),), LOOK, Reason.MANUAL_ALLOW, True),
+    ((".bank.example",), (".bank.example",), (), ((ALLOW, "bank.example"),), LOOK, Reason.MANUAL_ALLOW, True),
     ((".bank.example",), (), (), ((SPLICE, "bank.example"),), DENY, Reason.BLACKLIST, True),
     # a part that a person allows keeps the rest from being refused unseen
     ((".bank.example",), (), (), ((ALLOW, "pay.bank.example/help"),), LOOK, Reason.BLACKLIST, True),
@@ -70,12 +70,12 @@ CASES = [
     ((".bank.example",), (), (), ((ALLOW, "/help[0-9]/"),), LOOK, Reason.BLACKLIST, True),
     ((".bank.example",), (), (), ((ALLOW, "www.bank.example/help"),), DENY, Reason.BLACKLIST, True),
     # people's blocks
-    ((), (), (), ((BLOCK, "bank.example"),), DENY, Reason.PERSON_BLOCK, True),
-    ((), (".bank.example",), (), ((BLOCK, "bank.example"),), DENY, Reason.PERSON_BLOCK, True),
-    ((), (), (), ((BLOCK, "bank.example"), (ALLOW, "pay.bank.example")), LOOK, Reason.PERSON_ALLOW, True),
-    ((), (), (), ((BLOCK, "bank.example"), (SPLICE, "pay.bank.example")), DENY, Reason.PERSON_BLOCK, True),
+    ((), (), (), ((BLOCK, "bank.example"),), DENY, Reason.MANUAL_BLOCK, True),
+    ((), (".bank.example",), (), ((BLOCK, "bank.example"),), DENY, Reason.MANUAL_BLOCK, True),
+    ((), (), (), ((BLOCK, "bank.example"), (ALLOW, "pay.bank.example")), LOOK, Reason.MANUAL_ALLOW, True),
+    ((), (), (), ((BLOCK, "bank.example"), (SPLICE, "pay.bank.example")), DENY, Reason.MANUAL_BLOCK, True),
     # people's splices
-    ((), (), (), ((SPLICE, "bank.example"),), PASS, Reason.PERSON_SPLICE, False),
+    ((), (), (), ((SPLICE, "bank.example"),), PASS, Reason.MANUAL_SPLICE, False),
     ((), (), (), ((SPLICE, "www.bank.example"),), LOOK, Reason.UNKNOWN, False),
     ((), (".bank.example",), (), ((ALLOW, "bank.example"),), PASS, Reason.SPLICELIST, False),
     # a block of a part: never passed through unread
@@ -96,24 +96,24 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("black", "splice", "adblock", "person", "action", "reason", "named"), CASES)
+@pytest.mark.parametrize(("black", "splice", "adblock", "manual", "action", "reason", "named"), CASES)
 def test_cases(
     black: Sequence[str],
     splice: Sequence[str],
     adblock: Sequence[str],
-    person: Sequence[tuple[ListAction, str]],
+    manual: Sequence[tuple[ListAction, str]],
     action: HostAction,
     reason: Reason,
     named: bool,  # noqa: FBT001  a column of the table
 ) -> None:
-    found = engine(black, splice, adblock, person).decide_host(HOST)
+    found = engine(black, splice, adblock, manual).decide_host(HOST)
     assert (found.action, found.verdict.reason, found.named) == (action, reason, named)
 
 
 def test_what_has_expired_or_is_off_does_not_count() -> None:
-    assert engine(person=[(BLOCK, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
-    assert engine(person=[(BLOCK, HOST)], expires_at=NOW + 1).decide_host(HOST).action is DENY
-    assert engine(person=[(SPLICE, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
+    assert engine(manual=[(BLOCK, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
+    assert engine(manual=[(BLOCK, HOST)], expires_at=NOW + 1).decide_host(HOST).action is DENY
+    assert engine(manual=[(SPLICE, HOST)], expires_at=NOW).decide_host(HOST).action is LOOK
     assert engine([HOST], [HOST], off=["phishing"]).decide_host(HOST).action is PASS
     assert engine(splice=[HOST], off=["finance"]).decide_host(HOST).action is LOOK
     old = LearnedEntry(".bank.example", BLOCK, "gambling", "", "", 0.0, NOW)
@@ -124,7 +124,7 @@ def test_a_block_that_is_added_while_it_runs_counts_at_once() -> None:
     running = engine(splice=[HOST])
     assert running.decide_host(HOST).action is PASS
     kind, pattern = classify_pattern("bank.example")
-    running.apply([Change(1, ChangeKind.PERSON_ADDED, person=PersonRule(1, BLOCK, kind, pattern))])
+    running.apply([Change(1, ChangeKind.MANUAL_ADDED, manual=ManualRule(1, BLOCK, kind, pattern))])
     assert running.decide_host(HOST).action is DENY
 
 
@@ -162,9 +162,9 @@ def test_any_text_has_an_answer(text: str) -> None:
     st.sampled_from(["/", "/a", "/a/b", "/abc/d"]),
 )
 def test_it_agrees_with_the_decision_on_urls(
-    black: list[str], splice: list[str], person: list[tuple[ListAction, str]], path: str
+    black: list[str], splice: list[str], manual: list[tuple[ListAction, str]], path: str
 ) -> None:
-    decide = engine(black, splice, person=person)
+    decide = engine(black, splice, manual=manual)
     found = decide.decide_host(HOST)
     blocked = decide.decide(Request(parse_url(f"https://{HOST}{path}"), None, ResourceType.DOCUMENT)).blocked
     if found.action is DENY:
@@ -178,7 +178,7 @@ def test_what_is_remembered_of_a_host_ends_with_the_rule_and_with_the_state() ->
     builder = SnapshotBuilder(created_at=0.0)
     builder.add_keys(builder.add_source(Source("banks", SPLICE, "finance")), [HOST])
     kind, pattern = classify_pattern(HOST)
-    builder.set_rules([PersonRule(1, BLOCK, kind, pattern, expires_at=NOW + 10)])
+    builder.set_rules([ManualRule(1, BLOCK, kind, pattern, expires_at=NOW + 10)])
     running = FilterEngine(Snapshot.from_bytes(builder.build()), clock=lambda: now[0])
     assert [running.decide_host(HOST).action for _ in range(3)] == [DENY] * 3
     now[0] += 9.9
@@ -186,6 +186,6 @@ def test_what_is_remembered_of_a_host_ends_with_the_rule_and_with_the_state() ->
     now[0] += 0.1
     assert [running.decide_host(HOST).action for _ in range(2)] == [PASS] * 2
     kind, pattern = classify_pattern(f"{HOST}/part")
-    running.apply([Change(1, ChangeKind.PERSON_ADDED, person=PersonRule(2, BLOCK, kind, pattern))])  # touches no host's facts
+    running.apply([Change(1, ChangeKind.MANUAL_ADDED, manual=ManualRule(2, BLOCK, kind, pattern))])  # touches no host's facts
     assert running.decide_host(HOST).action is LOOK
     assert running.decide_host("other.example").action is LOOK

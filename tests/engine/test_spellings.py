@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.engine.spellings import has_spellings, spellings_of
 from gatewayfilter.model import Action, EntryKind, ListAction, Reason
 from gatewayfilter.urls import parse_url
-from tests.engine.test_filter_engine import engine, entry, person, request, snapshot
+from tests.engine.test_filter_engine import engine, entry, manual, request, snapshot
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ BLOCKS = {
     "url": {"black": [PAGE]},
     "prefix": {"black": ["h.example/secret/*"]},
     "learned": {"learned": [entry(PAGE)]},
-    "person-url": {"rules": [person(ListAction.BLOCK, EntryKind.URL, PAGE)]},
-    "person-prefix": {"rules": [person(ListAction.BLOCK, EntryKind.PREFIX, "h.example/secret/*")]},
-    "person-wildcard": {"rules": [person(ListAction.BLOCK, EntryKind.WILDCARD, "h.example/secret/1*")]},
-    "person-regex": {"rules": [person(ListAction.BLOCK, EntryKind.REGEX, "h[.]example/secret/1")]},
+    "person-url": {"rules": [manual(ListAction.BLOCK, EntryKind.URL, PAGE)]},
+    "person-prefix": {"rules": [manual(ListAction.BLOCK, EntryKind.PREFIX, "h.example/secret/*")]},
+    "person-wildcard": {"rules": [manual(ListAction.BLOCK, EntryKind.WILDCARD, "h.example/secret/1*")]},
+    "person-regex": {"rules": [manual(ListAction.BLOCK, EntryKind.REGEX, "h[.]example/secret/1")]},
     "adblock": {"adblock": ["||h.example/secret/1"]},
 }
 
@@ -79,7 +79,7 @@ def test_a_block_holds_for_all_of_them(block: str, path: str) -> None:
 
 ALLOWS = {
     "url": {"white": [PAGE]},
-    "person-url": {"rules": [person(ListAction.ALLOW, EntryKind.URL, PAGE)]},
+    "person-url": {"rules": [manual(ListAction.ALLOW, EntryKind.URL, PAGE)]},
     "learned": {"learned": [entry(PAGE, ListAction.ALLOW)]},
 }
 
@@ -93,9 +93,9 @@ def test_an_allow_holds_for_none(allow: str, path: str) -> None:
 
 
 def test_who_allows_the_page_lifts_its_block_for_the_others_as_well() -> None:
-    allow = person(ListAction.ALLOW, EntryKind.URL, PAGE)
+    allow = manual(ListAction.ALLOW, EntryKind.URL, PAGE)
     asked = engine(snapshot(black=["h.example/secret/*"], rules=[allow]))
-    assert asked.decide(request("http://h.example/secret/1")).reason is Reason.PERSON_ALLOW
+    assert asked.decide(request("http://h.example/secret/1")).reason is Reason.MANUAL_ALLOW
     assert asked.decide(request("http://h.example/x;/..%2f..%2fsecret/1")).action is Action.ALLOW
     assert asked.decide(request("http://h.example/secret/2")).blocked
 

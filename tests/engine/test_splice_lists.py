@@ -8,13 +8,13 @@ from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.host_cache import work_out
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.engine.tables.bloom import BloomAnswer
-from gatewayfilter.model import Action, EntryKind, ListAction, PersonRule, Reason, Request, Source, Verdict
+from gatewayfilter.model import Action, EntryKind, ListAction, ManualRule, Reason, Request, Source, Verdict
 from gatewayfilter.urls import digest_of, parse_url
 
 SPLICE = ListAction.SPLICE
 
 
-def spliced(*keys: str, rules: tuple[PersonRule, ...] = (), black: tuple[str, ...] = ()) -> Snapshot:
+def spliced(*keys: str, rules: tuple[ManualRule, ...] = (), black: tuple[str, ...] = ()) -> Snapshot:
     builder = SnapshotBuilder(created_at=0.0)
     builder.add_keys(builder.add_source(Source("banks", SPLICE, "bank")), keys)
     builder.add_keys(builder.add_source(Source("bad")), black)
@@ -68,7 +68,7 @@ def test_the_list_decides_no_url(black: tuple[str, ...], reason: Reason) -> None
 def test_a_persons_splice_rule_neither_allows_nor_blocks_a_url(
     kind: EntryKind, pattern: str, black: tuple[str, ...], reason: Reason
 ) -> None:
-    rules = (PersonRule(1, SPLICE, kind, pattern),)
+    rules = (ManualRule(1, SPLICE, kind, pattern),)
     engine = FilterEngine(spliced(rules=rules, black=black))
     request = Request(parse_url("https://bank.example/x"))
     assert engine.decide(request).reason is reason
@@ -78,8 +78,8 @@ def test_a_persons_splice_rule_neither_allows_nor_blocks_a_url(
 
 def test_a_splice_rule_does_not_hide_one_that_blocks() -> None:
     rules = (
-        PersonRule(1, SPLICE, EntryKind.DOMAIN, ".bank.example"),
-        PersonRule(2, ListAction.BLOCK, EntryKind.URL, "bank.example/x"),
+        ManualRule(1, SPLICE, EntryKind.DOMAIN, ".bank.example"),
+        ManualRule(2, ListAction.BLOCK, EntryKind.URL, "bank.example/x"),
     )
     engine = FilterEngine(spliced(rules=rules))
-    assert engine.decide(Request(parse_url("https://bank.example/x"))).reason is Reason.PERSON_BLOCK
+    assert engine.decide(Request(parse_url("https://bank.example/x"))).reason is Reason.MANUAL_BLOCK

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, RuleBook, RuleFolder, extract
 from gatewayfilter.classify.lexicon.word_file import WordFile
-from gatewayfilter.documents.sandbox import Confined, ConfinedError
+from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.functions import extraction_function
 from gatewayfilter.extraction.rule_book import CHECK_EVERY_S, MOST_CHARACTERS, MOST_VALUES, RuleResult
@@ -169,14 +169,14 @@ def page_of(html: str, url: str = URL) -> Page:
 
 @pytest.fixture
 def confined() -> object:
-    child = Confined("gatewayfilter.extraction.rule_book:extract_confined", 1.0)
+    child = Sandbox("gatewayfilter.extraction.rule_book:extract_confined", 1.0)
     yield child
     child.close()
 
 
-def test_a_page_that_takes_too_long_is_given_up(confined: Confined) -> None:
+def test_a_page_that_takes_too_long_is_given_up(confined: Sandbox) -> None:
     slow = parse_rule(rule_of("[fields.x]\nxpath='count(//*[count(.//*[count(.//*) > 1]) > 1])'"), "news")
-    with pytest.raises(ConfinedError, match="longer than 1 s"):
+    with pytest.raises(SandboxError, match="longer than 1 s"):
         extract(slow, page_of("<div>" * 200 + "<b>x</b>" * 20_000), confined)
     calm = parse_rule(rule_of("[fields.x]\ncss='h1'"), "news")
     assert extract(calm, page_of(HTML), confined).extracted.fields == {"x": ["A bridge"]}  # a new child
@@ -193,15 +193,15 @@ def test_a_page_that_takes_too_long_is_given_up(confined: Confined) -> None:
     ],
 )
 def test_whatever_the_work_does_the_parent_goes_on(job: str, says: str) -> None:
-    child = Confined(job, 1.0)
+    child = Sandbox(job, 1.0)
     for _ in range(2):
-        with pytest.raises(ConfinedError, match=says):
+        with pytest.raises(SandboxError, match=says):
             child.ask({}, b"")
     child.close()
 
 
 def test_what_is_printed_does_not_break_answers() -> None:
-    child = Confined("tests.classify.confined_jobs:prints", 5.0)
+    child = Sandbox("tests.classify.confined_jobs:prints", 5.0)
     assert child.ask("q", b"body") == ["q", 4]
     assert child.ask("r", b"") == ["r", 0]
     child.close()

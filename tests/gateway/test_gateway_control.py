@@ -9,7 +9,7 @@ import pytest
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
 from gatewayfilter.gateway.plan import GatewayPlan
-from gatewayfilter.gateway.runtime_state import GatewayMemory, MemoryFile
+from gatewayfilter.gateway.runtime_state import RuntimeState, RuntimeStateFile
 from gatewayfilter.gateway.watchdog import ASK_EVERY, OPEN_AFTER, RESTORE_EVERY, UNANSWERED, Watchdog
 from tests.gateway.gateway_fakes import FakeKernel
 
@@ -24,12 +24,12 @@ def kernel() -> FakeKernel:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> MemoryFile:
-    return MemoryFile(tmp_path / "run")
+def memory(tmp_path: Path) -> RuntimeStateFile:
+    return RuntimeStateFile(tmp_path / "run")
 
 
 @pytest.fixture
-def gateway(kernel: FakeKernel, memory: MemoryFile) -> Gateway:
+def gateway(kernel: FakeKernel, memory: RuntimeStateFile) -> Gateway:
     return Gateway(PLAN, kernel, memory)
 
 
@@ -54,7 +54,9 @@ def test_up_twice_remembers_the_first_state(gateway: Gateway, kernel: FakeKernel
     assert kernel.switches[FORWARD] == "0"
 
 
-def test_up_after_a_change_of_the_settings_loads_the_new_rules(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+def test_up_after_a_change_of_the_settings_loads_the_new_rules(
+    gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile
+) -> None:
     gateway.up()
     other = Gateway(GatewayPlan(lan=("lan0",), proxy_port=8080, reject_dot=True), kernel, memory)
     assert other.status().state is GatewayState.OUTDATED
@@ -67,7 +69,7 @@ def test_up_after_a_change_of_the_settings_loads_the_new_rules(gateway: Gateway,
 
 @pytest.mark.parametrize("fail_at", ["load", FORWARD, "net/ipv6/conf/all/forwarding"])
 def test_a_step_that_fails_takes_all_before_it_back(
-    gateway: Gateway, kernel: FakeKernel, memory: MemoryFile, fail_at: str
+    gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile, fail_at: str
 ) -> None:
     before = dict(kernel.switches)
     kernel.fail_at = fail_at
@@ -95,7 +97,7 @@ def test_a_filter_that_goes_away_meanwhile_takes_the_rules_with_it(gateway: Gate
     assert kernel.switches[FORWARD] == "0"
 
 
-def test_a_failing_change_brings_the_old_rules_back(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+def test_a_failing_change_brings_the_old_rules_back(gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile) -> None:
     gateway.up()
     old = kernel.table
     kernel.stopped_after = 1
@@ -106,12 +108,12 @@ def test_a_failing_change_brings_the_old_rules_back(gateway: Gateway, kernel: Fa
     assert gateway.status().state is GatewayState.UP
 
 
-def test_an_interface_that_is_not_there_is_named(kernel: FakeKernel, memory: MemoryFile) -> None:
+def test_an_interface_that_is_not_there_is_named(kernel: FakeKernel, memory: RuntimeStateFile) -> None:
     with pytest.raises(GatewayError, match="no interface lan9; there are lan0, lo, wan0"):
         Gateway(GatewayPlan(lan=("lan9",), proxy_port=8080), kernel, memory).up()
 
 
-def test_rules_that_somebody_changed_or_made_are_told(gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> None:
+def test_rules_that_somebody_changed_or_made_are_told(gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile) -> None:
     gateway.up()
     kernel.table += "\n# by hand"
     assert gateway.status().state is GatewayState.CHANGED
@@ -131,20 +133,20 @@ def test_forwarding_that_was_switched_off_is_told(gateway: Gateway, kernel: Fake
     "text",
     ["", "{", "[]", '{"digest": 1}', '{"digest": "", "listing": "", "switches": 3}', "null"],
 )
-def test_a_damaged_memory_is_none(memory: MemoryFile, text: str) -> None:
-    memory.write(GatewayMemory())
+def test_a_damaged_memory_is_none(memory: RuntimeStateFile, text: str) -> None:
+    memory.write(RuntimeState())
     memory.path.write_text(text)
     assert memory.read() is None
 
 
-def test_the_memory_never_makes_root_set_what_is_not_ours(memory: MemoryFile) -> None:
+def test_the_memory_never_makes_root_set_what_is_not_ours(memory: RuntimeStateFile) -> None:
     switches = {
         "net/ipv4/ip_forward": "0",
         "kernel/core_pattern": "1",
         "net/ipv4/../../kernel/x": "1",
         "net/ipv4/tcp_mem": "9 9 9",
     }
-    memory.write(GatewayMemory(switches=switches))
+    memory.write(RuntimeState(switches=switches))
     found = memory.read()
     assert found is not None
     assert found.switches == {"net/ipv4/ip_forward": "0"}
@@ -152,11 +154,11 @@ def test_the_memory_never_makes_root_set_what_is_not_ours(memory: MemoryFile) ->
 
 class TestWatchdog:
     @pytest.fixture
-    def gateway(self, kernel: FakeKernel, memory: MemoryFile) -> Gateway:
+    def gateway(self, kernel: FakeKernel, memory: RuntimeStateFile) -> Gateway:
         return Gateway(OPENING, kernel, memory)
 
     @pytest.fixture
-    def watchdog(self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile) -> Watchdog:
+    def watchdog(self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile) -> Watchdog:
         gateway.up()
         return Watchdog(gateway, kernel, memory, 8080)
 
@@ -183,7 +185,7 @@ class TestWatchdog:
             assert gateway.status().state is GatewayState.UP
 
     def test_it_opens_when_workers_listen_but_none_answers(
-        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+        self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile
     ) -> None:
         answers = True
         gateway.up()
@@ -205,7 +207,7 @@ class TestWatchdog:
         assert gateway.status().state is GatewayState.UP
 
     def test_a_question_left_open_now_and_then_does_not_open(
-        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+        self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile
     ) -> None:
         turns = itertools.cycle([*[False] * (UNANSWERED - 1), True])
         gateway.up()
@@ -215,7 +217,7 @@ class TestWatchdog:
             assert gateway.status().state is GatewayState.UP
 
     def test_it_ends_when_the_gateway_is_down_or_closed_for_good(
-        self, watchdog: Watchdog, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile
+        self, watchdog: Watchdog, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile
     ) -> None:
         Gateway(PLAN, kernel, memory).up()
         assert watchdog.look() is False
@@ -223,12 +225,12 @@ class TestWatchdog:
         assert watchdog.look() is False
         assert kernel.table == ""
 
-    def test_there_is_one_at_a_time(self, watchdog: Watchdog, memory: MemoryFile) -> None:
+    def test_there_is_one_at_a_time(self, watchdog: Watchdog, memory: RuntimeStateFile) -> None:
         stop = threading.Event()
         stop.set()
         assert watchdog.run(stop) is True
         assert memory.is_watched() is False
-        with MemoryFile(memory.path.parent).watching() as only:
+        with RuntimeStateFile(memory.path.parent).watching() as only:
             assert only is True
             assert memory.is_watched() is True
             assert watchdog.run(stop) is False
@@ -238,22 +240,22 @@ class TestWatchdog:
         assert "no watchdog runs" in gateway.status().problems[0]
 
     def test_what_goes_because_of_a_down_is_not_put_back(
-        self, gateway: Gateway, kernel: FakeKernel, memory: MemoryFile, monkeypatch: pytest.MonkeyPatch
+        self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The keeper hears of the deleted table before `down` has forgotten the rest: it has to wait and ask again."""
         gateway.up()
         keeper = Watchdog(gateway, kernel, memory, 8080, restoring=True)
         restored: list[bool] = []
         hearing = threading.Thread(target=lambda: restored.append(keeper.restore()))
-        forget = MemoryFile.forget
+        forget = RuntimeStateFile.forget
 
-        def forget_later(this: MemoryFile) -> None:
+        def forget_later(this: RuntimeStateFile) -> None:
             hearing.start()
             hearing.join(0.2)  # it is waiting for the lock now
             assert restored == []
             forget(this)
 
-        monkeypatch.setattr(MemoryFile, "forget", forget_later)
+        monkeypatch.setattr(RuntimeStateFile, "forget", forget_later)
         gateway.down()
         hearing.join(10)
         assert restored == [False]
@@ -261,7 +263,7 @@ class TestWatchdog:
 
     @pytest.mark.parametrize("fail_open", [False, True])
     def test_rules_that_vanish_are_loaded_again_but_not_after_a_down(
-        self, kernel: FakeKernel, memory: MemoryFile, *, fail_open: bool
+        self, kernel: FakeKernel, memory: RuntimeStateFile, *, fail_open: bool
     ) -> None:
         gateway = Gateway(OPENING if fail_open else PLAN, kernel, memory)
         gateway.up()

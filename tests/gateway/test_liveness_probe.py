@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from gatewayfilter.gateway.liveness_probe import Answering
+from gatewayfilter.gateway.liveness_probe import LivenessProbe
 
 SHORT_S = 0.3
 
@@ -43,23 +43,23 @@ def worker(port: int = 0, *, says: bytes | None = None) -> Iterator[int]:
 @pytest.mark.parametrize("says", [b"HTTP/1.1 200 OK\r\n\r\n", b""])
 def test_an_answer_or_an_end_is_a_sign_of_life(says: bytes) -> None:
     with worker(says=says) as port:
-        assert Answering(f"127.0.0.1:{port}")() is True
-        assert Answering(f"0.0.0.0:{port}")() is True
+        assert LivenessProbe(f"127.0.0.1:{port}")() is True
+        assert LivenessProbe(f"0.0.0.0:{port}")() is True
 
 
 def test_who_only_has_connections_accepted_by_the_kernel_does_not_answer() -> None:
     with worker() as port:
-        assert Answering(f"127.0.0.1:{port}", SHORT_S)() is False
+        assert LivenessProbe(f"127.0.0.1:{port}", SHORT_S)() is False
 
 
 def test_nobody_listens() -> None:
     with worker() as port:
         pass
-    assert Answering(f"127.0.0.1:{port}")() is False  # at once, however long it may take
-    assert Answering(f"[::1]:{port}")() is False
+    assert LivenessProbe(f"127.0.0.1:{port}")() is False  # at once, however long it may take
+    assert LivenessProbe(f"[::1]:{port}")() is False
 
 
 def test_one_worker_that_serves_is_found_beside_one_that_hangs() -> None:
     with worker() as port, worker(port, says=b"x"):
-        asked = [Answering(f"127.0.0.1:{port}", SHORT_S)() for _ in range(6)]
+        asked = [LivenessProbe(f"127.0.0.1:{port}", SHORT_S)() for _ in range(6)]
     assert sum(asked) >= 4  # each misses it once in 512 times

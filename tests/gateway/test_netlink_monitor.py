@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.gateway.netlink_monitor import FirewallNews, kinds
+from gatewayfilter.gateway.netlink_monitor import NetlinkMonitor, kinds
 
 DELETED, MADE = 10 << 8 | 2, 10 << 8 | 0
 
@@ -44,7 +44,7 @@ def test_any_bytes_come_to_an_end(datagram: bytes) -> None:
 )
 def test_only_a_deleted_table_is_news(datagrams: list[bytes], *, deleted: bool) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    with theirs, FirewallNews(ours) as news:
+    with theirs, NetlinkMonitor(ours) as news:
         for datagram in datagrams:
             theirs.send(datagram)
         assert news.wait(0.01) is deleted
@@ -53,7 +53,7 @@ def test_only_a_deleted_table_is_news(datagrams: list[bytes], *, deleted: bool) 
 
 def test_lost_news_count_as_news(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    with theirs, FirewallNews(ours) as news:
+    with theirs, NetlinkMonitor(ours) as news:
         theirs.send(b"x")
         answers: list[OSError] = [BlockingIOError(), OSError(errno.ENOBUFS, "")]
 
@@ -68,5 +68,5 @@ def test_lost_news_count_as_news(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_kernel_that_tells_it_only_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
-    with FirewallNews() as news:
+    with NetlinkMonitor() as news:
         assert news.wait(0.0) is False

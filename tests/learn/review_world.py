@@ -5,7 +5,7 @@ from hashlib import md5
 
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ClassifyImage
-from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store
@@ -50,17 +50,19 @@ class World:
         self.classify = CasinoClassify()
         self.counters = Counters()
         self.recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), lambda: "words", self.clock)
-        self.sink = LearningSink(
+        self.sink = LearningPipeline(
             self.classify,
-            Growth(store.lists, store.verdicts, settings, self.clock, together=store.learning),
+            ListGrowth(store.lists, store.verdicts, settings, self.clock, together=store.learning),
             self.counters,
             settings,
             recognition=self.recognition,
-            intake=ReviewIntake(store.reviews, self.counters, settings.max_open_reviews, self.clock, store.deciding),
+            intake=TaskIntake(store.reviews, self.counters, settings.max_open_reviews, self.clock, store.deciding),
             read_text=self.classify,
             images=images,
         )
-        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, self.recognition, settings, self.clock, store.deciding)
+        self.desk = ReviewService(
+            store.reviews, store.lists, store.verdicts, self.recognition, settings, self.clock, store.deciding
+        )
 
     def clock(self) -> float:
         return self.now

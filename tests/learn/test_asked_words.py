@@ -4,9 +4,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from gatewayfilter.classify import FollowingClassifier
+from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.interfaces import Page
-from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
 from gatewayfilter.learn.asked_words import address_words, asked_words
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
@@ -42,10 +42,10 @@ class Learner:
         settings = LearnSettings(domains=DomainGrowth.BLOCK)
         self.store = store
         self.counters = Counters()
-        judge = FollowingClassifier([bundled_folder() / "words"])
-        growth = Growth(store.lists, store.verdicts, settings, together=store.learning)
+        judge = ReloadingClassifier([bundled_folder() / "words"])
+        list_growth = ListGrowth(store.lists, store.verdicts, settings, together=store.learning)
         recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), judge.words_version)
-        self.sink = LearningSink(judge, growth, self.counters, settings, recognition=recognition, read_text=judge)
+        self.sink = LearningPipeline(judge, list_growth, self.counters, settings, recognition=recognition, read_text=judge)
 
     def see(self, url: str, body: str, *, final_url: str = "", said: str = "", passed: bool = False) -> Classification | None:
         headers = {"content-type": "text/html; charset=utf-8"}

@@ -7,7 +7,7 @@ import pytest
 from gatewayfilter.classify import Lexicon, PageClassifier, WordFile, arithmetic_of
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import Arithmetic, ReviewState
-from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.learn.review.phrase_suggestions import propose
 from gatewayfilter.learn.review.task_intake import MAX_TEXT
 from gatewayfilter.model import ListAction
@@ -46,16 +46,16 @@ class Learner:
     def __init__(self, store: Store) -> None:
         settings, counters, classifier = LearnSettings(), Counters(), SmallClassifier()
         recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), str)
-        self.sink = LearningSink(
+        self.sink = LearningPipeline(
             classifier,
-            Growth(store.lists, store.verdicts, settings, together=store.learning),
+            ListGrowth(store.lists, store.verdicts, settings, together=store.learning),
             counters,
             settings,
             recognition=recognition,
-            intake=ReviewIntake(store.reviews, counters, 100, together=store.deciding, explain=classifier),
+            intake=TaskIntake(store.reviews, counters, 100, together=store.deciding, explain=classifier),
             read_text=classifier,
         )
-        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, recognition, settings, together=store.deciding)
+        self.desk = ReviewService(store.reviews, store.lists, store.verdicts, recognition, settings, together=store.deciding)
 
 
 @pytest.fixture

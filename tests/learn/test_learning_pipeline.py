@@ -3,7 +3,7 @@ import pytest
 from gatewayfilter.config import LearnSettings
 from gatewayfilter.errors import ClassifyError, StoreError
 from gatewayfilter.interfaces import Page, PageSink
-from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.learn import LearningPipeline, ListGrowth
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -23,7 +23,7 @@ class CasinoClassify:
         return Classification("gambling", 42.0, 20.0) if "casino" in text else Classification("", 0.0, 20.0)
 
 
-class FailingGrowth(Growth):
+class FailingListGrowth(ListGrowth):
     def learn(self, page: Page, classification: Classification, **how: bool) -> LearnedEntry:
         raise StoreError("the disk is full")
 
@@ -34,13 +34,13 @@ def counters() -> Counters:
 
 
 @pytest.fixture
-def growth(store: Store) -> Growth:
-    return Growth(store.lists, store.verdicts, LearnSettings())
+def list_growth(store: Store) -> ListGrowth:
+    return ListGrowth(store.lists, store.verdicts, LearnSettings())
 
 
 @pytest.fixture
-def sink(growth: Growth, counters: Counters) -> PageSink:
-    return LearningSink(CasinoClassify(), growth, counters)
+def sink(list_growth: ListGrowth, counters: Counters) -> PageSink:
+    return LearningPipeline(CasinoClassify(), list_growth, counters)
 
 
 def page(body: bytes, *, status: int = 200, content_type: str = "text/html") -> Page:
@@ -82,7 +82,7 @@ def test_what_is_no_page_is_skipped_and_counted(sink: PageSink, store: Store, co
 
 
 def test_a_verdict_that_cannot_be_kept_is_an_error_and_not_counted(store: Store, counters: Counters) -> None:
-    sink = LearningSink(CasinoClassify(), FailingGrowth(store.lists, store.verdicts, LearnSettings()), counters)
+    sink = LearningPipeline(CasinoClassify(), FailingListGrowth(store.lists, store.verdicts, LearnSettings()), counters)
     with pytest.raises(StoreError, match="disk is full"):
         sink.page(page(b"<p>casino"))
     assert counters.as_dict() == {}

@@ -1,4 +1,4 @@
-from gatewayfilter.interfaces import Offer, Priority
+from gatewayfilter.interfaces import CrawlRequest, Priority
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.model import ChangeKind, LearnedEntry, ListAction
 from gatewayfilter.store import Store
@@ -15,7 +15,7 @@ ALLOW_2, ALLOW_6 = entry("two", ListAction.ALLOW, 2.0), entry("six", ListAction.
 def test_expired_entries_leave_and_blocked_pages_are_offered(store: Store) -> None:
     store.lists.put_learned([BLOCK_1, ALLOW_2, BLOCK_5, ALLOW_6])
     seq = store.feed.last_seq()
-    assert recheck_offers(store.lists, 4.0) == [Offer(BLOCK_1.url, Priority.RECHECK)]
+    assert recheck_offers(store.lists, 4.0) == [CrawlRequest(BLOCK_1.url, Priority.RECHECK)]
     assert {found.key for found in store.lists.learned()} == {BLOCK_5.key, ALLOW_6.key}
     changes = [(change.kind, change.learned) for change in store.feed.read(seq)]
     assert changes == [(ChangeKind.LEARNED_REMOVED, BLOCK_1), (ChangeKind.LEARNED_REMOVED, ALLOW_2)]
@@ -24,8 +24,8 @@ def test_expired_entries_leave_and_blocked_pages_are_offered(store: Store) -> No
 
 def test_no_more_are_taken_than_asked_for(store: Store) -> None:
     store.lists.put_learned([BLOCK_1, BLOCK_5])
-    assert recheck_offers(store.lists, 10.0, limit=1) == [Offer(BLOCK_1.url, Priority.RECHECK)]
-    assert recheck_offers(store.lists, 10.0, limit=1) == [Offer(BLOCK_5.url, Priority.RECHECK)]
+    assert recheck_offers(store.lists, 10.0, limit=1) == [CrawlRequest(BLOCK_1.url, Priority.RECHECK)]
+    assert recheck_offers(store.lists, 10.0, limit=1) == [CrawlRequest(BLOCK_5.url, Priority.RECHECK)]
 
 
 def test_nothing_expired_changes_nothing(store: Store) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.interfaces import Page, Validators
-from gatewayfilter.learn import ContentIds, Growth, Recognition, Revisits
+from gatewayfilter.learn import ContentIds, ListGrowth, Recognition, Revisits
 from gatewayfilter.learn.revalidation import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
 from gatewayfilter.model import Classification, ListAction
@@ -42,12 +42,12 @@ class Desk:
         self.now = 1_000_000.0
         self.words = "words-1"
         chosen = LearnSettings.model_validate(settings)
-        self.growth = Growth(store.lists, store.verdicts, chosen, clock=lambda: self.now)
+        self.list_growth = ListGrowth(store.lists, store.verdicts, chosen, clock=lambda: self.now)
         self.recognition = Recognition(store.fingerprints, ContentIds(bytes(32)), lambda: self.words, lambda: self.now)
         self.revisits = Revisits(
             store.validators,
             store.verdicts,
-            self.growth,
+            self.list_growth,
             chosen,
             lambda: self.words,
             lambda: self.now,
@@ -79,7 +79,7 @@ def test_which_validators_a_page_has(headers: list[tuple[str, str]], known: Vali
 
 def test_an_unchanged_page_counts_anew_without_a_judgement(store: Store) -> None:
     desk = Desk(store, block_days=30)
-    desk.growth.learn(page(), HARMFUL)
+    desk.list_growth.learn(page(), HARMFUL)
     desk.revisits.note(page(("etag", '"v1"')))
     (before,) = store.lists.find_learned((parse_url(URL).key,))
     desk.now += 29 * DAY_S
@@ -92,7 +92,7 @@ def test_an_unchanged_page_counts_anew_without_a_judgement(store: Store) -> None
 
 def test_an_entry_that_ran_out_and_was_taken_off_comes_back(store: Store) -> None:
     desk = Desk(store)
-    desk.growth.learn(page(), HARMLESS)
+    desk.list_growth.learn(page(), HARMLESS)
     desk.revisits.note(page(("etag", '"v1"')))
     store.lists.remove_learned((parse_url(URL).key,))
     assert desk.revisits.renew(page(status=304)) == HARMLESS
@@ -102,7 +102,7 @@ def test_an_entry_that_ran_out_and_was_taken_off_comes_back(store: Store) -> Non
 
 def test_an_origin_is_believed_only_so_long_whatever_it_says(store: Store) -> None:
     desk = Desk(store)
-    desk.growth.learn(page(), HARMLESS)
+    desk.list_growth.learn(page(), HARMLESS)
     desk.revisits.note(page(("etag", '"v1"')))
     for _ in range(4):
         desk.now += BELIEVED_S / 4 - 1
@@ -114,7 +114,7 @@ def test_an_origin_is_believed_only_so_long_whatever_it_says(store: Store) -> No
 
 def test_a_harmful_page_s_origin_is_believed_longer(store: Store) -> None:
     desk = Desk(store)
-    desk.growth.learn(page(), HARMFUL)
+    desk.list_growth.learn(page(), HARMFUL)
     desk.revisits.note(page(("etag", '"v1"')))
     desk.now += BELIEVED_S + DAY_S
     assert desk.revisits.conditions([URL])
@@ -145,7 +145,7 @@ def test_what_was_never_judged_is_not_renewed(store: Store) -> None:
 @pytest.mark.parametrize(("judged", "renewed"), [(HARMFUL, False), (HARMLESS, True)])
 def test_a_harmful_page_that_waits_for_a_person_is_judged_anew(store: Store, judged: Classification, *, renewed: bool) -> None:
     desk = Desk(store, mode="review")
-    desk.growth.learn(page(), judged, block=False)
+    desk.list_growth.learn(page(), judged, block=False)
     assert (desk.revisits.renew(page(status=304)) is not None) is renewed
 
 
@@ -155,7 +155,7 @@ def test_a_person_s_word_about_the_same_content_has_the_page_fetched_whole(
     store: Store, judged: Classification, *, of_text: bool
 ) -> None:
     desk = Desk(store)
-    desk.growth.learn(page(), judged)
+    desk.list_growth.learn(page(), judged)
     desk.revisits.note(page(("etag", '"v1"')))
     ids = desk.recognition.ids
     said = HARMLESS if judged.harmful else HARMFUL

@@ -221,12 +221,12 @@ def test_a_connection_made_past_the_rules_ends_when_they_are_back(network: Netwo
 
 NEWS = """
 import subprocess
-from gatewayfilter.gateway.netlink_monitor import FirewallNews
+from gatewayfilter.gateway.netlink_monitor import NetlinkMonitor
 
 def nft(*words):
     subprocess.run(["nft", *words], check=True)
 
-with FirewallNews() as news:
+with NetlinkMonitor() as news:
     told = [news.wait(0)]
     nft("add", "table", "inet", "news")
     told.append(news.wait(0.5))

@@ -34,7 +34,7 @@ def _published_at(settings: Settings, monkeypatch: pytest.MonkeyPatch, refused: 
         monkeypatch.setattr(learner, "_work_off", publish)
         for second in range(_FOR_S):
             now[0] = 1_000.0 + second
-            await learner._publish_anew()
+            await learner._republish()
             if second in refused and (not published or second > published[-1] + _LOOKS_GOOD_S):
                 snapshot_folder(settings).refuse()
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.content_encoding import decode_up_to
 from gatewayfilter.errors import InspectError
-from gatewayfilter.interfaces import Offer, PassedResponse
+from gatewayfilter.interfaces import CrawlRequest, PassedResponse
 from gatewayfilter.model import (
     Action,
     Classification,
@@ -53,14 +53,14 @@ class FakeDecide:
         raise NotImplementedError
 
 
-class FakeOffers:
+class FakeCrawlRequests:
     """Keeps what was offered."""
 
     def __init__(self) -> None:
         self.urls: list[str] = []
         self.full = False
 
-    def offer(self, offer: Offer) -> bool:
+    def offer(self, offer: CrawlRequest) -> bool:
         if not self.full:
             self.urls.append(offer.url)
         return not self.full
@@ -121,7 +121,7 @@ class Gateway:
     """A running proxy and what it did."""
 
     decide: FakeDecide = field(default_factory=FakeDecide)
-    offers: FakeOffers = field(default_factory=FakeOffers)
+    offers: FakeCrawlRequests = field(default_factory=FakeCrawlRequests)
     counters: Counters = field(default_factory=Counters)
     records: list[LogRecord] = field(default_factory=list)
     changes: FakeChanges = field(default_factory=FakeChanges)

@@ -14,7 +14,7 @@ from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_request, read_res
 from gatewayfilter.proxy.request.flow_request import _source
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.element_remover import remove_elements
-from gatewayfilter.proxy.sync.url_reporter import Offering
+from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.settings import FilterSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url, registrable_domain
@@ -97,11 +97,11 @@ def test_long_urls_are_not_remembered_by_redirects() -> None:
 
 def test_long_urls_are_neither_offered_nor_remembered() -> None:
     sink = Mock()
-    offering = Offering(sink, UnknownRule.ALLOW)
+    url_reporter = UrlReporter(sink, UnknownRule.ALLOW)
 
     def fill(number: int) -> None:
         request = Request(parse_url(f"http://a.example/{_text(number)}"), None, ResourceType.DOCUMENT, "GET", "192.0.2.1")
-        offering.offer_page(Mock(request=request, private=False, foreign_frame=False))
+        url_reporter.offer_page(Mock(request=request, private=False, foreign_frame=False))
 
     assert _growth(fill, 400) < 2_000_000
     assert not sink.offer.called

@@ -142,8 +142,8 @@ def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon, 
     monkeypatch.setattr("gatewayfilter.proxy.sync.url_reporter._MOST_REMEMBERED", 50)
     for number in range(60):
         addon.requestheaders(flow_for(f"http://unknown{number}.example/"))
-    assert addon._offering is not None
-    assert len(addon._offering._offered) == 50
+    assert addon._url_reporter is not None
+    assert len(addon._url_reporter._offered) == 50
     addon.requestheaders(flow_for("http://unknown0.example/"))  # forgotten, so offered again
     assert gateway.offers.urls.count("http://unknown0.example/") == 2
 

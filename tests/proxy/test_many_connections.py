@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.proxy.connection_fakes import PASS, client_hello, connect, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.wire_fakes import PASS, client_hello, connect, until, wire_gateway
 
 IDLE = 300
 ACTIVE = 50
@@ -53,8 +53,8 @@ async def test_silent_connections_stay_while_others_work(state: Path, origin: Or
             silent.append((reader, writer))
         for reader, _ in silent:
             assert await reader.readexactly(len(HELLO)) == HELLO
-        assert gateway.door.open_connections == IDLE
-        assert len(gateway.door.relays) == IDLE
+        assert gateway.listener.open_connections == IDLE
+        assert len(gateway.listener.relays) == IDLE
 
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=ACTIVE)) as client:
 
@@ -70,7 +70,7 @@ async def test_silent_connections_stay_while_others_work(state: Path, origin: Or
             assert await asyncio.wait_for(reader.readexactly(4), 10) == b"%04d" % number
         for _, writer in silent:
             writer.close()
-        await until(lambda: gateway.door.open_connections == 0)
-        assert len(gateway.door.relays) == 0
+        await until(lambda: gateway.listener.open_connections == 0)
+        assert len(gateway.listener.relays) == 0
         assert gateway.counters["spliced"] == IDLE
         assert gateway.counters["spliced_bytes"] == IDLE * 2 * (len(HELLO) + 4)

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import trustme
 
+from tests.proxy.connection_fakes import PASS, wire_gateway
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.wire_fakes import PASS, wire_gateway
 
 
 async def test_requests_go_to_the_parent_in_absolute_form(start_gateway: Any, client: aiohttp.ClientSession) -> None:

@@ -16,15 +16,15 @@ import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.proxy.assembly import WorkerParts
+from gatewayfilter.proxy.assembly import WorkerComponents
 from gatewayfilter.proxy.worker import _raise_file_limit, run_worker
 from tests.proxy.proxy_fakes import Gateway
 
 
-def build(settings: Settings) -> WorkerParts:
+def build(settings: Settings) -> WorkerComponents:
     gateway = Gateway()
     flag = settings.data_dir / "flag"
-    return WorkerParts(
+    return WorkerComponents(
         gateway.addon(settings.proxy),
         gateway.counters,
         start=lambda: _note(flag, "started"),
@@ -37,7 +37,7 @@ def _note(flag: Path, text: str) -> None:
     flag.write_text(text)
 
 
-def build_without_snapshot(_settings: Settings) -> WorkerParts:
+def build_without_snapshot(_settings: Settings) -> WorkerComponents:
     raise SnapshotError("there is no good snapshot")
 
 

@@ -45,7 +45,7 @@ def test_everything_that_is_enabled_is_published(
     folder = SnapshotFolder(tmp_path / "snapshots")
     report = publish(folder, subscriptions, store.lists, store.feed, progress=lambda *step: seen.append(step), clock=clock)
     assert report.path == folder.current()
-    assert (report.person_rules, report.learned, report.feed_seq) == (1, 1, store.feed.last_seq())
+    assert (report.manual_rules, report.learned, report.feed_seq) == (1, 1, store.feed.last_seq())
     assert [item.source.name for item in report.sources] == [
         "starter-ads",
         *(f"starter-splice-{name}" for name in ("bank", "health", "pinned", "updates")),
@@ -59,7 +59,7 @@ def test_everything_that_is_enabled_is_published(
     cases: dict[str, tuple[Reason, str]] = {
         "http://sub.listed.example.com/": (Reason.BLACKLIST, "mine"),
         "http://blocked.gatewayfilter.test/": (Reason.ADBLOCK, "starter-test"),
-        "http://person.example.com/": (Reason.PERSON_BLOCK, ""),
+        "http://person.example.com/": (Reason.MANUAL_BLOCK, ""),
         "http://a.example/new": (Reason.LEARNED, "learned:gambling"),
         "http://a.example/old": (Reason.UNKNOWN, ""),
         "http://expired.example.com/": (Reason.UNKNOWN, ""),
@@ -87,7 +87,7 @@ def test_what_changes_while_we_read_is_not_lost(subscriptions: Subscriptions, st
     report = publish(folder, subscriptions, Racing(), store.feed)
     engine = FilterEngine(folder.open_newest()[0])
     engine.apply(store.feed.read(report.feed_seq))
-    assert engine.decide(Request(parse_url("http://late.example.com/"))).reason is Reason.PERSON_BLOCK
+    assert engine.decide(Request(parse_url("http://late.example.com/"))).reason is Reason.MANUAL_BLOCK
 
 
 def test_the_feed_keeps_what_the_snapshot_before_lacks(subscriptions: Subscriptions, store: Store, tmp_path: Path) -> None:

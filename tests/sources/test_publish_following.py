@@ -70,12 +70,12 @@ def test_entries_come_and_go_without_a_list_being_read(place: Place, monkeypatch
     rule = place.store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")
     report = place.publish()
     assert report.rebuilt == ""
-    assert (report.learned, report.person_rules, report.feed_seq) == (2, 1, 3)
+    assert (report.learned, report.manual_rules, report.feed_seq) == (2, 1, 3)
     assert [(item.source, item.report.accepted) for item in report.sources if item.report] == [
         (item.source, item.report.accepted) for item in full.sources if item.report
     ]
     assert place.reason("http://a.example/1") is Reason.LEARNED
-    assert place.reason("http://person.example.com/") is Reason.PERSON_BLOCK
+    assert place.reason("http://person.example.com/") is Reason.MANUAL_BLOCK
     assert place.reason("http://listed.example.com/") is Reason.BLACKLIST
     place.store.lists.remove_learned(["a.example/1"])
     place.store.lists.remove_rule(rule.rule_id)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.interfaces import Offer
-from gatewayfilter.model import ChangeKind, PersonRule
+from gatewayfilter.interfaces import CrawlRequest
+from gatewayfilter.model import ChangeKind, ManualRule
 from gatewayfilter.store import Store
 
 PROLOGUE = """
@@ -44,7 +44,7 @@ number = 0
 while True:
     number += 1
     hosts = [f"{name}-{number}-{part}.example" for part in range(20)]
-    store.lists.add_rules([PersonRule(0, ListAction.BLOCK, EntryKind.HOST, host) for host in hosts])
+    store.lists.add_rules([ManualRule(0, ListAction.BLOCK, EntryKind.HOST, host) for host in hosts])
     store.frontier.add([Offer(f"http://{name}.example/{number}/{part}") for part in range(20)], 100.0)
     store.log.write([LogRecord(1.0, "", "GET", f"{number}", "document", "allow", "unknown")] * 20)
 """
@@ -75,7 +75,7 @@ def let_go(processes: list[subprocess.Popen[str]]) -> None:
 
 def test_every_url_goes_to_one_process_only(store: Store, start: Start) -> None:
     offered = [f"http://a.example/{number}" for number in range(300)]
-    store.frontier.add([Offer(url) for url in offered], 100.0)
+    store.frontier.add([CrawlRequest(url) for url in offered], 100.0)
     processes = [start(LEASE_ALL, name) for name in "ab"]
     let_go(processes)
     taken = [process.communicate(timeout=60)[0].split() for process in processes]
@@ -111,10 +111,10 @@ def test_kill_9_leaves_nothing_half_written(sqlite_url: str, tmp_path: Path) -> 
             rules = store.lists.rules()
             changes = store.feed.read(0, limit=10**6)
             assert len(rules) % 20 == 0
-            assert [change.person for change in changes] == rules
-            assert all(change.kind is ChangeKind.PERSON_ADDED and isinstance(change.person, PersonRule) for change in changes)
+            assert [change.manual for change in changes] == rules
+            assert all(change.kind is ChangeKind.MANUAL_ADDED and isinstance(change.manual, ManualRule) for change in changes)
             assert store.frontier.stats(100.0)["waiting"] % 20 == 0
             assert len(store.log.tail(10**6)) % 20 == 0
-            assert store.frontier.add([Offer(f"http://after.example/{round_}/{part}") for part in range(20)], 100.0) == 20
+            assert store.frontier.add([CrawlRequest(f"http://after.example/{round_}/{part}") for part in range(20)], 100.0) == 20
     with closing(sqlite3.connect(tmp_path / "gatewayfilter.sqlite3")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 
@@ -49,12 +49,12 @@ def test_other_threads_wait_and_do_not_join(open_store: Callable[[], Store]) -> 
     written = threading.Event()
 
     def offer() -> None:
-        store.frontier.add([Offer("http://b.example/")], 1.0)
+        store.frontier.add([CrawlRequest("http://b.example/")], 1.0)
         written.set()
 
     thread = threading.Thread(target=offer)
     with store.settling():
-        store.frontier.add([Offer(URL)], 1.0)
+        store.frontier.add([CrawlRequest(URL)], 1.0)
         thread.start()
         assert store.frontier.stats(2.0)["waiting"] == 1
     thread.join(20)
@@ -64,7 +64,7 @@ def test_other_threads_wait_and_do_not_join(open_store: Callable[[], Store]) -> 
 
 def test_leases_settled_together(open_store: Callable[[], Store]) -> None:
     store = open_store()
-    store.frontier.add([Offer(f"http://{name}.example/") for name in "abc"], 1.0)
+    store.frontier.add([CrawlRequest(f"http://{name}.example/") for name in "abc"], 1.0)
     leases = store.frontier.lease(3, 60.0, 2.0)
     with store.settling():
         assert [store.frontier.done(lease, 100.0) for lease in leases] == [True] * 3

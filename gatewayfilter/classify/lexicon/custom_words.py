@@ -19,7 +19,7 @@ from gatewayfilter.errors import ClassifyError
 DEFAULT_WEIGHT = 5.0
 
 
-class OwnWords:
+class CustomWords:
     """Adds and removes words in the operator's folder. Each change writes one file whole and renames it."""
 
     def __init__(self, folder: Path) -> None:

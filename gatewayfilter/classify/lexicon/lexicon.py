@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gatewayfilter.classify.lexicon.proximity import Near
+from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.lexicon.word_file import ANY, WordFile, read_word_file
 from gatewayfilter.classify.normalize.views import normal_view
 from gatewayfilter.errors import ClassifyError
@@ -49,7 +49,7 @@ class Category:
     context: dict[str, float] = field(default_factory=dict)
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
     short_share: float = 1.0
-    near: dict[str, Near] = field(default_factory=dict)
+    near: dict[str, Proximity] = field(default_factory=dict)
 
     def combined(self) -> list[Combination]:
         """Returns the combinations."""
@@ -132,7 +132,7 @@ def _join(category: Category, file: WordFile) -> None:
     category.context |= {_normalised(phrase): weight for phrase, weight in file.context.items()}
     for near in file.near:
         sides = (tuple(dict.fromkeys(map(_normalised, side))) for side in (near.one, near.other))
-        category.near[near.name] = Near(near.name, near.weight, *sides)
+        category.near[near.name] = Proximity(near.name, near.weight, *sides)
     category.combinations |= {tuple(map(_normalised, parts)): weight for parts, weight in file.combinations.items()}
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gatewayfilter.classify.lexicon.proximity import Near
+from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.lexicon.word_file import check_phrase
 from gatewayfilter.classify.normalize.views import normal_view
 from gatewayfilter.documents.charset import decode
@@ -35,7 +35,7 @@ class PhraseList:
     rejected: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)
     title: str = ""
-    near: list[Near] = field(default_factory=list)
+    near: list[Proximity] = field(default_factory=list)
 
 
 def parse_phrase_list(

@@ -21,7 +21,7 @@ _SENTENCE_END = re.compile(f"[{SENTENCE_ENDS}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Proximity:
     """Two lists, any phrase of one beside any phrase of the other.
 
     Attributes:

@@ -43,7 +43,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from gatewayfilter.classify.lexicon.proximity import Near
+from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.normalize.views import normal_view
 from gatewayfilter.errors import ClassifyError
 
@@ -86,7 +86,7 @@ class WordFile:
     combinations: dict[tuple[str, ...], float] = field(default_factory=dict)
     offers: list[str] = field(default_factory=list)
     short_share: float | None = None
-    near: list[Near] = field(default_factory=list)
+    near: list[Proximity] = field(default_factory=list)
 
 
 def check_phrase(phrase: object) -> str:
@@ -218,9 +218,9 @@ class _Reader:
             raise self._wrong(key, "must be a list of 2 to 8 phrases")
         return tuple(self.phrase(key, part) for part in value)
 
-    def near(self) -> list[Near]:
+    def near(self) -> list[Proximity]:
         tables = self.of("near", list, [])
-        found: list[Near] = []
+        found: list[Proximity] = []
         for index, table in enumerate(tables):
             where = f"near[{index}]"
             if not isinstance(table, dict) or table.keys() != {"name", "weight", "one", "other"}:
@@ -231,7 +231,7 @@ class _Reader:
             one, other = (tuple(self.phrases(f"{where}.{side}", table[side])) for side in ("one", "other"))
             if not one or not other:
                 raise self._wrong(where, "'one' and 'other' must not be empty")
-            found.append(Near(name, self._weight(f"{where}.weight", table["weight"]), one, other))
+            found.append(Proximity(name, self._weight(f"{where}.weight", table["weight"]), one, other))
         return found
 
     def weighted[T](self, key: str, item: Callable[[str, object], T], *, negative: bool = False) -> dict[T, float]:

@@ -10,7 +10,7 @@ from gatewayfilter.model import HostAction, Verdict
 
 if TYPE_CHECKING:
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
-    from gatewayfilter.proxy.listener.pinned_apps import PassThroughEntry
+    from gatewayfilter.proxy.listener.pinned_apps import PinnedApp
 
 _RAW = {
     "refused": "A tunnel to it that carries neither HTTP nor TLS is refused.",
@@ -47,7 +47,7 @@ def _of_devices(report: ConnectionReport, client: str) -> Iterator[str]:
         yield "A device whose app keeps breaking connections off may come to pass unread: gatewayfilter pass-through list."
 
 
-def _entry(entry: PassThroughEntry) -> str:
+def _entry(entry: PinnedApp) -> str:
     return (
         f"{entry.client} passes through unread until {show_moment(entry.expires_at)}, because it broke off {entry.failures} "
         f"connections with the filter's certificate by {show_moment(entry.learned_at)}."

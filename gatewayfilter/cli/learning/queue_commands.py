@@ -39,7 +39,7 @@ def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
     from gatewayfilter.cli.learning.crawl_tasks import chosen_task
     from gatewayfilter.crawl import may_crawl
     from gatewayfilter.errors import FetchError
-    from gatewayfilter.interfaces import Offer, Priority
+    from gatewayfilter.interfaces import CrawlRequest, Priority
     from gatewayfilter.urls import parse_loose_url
 
     settings = invocation.settings()
@@ -48,7 +48,7 @@ def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
     for target in targets:
         if refusal := may_crawl(target, settings.crawl):
             raise FetchError(f"{target.text} may not be crawled: {refusal}")
-    offers = {target.text: Offer(target.text, priority, task=task) for target in targets}
+    offers = {target.text: CrawlRequest(target.text, priority, task=task) for target in targets}
     with invocation.store() as store:
         new = store.frontier.add(offers.values(), time.time())
     if invocation.json:

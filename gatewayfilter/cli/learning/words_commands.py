@@ -14,7 +14,7 @@ from gatewayfilter.cli.ui.page_files import page_of, read_bytes
 from gatewayfilter.errors import ClassifyError, FetchError, UrlError
 
 if TYPE_CHECKING:
-    from gatewayfilter.classify import Category, Explained, Lexicon, OwnWords, PhraseList, WordFile
+    from gatewayfilter.classify import Category, CustomWords, Explained, Lexicon, PhraseList, WordFile
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.interfaces import Page
 
@@ -37,7 +37,7 @@ def words_group() -> None:
     """
 
 
-def _own(invocation: Invocation) -> OwnWords:
+def _own(invocation: Invocation) -> CustomWords:
     from gatewayfilter.wiring import own_words
 
     return own_words(invocation.settings())

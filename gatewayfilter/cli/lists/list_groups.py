@@ -10,7 +10,7 @@ import click
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.cli.ui.patterns import Pattern, read_pattern
-from gatewayfilter.model import EntryKind, PersonRule
+from gatewayfilter.model import EntryKind, ManualRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,13 +31,13 @@ class _Group:
         return f"{self.enabled:,} of {self.entries:,}" if self.enabled else "off"
 
 
-def is_on(rules: Iterable[PersonRule], group: str) -> bool:
+def is_on(rules: Iterable[ManualRule], group: str) -> bool:
     """Tells whether a new entry of a group counts: not where the group has entries and all are switched off."""
     states = [rule.enabled for rule in rules if rule.group == group] if group else []
     return not states or any(states)
 
 
-def matching(rules: Iterable[PersonRule], entry: str) -> list[PersonRule]:
+def matching(rules: Iterable[ManualRule], entry: str) -> list[ManualRule]:
     """Returns the rules that a person names by number or pattern; a site is also found when it was added without subdomains.
 
     Raises:
@@ -120,6 +120,6 @@ def groups(invocation: Invocation) -> None:
         print_table(("group", "entries", "on"), [(item.group, f"{item.entries:,}", item.state) for item in found])
 
 
-def _group(name: str, rules: Iterable[PersonRule]) -> _Group:
+def _group(name: str, rules: Iterable[ManualRule]) -> _Group:
     states = [rule.enabled for rule in rules if rule.group == name]
     return _Group(name, len(states), sum(states))

@@ -19,7 +19,7 @@ from gatewayfilter.cli.ui.output import counted, print_json, say
 from gatewayfilter.cli.ui.patterns import meaning_option, pattern_of_key, refuse_unspliceable
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError, RuleError
-from gatewayfilter.model import LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +102,7 @@ def _read_entries(file: Path, action: ListAction, progress: Progress, *, force: 
     return found
 
 
-def _why_unspliceable(rule: PersonRule) -> str:
+def _why_unspliceable(rule: ManualRule) -> str:
     try:
         refuse_unspliceable(rule.action, rule.kind)
     except RuleError as error:
@@ -192,10 +192,10 @@ def _shows_progress() -> bool:
     return sys.stderr.isatty() and not sys.stdout.isatty()
 
 
-def _exported(store: Store, *, learned: bool) -> Iterable[PersonRule]:
+def _exported(store: Store, *, learned: bool) -> Iterable[ManualRule]:
     return map(_as_rule, store.lists.learned()) if learned else store.lists.rules()
 
 
-def _as_rule(entry: LearnedEntry) -> PersonRule:
+def _as_rule(entry: LearnedEntry) -> ManualRule:
     pattern = pattern_of_key(entry.key)
-    return PersonRule(0, entry.action, pattern.kind, pattern.text, f"{entry.category}: {entry.detail}", "", entry.expires_at)
+    return ManualRule(0, entry.action, pattern.kind, pattern.text, f"{entry.category}: {entry.detail}", "", entry.expires_at)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatewayfilter.cli.ui.patterns import Pattern, read_pattern, read_url
 from gatewayfilter.errors import ListError, RuleError, UrlError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ class ReadEntries:
         rejected: line number (or position in a JSON array), text and why.
     """
 
-    rules: list[PersonRule] = field(default_factory=list)
+    rules: list[ManualRule] = field(default_factory=list)
     rejected: list[tuple[int, str, str]] = field(default_factory=list)
 
 
@@ -107,11 +107,11 @@ def _line_items(text: str) -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-def _rules(item: object, action: ListAction, *, force: bool) -> Iterator[PersonRule]:
+def _rules(item: object, action: ListAction, *, force: bool) -> Iterator[ManualRule]:
     if isinstance(item, str):
         body, _, comment = item.partition(" #")
         for said, pattern in _patterns_of_line(body.strip(), action, force=force):
-            yield PersonRule(0, said, pattern.kind, pattern.text, comment=comment.strip())
+            yield ManualRule(0, said, pattern.kind, pattern.text, comment=comment.strip())
     elif isinstance(item, dict):
         yield _rule_of_object(item, force=force)
     else:
@@ -136,7 +136,7 @@ def _patterns_of_line(line: str, action: ListAction, *, force: bool) -> Iterator
         yield action, _adblock_pattern(line, force=force)
 
 
-def _joined_names(rules: list[PersonRule]) -> list[PersonRule]:
+def _joined_names(rules: list[ManualRule]) -> list[ManualRule]:
     """A zone says a host and its subdomains in two records: leaves out the host where the domain is there, too."""
     domains = {(rule.action, rule.pattern) for rule in rules if rule.kind is EntryKind.DOMAIN}
     return [rule for rule in rules if rule.kind is not EntryKind.HOST or (rule.action, f".{rule.pattern}") not in domains]
@@ -160,7 +160,7 @@ def _adblock_pattern(line: str, *, force: bool) -> Pattern:
     return read_pattern(line, force=force)
 
 
-def _rule_of_object(item: Mapping[str, Any], *, force: bool) -> PersonRule:
+def _rule_of_object(item: Mapping[str, Any], *, force: bool) -> ManualRule:
     try:
         kind, text = EntryKind(item["kind"]), str(item["pattern"])
         action = ListAction(item["action"])
@@ -174,7 +174,7 @@ def _rule_of_object(item: Mapping[str, Any], *, force: bool) -> PersonRule:
         raise RuleError(f"only hosts can pass unread, not a {kind}")
     enabled = str(item.get("enabled", "")).strip().lower() not in _NO
     comment, group = str(item.get("comment") or ""), str(item.get("group") or "")
-    return PersonRule(0, action, kind, text, comment, group, expires_at, enabled)
+    return ManualRule(0, action, kind, text, comment, group, expires_at, enabled)
 
 
 def _moment(value: object) -> float | None:

@@ -37,7 +37,7 @@ def requests(invocation: Invocation, *, allow: tuple[int, ...], dismiss: tuple[i
         settled: list[UnblockRequest] = []
         missing: list[int] = []
         for number in dict.fromkeys((*allow, *dismiss)):
-            request = store.unblock.settle(number)
+            request = store.unblock.complete(number)
             if request is None:
                 missing.append(number)
                 continue

@@ -14,7 +14,7 @@ from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.patterns import Pattern
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule, Request, ResourceType
+from gatewayfilter.model import EntryKind, ListAction, ManualRule, Request, ResourceType
 from gatewayfilter.urls import parse_loose_url, parse_url
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class _Found:
 class _Own:
     """An entry of a person; `covers` says whether it speaks of the URL, or only holds the text."""
 
-    rule: PersonRule
+    rule: ManualRule
     covers: bool
 
     def state(self, now: float) -> str:
@@ -123,19 +123,19 @@ def _holds(entry: LearnedEntry, part: str) -> bool:
     return part in entry.url.lower() or part in entry.key
 
 
-def _own(rules: Sequence[PersonRule], text: str, url: Url | None) -> list[_Own]:
+def _own(rules: Sequence[ManualRule], text: str, url: Url | None) -> list[_Own]:
     """Returns the entries that speak of the URL, switched off, expired and splicing ones included, or hold the text."""
     part = text.strip().lower()
     found = [_Own(rule, url is not None and _covers(rule, url)) for rule in rules]
     return [item for item in found if item.covers or part in f"{item.rule.pattern} {item.rule.comment}".lower()]
 
 
-def _covers(rule: PersonRule, url: Url) -> bool:
+def _covers(rule: ManualRule, url: Url) -> bool:
 
-    from gatewayfilter.engine.state.manual_rules import PersonRules
+    from gatewayfilter.engine.state.manual_rules import ManualRules
 
     action = ListAction.BLOCK if rule.action is ListAction.SPLICE else rule.action
-    alone = PersonRules([replace(rule, enabled=True, expires_at=None, action=action)])
+    alone = ManualRules([replace(rule, enabled=True, expires_at=None, action=action)])
     return bool(alone.matching(url, alone.for_host(url), 0.0))
 
 

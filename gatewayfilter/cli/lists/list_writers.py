@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.urls import is_ip_literal
 
 if TYPE_CHECKING:
@@ -21,20 +21,20 @@ _LONGEST_NAME = 253
 """Characters of a host name; `*.` before it must fit, too."""
 
 
-def _named(rule: PersonRule) -> bool:
+def _named(rule: ManualRule) -> bool:
     return rule.kind in {EntryKind.DOMAIN, EntryKind.HOST} and not is_ip_literal(rule.pattern)
 
 
-def _hosts(rule: PersonRule) -> list[str]:
+def _hosts(rule: ManualRule) -> list[str]:
     return [f"0.0.0.0 {rule.pattern.removeprefix('.')}"] if _named(rule) and rule.action is ListAction.BLOCK else []
 
 
-def _domains(rule: PersonRule) -> list[str]:
+def _domains(rule: ManualRule) -> list[str]:
     whole = rule.kind is EntryKind.DOMAIN or (rule.kind is EntryKind.HOST and is_ip_literal(rule.pattern))
     return [rule.pattern.removeprefix(".")] if whole else []
 
 
-def _dnsmasq(rule: PersonRule) -> list[str]:
+def _dnsmasq(rule: ManualRule) -> list[str]:
     if rule.kind is not EntryKind.DOMAIN:
         return []
     host = rule.pattern.removeprefix(".")
@@ -42,7 +42,7 @@ def _dnsmasq(rule: PersonRule) -> list[str]:
     return {ListAction.BLOCK: blocked, ListAction.ALLOW: [f"server=/{host}/#"]}.get(rule.action, [])
 
 
-def _rpz(rule: PersonRule) -> list[str]:
+def _rpz(rule: ManualRule) -> list[str]:
     target = {ListAction.BLOCK: ".", ListAction.ALLOW: "rpz-passthru."}.get(rule.action)
     if target is None or not _named(rule):
         return []
@@ -52,7 +52,7 @@ def _rpz(rule: PersonRule) -> list[str]:
     return [f"{name} CNAME {target}", f"*.{name} CNAME {target}"] if len(name) + 2 <= _LONGEST_NAME else []
 
 
-def _adblock(rule: PersonRule) -> list[str]:
+def _adblock(rule: ManualRule) -> list[str]:
     if rule.action is ListAction.SPLICE:
         return []
     exception = "@@" if rule.action is ListAction.ALLOW else ""
@@ -92,7 +92,7 @@ def _by_scheme(body: str) -> list[str]:
     return [f"|{scheme}://{body}" for scheme in ("http", "https")]
 
 
-_WRITERS: dict[str, Callable[[PersonRule], list[str]]] = {
+_WRITERS: dict[str, Callable[[ManualRule], list[str]]] = {
     "hosts": _hosts,
     "domains": _domains,
     "adblock": _adblock,
@@ -116,7 +116,7 @@ class EntryWriter:
         self._format = file_format
         self.left_out = 0
 
-    def lines(self, rules: Iterable[PersonRule]) -> Iterator[str]:
+    def lines(self, rules: Iterable[ManualRule]) -> Iterator[str]:
         """Yields the file line by line. A line is written once, whoever says it."""
         if self._format == "json":
             yield from _json_lines(rules)
@@ -127,7 +127,7 @@ class EntryWriter:
                 yield from _zone_head()
             yield from self._other_lines(rules)
 
-    def _other_lines(self, rules: Iterable[PersonRule]) -> Iterator[str]:
+    def _other_lines(self, rules: Iterable[ManualRule]) -> Iterator[str]:
         write, seen = _WRITERS[self._format], set[str]()
         for rule in rules:
             lines = write(rule)
@@ -138,13 +138,13 @@ class EntryWriter:
                     yield line
 
 
-def write_entries(rules: Iterable[PersonRule], file_format: str) -> tuple[list[str], int]:
+def write_entries(rules: Iterable[ManualRule], file_format: str) -> tuple[list[str], int]:
     """Returns the entries as lines, and how many the format has no way to say."""
     writer = EntryWriter(file_format)
     return list(writer.lines(rules)), writer.left_out
 
 
-def _json_lines(rules: Iterable[PersonRule]) -> Iterator[str]:
+def _json_lines(rules: Iterable[ManualRule]) -> Iterator[str]:
     """An array with an object a line, so that it can be compared, cut and read line by line."""
     held: str | None = None
     yield "["
@@ -157,7 +157,7 @@ def _json_lines(rules: Iterable[PersonRule]) -> Iterator[str]:
     yield "]"
 
 
-def _object(rule: PersonRule) -> dict[str, object]:
+def _object(rule: ManualRule) -> dict[str, object]:
     return {
         "action": rule.action.value,
         "kind": rule.kind.value,
@@ -169,7 +169,7 @@ def _object(rule: PersonRule) -> dict[str, object]:
     }
 
 
-def _csv_lines(rules: Iterable[PersonRule]) -> Iterator[str]:
+def _csv_lines(rules: Iterable[ManualRule]) -> Iterator[str]:
     yield ",".join(_COLUMNS)
     for rule in rules:
         row = {**_object(rule), "enabled": "yes" if rule.enabled else "no", "expires_at": _csv_moment(rule.expires_at)}

@@ -50,21 +50,21 @@ def _gateway(settings: Settings) -> Gateway:
     from gatewayfilter.gateway.control import Gateway
     from gatewayfilter.gateway.nft import Kernel
     from gatewayfilter.gateway.plan import make_plan
-    from gatewayfilter.gateway.runtime_state import MemoryFile
+    from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 
-    return Gateway(make_plan(settings), Kernel(), MemoryFile())
+    return Gateway(make_plan(settings), Kernel(), RuntimeStateFile())
 
 
 def _watchdog(settings: Settings, *, restoring: bool = False) -> Watchdog:
-    from gatewayfilter.gateway.liveness_probe import Answering
+    from gatewayfilter.gateway.liveness_probe import LivenessProbe
     from gatewayfilter.gateway.nft import Kernel
     from gatewayfilter.gateway.plan import make_plan
-    from gatewayfilter.gateway.runtime_state import MemoryFile
+    from gatewayfilter.gateway.runtime_state import RuntimeStateFile
     from gatewayfilter.gateway.watchdog import Watchdog
 
     port = make_plan(settings).proxy_port
-    answers = Answering(settings.proxy.listen)
-    return Watchdog(_gateway(settings), Kernel(), MemoryFile(), port, restoring=restoring, answers=answers)
+    answers = LivenessProbe(settings.proxy.listen)
+    return Watchdog(_gateway(settings), Kernel(), RuntimeStateFile(), port, restoring=restoring, answers=answers)
 
 
 @gateway_group.command(
@@ -174,9 +174,9 @@ def down(invocation: Invocation) -> None:
     """Remove the firewall rules and put forwarding back as it was before `gateway up`. Needs root."""
     from gatewayfilter.gateway.control import take_down
     from gatewayfilter.gateway.nft import Kernel
-    from gatewayfilter.gateway.runtime_state import MemoryFile
+    from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 
-    changed = take_down(Kernel(), MemoryFile())
+    changed = take_down(Kernel(), RuntimeStateFile())
     if invocation.json:
         print_json({"changed": changed})
     else:

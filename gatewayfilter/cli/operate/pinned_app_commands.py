@@ -16,7 +16,7 @@ from gatewayfilter.urls import canonical_host
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.proxy.listener.pinned_apps import PassThroughFile
+    from gatewayfilter.proxy.listener.pinned_apps import PinnedAppsFile
 
 
 @click.group(
@@ -29,10 +29,10 @@ def pass_through_group() -> None:
     """Names that were found to pass through unread, each for one device and for `tls.pass_through_days`."""
 
 
-def _file(invocation: Invocation) -> PassThroughFile:
-    from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PassThroughFile
+def _file(invocation: Invocation) -> PinnedAppsFile:
+    from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedAppsFile
 
-    return PassThroughFile(invocation.settings().data_dir / FILE_NAME)
+    return PinnedAppsFile(invocation.settings().data_dir / FILE_NAME)
 
 
 @pass_through_group.command("list", examples=("gatewayfilter pass-through list --json",), prints_data=True)

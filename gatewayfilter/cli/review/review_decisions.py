@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.judgements import ReviewTask
-    from gatewayfilter.learn import ReviewDesk
-    from gatewayfilter.model import PersonRule
+    from gatewayfilter.learn import ReviewService
+    from gatewayfilter.model import ManualRule
     from gatewayfilter.store import Store
 
 
@@ -119,7 +119,7 @@ def redo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str)
 def _decide(
     invocation: Invocation,
     tasks: tuple[int, ...],
-    decide: Callable[[ReviewDesk, int], ReviewTask],
+    decide: Callable[[ReviewService, int], ReviewTask],
     *,
     alike: bool = False,
     spread: bool = True,
@@ -136,12 +136,12 @@ def _decide(
     from gatewayfilter.cli.review.unblock_index import Asked, settle_asked
     from gatewayfilter.errors import ReviewError
     from gatewayfilter.judgements import ReviewState
-    from gatewayfilter.wiring import review_desk
+    from gatewayfilter.wiring import review_service
 
     decided: list[ReviewTask] = []
     refused: list[ReviewError] = []
     with invocation.store() as store:
-        desk = review_desk(invocation.settings(), store)
+        desk = review_service(invocation.settings(), store)
         same = [task.task_id for number in tasks if spread for task in desk.same_content(number)]
         near = _open_alike(store, tasks) if alike else []
         for number in dict.fromkeys((*tasks, *same, *near)):
@@ -166,13 +166,13 @@ def _decide(
     return 2 if refused else 0
 
 
-def _rules_in_the_way(store: Store, decided: list[ReviewTask]) -> dict[int, list[PersonRule]]:
+def _rules_in_the_way(store: Store, decided: list[ReviewTask]) -> dict[int, list[ManualRule]]:
     """Returns people's rules that allow, for everybody, what was just blocked: a person's rule outranks every list."""
-    from gatewayfilter.engine.state.manual_rules import PersonRules
+    from gatewayfilter.engine.state.manual_rules import ManualRules
     from gatewayfilter.model import ListAction
     from gatewayfilter.urls import parse_url
 
-    rules = PersonRules(store.lists.rules() if any(task.blocked for task in decided) else ())
+    rules = ManualRules(store.lists.rules() if any(task.blocked for task in decided) else ())
     if not rules:
         return {}
     now = time.time()

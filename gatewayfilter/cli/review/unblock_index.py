@@ -38,4 +38,4 @@ def settle_asked(unblock: UnblockRequests, asked: Asked, task: ReviewTask) -> in
     """
     if task.kind is not ReviewKind.PAGE:
         return 0
-    return sum(unblock.settle(request.request_id) is not None for request in asked.of(task))
+    return sum(unblock.complete(request.request_id) is not None for request in asked.of(task))

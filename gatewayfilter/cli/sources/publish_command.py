@@ -41,7 +41,7 @@ def published_sentence(report: PublishReport) -> str:
     entries = sum(item.report.accepted for item in report.sources if item.report is not None)
     sources = counted(len(report.sources) - len(report.skipped), "source")
     return (
-        f"Published {counted(entries, 'entry', 'entries')} of {sources}, {report.person_rules:,} of your own and "
+        f"Published {counted(entries, 'entry', 'entries')} of {sources}, {report.manual_rules:,} of your own and "
         f"{report.learned:,} learned: {report.size_bytes / 1e6:.1f} MB in {report.elapsed_s:.1f} s"
         f"{f', built anew ({report.rebuilt})' if report.rebuilt else ''}."
     )

@@ -1,4 +1,4 @@
-"""Entries as people write and read them; what a pattern means, the engine alone says (`engine.person_rules.classify_pattern`)."""
+"""Entries as people write and read them; what a pattern means, the engine alone says (`engine.manual_rules.classify_pattern`)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import click
 
 from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.errors import RuleError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.urls import parse_loose_url
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern as entries keep it (`PersonRule.pattern`)."""
+    """A pattern as entries keep it (`ManualRule.pattern`)."""
 
     kind: EntryKind
     text: str
@@ -33,7 +33,7 @@ class Pattern:
             case EntryKind.PREFIX:
                 return f"{text.removesuffix('*')} and everything below it"
             case EntryKind.URL:
-                any_query = action is ListAction.BLOCK and "?" not in text  # as engine.person_rules.blocks_any_query
+                any_query = action is ListAction.BLOCK and "?" not in text  # as engine.manual_rules.blocks_any_query
                 return f"the page {text} with any query" if any_query else f"the page {text}"
             case EntryKind.WILDCARD:
                 return f"every URL that fits {text}"
@@ -59,7 +59,7 @@ class Pattern:
         return host if self.kind is EntryKind.URL and slash and not rest else ""
 
 
-def written(rule: PersonRule) -> str:
+def written(rule: ManualRule) -> str:
     """Returns an entry's pattern as a person would write it."""
     return Pattern(rule.kind, rule.pattern).written()
 

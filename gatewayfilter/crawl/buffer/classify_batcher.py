@@ -34,7 +34,7 @@ class _Case:
     done: asyncio.Future[Any]
 
 
-class JudgeDesk:
+class ClassifyBatcher:
     """Hands pages to the judge, in one thread beside the event loop, so that the sink is never called by two at a time.
 
     What waits when the thread becomes free is judged together; a page that comes alone waits for no other. Urgent ones go first.

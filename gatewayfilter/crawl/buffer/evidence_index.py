@@ -13,7 +13,7 @@ class _Pin:
     place: str
 
 
-class PinBook:
+class EvidenceIndex:
     """Notes of pinned pages. Not for several threads at a time.
 
     Args:

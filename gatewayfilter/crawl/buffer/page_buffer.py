@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from gatewayfilter.crawl.buffer.backlog import Backlog
 from gatewayfilter.crawl.buffer.classify_batcher import judge_together
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import EvidenceBook, Page, PageArchive, PageSink
+from gatewayfilter.interfaces import EvidenceStore, Page, PageArchive, PageSink
 from gatewayfilter.model import Classification
 from gatewayfilter.telemetry import Counters
 
@@ -66,7 +66,7 @@ class PageBuffer:
         self,
         sink: PageSink,
         archive: PageArchive,
-        book: EvidenceBook,
+        book: EvidenceStore,
         evidence_s: float,
         counters: Counters,
         backlog: Backlog | None = None,

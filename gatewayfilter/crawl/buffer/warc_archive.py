@@ -20,7 +20,7 @@ from uuid import UUID
 
 import zstandard
 
-from gatewayfilter.crawl.buffer.evidence_index import PinBook
+from gatewayfilter.crawl.buffer.evidence_index import EvidenceIndex
 from gatewayfilter.interfaces import Page
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class WarcArchive:
         self.folder = folder
         self._max_bytes = max_bytes
         self._clock = clock
-        self._pins = PinBook(folder / "pins.jsonl")
+        self._pins = EvidenceIndex(folder / "pins.jsonl")
         self._lock = threading.Lock()
         self._current: Path | None = None
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gatewayfilter.crawl.frontier.hash_ring import HashRing
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import SITE_SLOTS, Crawlers, Lease, Offer, QueuedUrl, QueueState, SharedFrontier
+from gatewayfilter.interfaces import SITE_SLOTS, Crawlers, CrawlRequest, Lease, QueuedUrl, QueueState, SharedFrontier
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class FleetFrontier:
             _log.info("%s: %d URLs that crawlers had in work which are gone are handed out again", self._name, count)
             self._counters.add("leases_returned", count)
 
-    def add(self, offers: Iterable[Offer], now: float) -> int:
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         """As `interfaces.Frontier`."""
         return self._frontier.add(offers, now)
 
@@ -132,9 +132,9 @@ class FleetFrontier:
         """As `interfaces.Frontier`."""
         return self._frontier.again(lease, at, priority)
 
-    def bury(self, lease: Lease, error: str) -> bool:
+    def dead_letter(self, lease: Lease, error: str) -> bool:
         """As `interfaces.Frontier`."""
-        return self._frontier.bury(lease, error)
+        return self._frontier.dead_letter(lease, error)
 
     def stats(self, now: float) -> dict[str, int]:
         """As `interfaces.Frontier`."""

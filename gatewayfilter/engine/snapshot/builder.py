@@ -18,7 +18,7 @@ from gatewayfilter.engine.tables.bloom import build_bloom
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import ANY_HOST, count_parts, host_of_key, part_marker, prefix_marker, site_marker
 from gatewayfilter.engine.tables.source_sets import SourceSets
-from gatewayfilter.model import LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.urls import digest_of
 
 type _Chunks = dict[ListAction, list[tuple[int, NDArray[np.uint8]]]]
@@ -59,7 +59,7 @@ class SnapshotBuilder:
         self._chunks: _Chunks = {action: [] for action in ListAction}
         self._markers: _Markers = {action: [] for action in ListAction}
         self._learned: dict[str, LearnedEntry] = {}
-        self._rules: tuple[PersonRule, ...] = ()
+        self._rules: tuple[ManualRule, ...] = ()
         self._adblock = AdblockBuilder()
         self._adblock_rules = 0
 
@@ -116,7 +116,7 @@ class SnapshotBuilder:
             count += 1
         return count
 
-    def set_rules(self, rules: Iterable[PersonRule]) -> None:
+    def set_rules(self, rules: Iterable[ManualRule]) -> None:
         """Sets people's rules, in place of those set before."""
         self._rules = tuple(rules)
 

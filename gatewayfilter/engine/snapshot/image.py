@@ -8,7 +8,7 @@ from typing import Any
 
 from gatewayfilter.engine.snapshot.format import pack_sections
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
-from gatewayfilter.model import PersonRule, Source
+from gatewayfilter.model import ManualRule, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def source_rows(sources: list[Source]) -> list[list[object]]:
     return [[source.name, source.action, source.category, source.learned] for source in sources]
 
 
-def rule_rows(rules: tuple[PersonRule, ...]) -> list[list[object]]:
+def rule_rows(rules: tuple[ManualRule, ...]) -> list[list[object]]:
     """Returns the section `rules`."""
     return [
         [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at, rule.enabled]

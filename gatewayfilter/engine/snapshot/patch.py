@@ -23,7 +23,7 @@ from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import blocked_part_of, parts_counted, prefix_marker, recount
 from gatewayfilter.engine.tables.table_patch import patch_table
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
 from gatewayfilter.urls import digest_of
 
 MOST_PATCHES = 500
@@ -42,7 +42,7 @@ class RebuildDueError(SnapshotError):
     """The snapshot in use cannot be patched; the sentence says why."""
 
 
-def learned_news(entries: Mapping[str, LearnedEntry | None], now: float) -> dict[bytes, LearnedEntry | None]:
+def learned_changes(entries: Mapping[str, LearnedEntry | None], now: float) -> dict[bytes, LearnedEntry | None]:
     """Returns what became of learned entries by digest, from the same by key; those that have expired are gone, too."""
     return {digest_of(key): entry if entry is not None and entry.expires_at > now else None for key, entry in entries.items()}
 
@@ -50,8 +50,8 @@ def learned_news(entries: Mapping[str, LearnedEntry | None], now: float) -> dict
 def patch_snapshot(
     old: Snapshot,
     counters: CountingBloom,
-    news: Mapping[bytes, LearnedEntry | None],
-    rules: Sequence[PersonRule],
+    changes: Mapping[bytes, LearnedEntry | None],
+    rules: Sequence[ManualRule],
     *,
     feed_seq: int,
     created_at: float,
@@ -62,7 +62,7 @@ def patch_snapshot(
     Args:
         old: opened with `verify`; the image reads it in place, so it must stay open until the image is written.
         counters: those of the old snapshot; they are changed, whatever comes of it.
-        news: what became of learned entries (`learned_news`); one that the snapshot has already in this form is no harm.
+        changes: what became of learned entries (`learned_changes`); one that the snapshot has already in this form is no harm.
         rules: people's rules as they are now.
         feed_seq: the newest step of the change feed that news and rules include.
         created_at: Unix seconds.
@@ -74,10 +74,10 @@ def patch_snapshot(
     """
     if old.meta["patches"] >= MOST_PATCHES:
         raise RebuildDueError(f"{MOST_PATCHES} snapshots in a row followed from the last full one")
-    counted = _recounted_parts(old, news)
-    patch = _ListPatch(old, news, counted)
-    news = {**news, **counted}
-    digests = np.frombuffer(b"".join(news), np.uint8).reshape(-1, 16)
+    counted = _recounted_parts(old, changes)
+    patch = _ListPatch(old, changes, counted)
+    changes = {**changes, **counted}
+    digests = np.frombuffer(b"".join(changes), np.uint8).reshape(-1, 16)
     kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
     sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
@@ -97,11 +97,11 @@ def patch_snapshot(
     _check_gate(counters, float(old.meta["error_rate"]))
     learned = old.learned_table.count
     if len(digests):
-        entries = [entry for entry in news.values() if entry is not None]
+        entries = [entry for entry in changes.values() if entry is not None]
         numbers = old.learned_table.find_many(digests)
         learned += len(entries) - int((numbers >= 0).sum())
         sections["details"], renumbered = patch_records(old.section("details"), numbers[numbers >= 0], entries)
-        come = np.fromiter((entry is not None for entry in news.values()), np.bool_, len(digests))
+        come = np.fromiter((entry is not None for entry in changes.values()), np.bool_, len(digests))
         values = np.arange(learned - len(entries), learned, dtype=np.uint32)
         sections["learned"] = patch_table(old.learned_table.arrays(), digests[~come], digests[come], values, renumbered)
         sections["bloom"] = counters.gate()
@@ -116,7 +116,7 @@ def patch_snapshot(
     return SnapshotImage(tuple(sections.items()), counters, learned - markers["learned"], checksums)
 
 
-def _recounted_parts(old: Snapshot, news: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
+def _recounted_parts(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
     """Returns what becomes of the records that count the blocked parts of hosts, by digest; `None` where no part is left."""
     found: dict[str, LearnedEntry | None] = {}
 
@@ -126,7 +126,7 @@ def _recounted_parts(old: Snapshot, news: Mapping[bytes, LearnedEntry | None]) -
             before = found[marker] if marker in found else old.learned(digest_of(marker))
             found[marker] = recount(before, marker, entry, change)
 
-    for digest, entry in news.items():
+    for digest, entry in changes.items():
         count(entry, 1)
         count(old.learned(digest), -1)
     return {
@@ -153,26 +153,26 @@ class _ListPatch:
 
     Args:
         old: the snapshot that is followed.
-        news: what became of learned entries.
+        changes: what became of learned entries.
         counted: what became of the records that count them.
     """
 
     def __init__(
-        self, old: Snapshot, news: Mapping[bytes, LearnedEntry | None], counted: Mapping[bytes, LearnedEntry | None]
+        self, old: Snapshot, changes: Mapping[bytes, LearnedEntry | None], counted: Mapping[bytes, LearnedEntry | None]
     ) -> None:
         self._old = old
         self.sources = list(old.sources)
         self.sets = [list(members) for members in old.source_sets]
         self.more_markers: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
-        self._entries = len(news)
+        self._entries = len(changes)
         self._set_numbers = {tuple(members): number for number, members in enumerate(self.sets)}
         self._indices = {(source.action, source.category): index for index, source in enumerate(self.sources) if source.learned}
         # A key has one learned entry at most, so that whatever learned source stands beside it is that entry's.
         self._coming: dict[ListAction, dict[bytes, int]] = {
-            action: dict.fromkeys((*news, *counted), _ABSENT) for action in ListAction
+            action: dict.fromkeys((*changes, *counted), _ABSENT) for action in ListAction
         }
         self._markers: dict[ListAction, dict[bytes, int]] = {action: {} for action in ListAction}
-        for digest, entry in (*news.items(), *counted.items()):
+        for digest, entry in (*changes.items(), *counted.items()):
             if entry is None:
                 continue
             index = self._index_of(entry)

@@ -31,7 +31,7 @@ from gatewayfilter.engine.snapshot.learned_records import LearnedRecords
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable
 from gatewayfilter.engine.tables.bloom import BloomFilter, Mapped
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, Source
 
 __all__ = ["Snapshot", "SnapshotBuilder", "SnapshotInfo"]
 
@@ -70,7 +70,7 @@ class SnapshotInfo:
         feed_seq: the newest step of the change feed that it includes.
         created_at: Unix seconds.
         blacklist, whitelist, splicelist: distinct list keys, learned ones included.
-        adblock_rules, person_rules, learned: how many of each.
+        adblock_rules, manual_rules, learned: how many of each.
     """
 
     version: int
@@ -80,7 +80,7 @@ class SnapshotInfo:
     whitelist: int
     splicelist: int
     adblock_rules: int
-    person_rules: int
+    manual_rules: int
     learned: int
     size_bytes: int
 
@@ -129,7 +129,7 @@ class Snapshot:
             raise SnapshotError("its source sets name sources that it does not have")
         self.rules = tuple(
             # Before rules could be switched off, those of a group were kept and not applied: they stay so.
-            PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, *(on or [not group]))
+            ManualRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, *(on or [not group]))
             for rule_id, action, kind, pattern, comment, group, expires_at, *on in self._json(sections["rules"])
         )
         self.bloom = self._part(BloomFilter, sections["bloom"])
@@ -152,7 +152,7 @@ class Snapshot:
             whitelist=int(meta["whitelist"]),
             splicelist=int(meta["splicelist"]),
             adblock_rules=int(meta["adblock_rules"]),
-            person_rules=len(self.rules),
+            manual_rules=len(self.rules),
             learned=learned.count - int(meta["markers"]["learned"]),
             size_bytes=len(self._data),
         )

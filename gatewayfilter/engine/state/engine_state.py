@@ -5,7 +5,7 @@ from copy import copy
 from gatewayfilter.engine.blocked_parts import HostMarks
 from gatewayfilter.engine.snapshot.reader import Snapshot, giving_turns
 from gatewayfilter.engine.state.host_cache import HostFacts
-from gatewayfilter.engine.state.lru_cache import RecentCache
+from gatewayfilter.engine.state.lru_cache import LruCache
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.model import HostVerdict, ListAction, Verdict
 
@@ -72,10 +72,10 @@ class EngineState:
         self.on_sets = tuple(
             tuple(index for index in members if index not in self.off_sources) for members in snapshot.source_sets
         )
-        self.hosts: RecentCache[str, HostFacts] = RecentCache()
-        self.adblock_verdicts: RecentCache[tuple[int, int, str], Verdict] = RecentCache()
-        self.host_marks: RecentCache[str, HostMarks] = RecentCache()
-        self.host_verdicts: RecentCache[str, tuple[float, HostVerdict]] = RecentCache()
+        self.hosts: LruCache[str, HostFacts] = LruCache()
+        self.adblock_verdicts: LruCache[tuple[int, int, str], Verdict] = LruCache()
+        self.host_marks: LruCache[str, HostMarks] = LruCache()
+        self.host_verdicts: LruCache[str, tuple[float, HostVerdict]] = LruCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
         """Returns the state with another overlay.
@@ -86,7 +86,7 @@ class EngineState:
         """
         state = copy(self)
         state.overlay = overlay
-        state.host_verdicts = RecentCache()
+        state.host_verdicts = LruCache()
         if not hosts_hold:
-            state.hosts = RecentCache()
+            state.hosts = LruCache()
         return state

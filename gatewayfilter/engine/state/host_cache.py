@@ -21,14 +21,14 @@ class HostFacts:
     """What is known of a host and port.
 
     Attributes:
-        person: people's rules that the host brings into play.
+        manual: people's rules that the host brings into play.
         black, white: the verdict of the most specific host or domain entry in force.
         splice: likewise of the lists of hosts whose connections pass through unread; no URL is decided by it.
         prefix_hosts: the hosts whose prefix entries may cover its URLs.
         until: Unix seconds at which this must be worked out anew, because a learned entry expires.
     """
 
-    person: HostRules
+    manual: HostRules
     black: Verdict | None
     white: Verdict | None
     splice: Verdict | None
@@ -57,7 +57,7 @@ def work_out(state: "EngineState", url: Url, now: float) -> HostFacts:
                 until = min(until, listing.until)
     rules = state.overlay.rules
     return HostFacts(
-        person=rules.for_host(url) if rules else _NO_RULES,
+        manual=rules.for_host(url) if rules else _NO_RULES,
         black=found.get(ListAction.BLOCK),
         white=found.get(ListAction.ALLOW),
         splice=found.get(ListAction.SPLICE),

@@ -60,9 +60,9 @@ def find_listing(state: "EngineState", key: str, digest: bytes, action: ListActi
     A source that is switched off does not count, nor does a learned entry that has expired: its URL is unknown again. What
     the overlay says of a learned entry hides what the snapshot says of it.
     """
-    news = state.overlay.learned.get(digest, _UNCHANGED)
-    if isinstance(news, LearnedEntry) and in_force(state, news, action, now):
-        return learned_listing(news)
+    changes = state.overlay.learned.get(digest, _UNCHANGED)
+    if isinstance(changes, LearnedEntry) and in_force(state, changes, action, now):
+        return learned_listing(changes)
     number = state.tables[action].find(digest)
     if number is None:
         return None
@@ -70,7 +70,7 @@ def find_listing(state: "EngineState", key: str, digest: bytes, action: ListActi
         source = state.sources[index]
         if not source.learned:
             return Listing(list_verdict(source, key))
-        if news is _UNCHANGED:
+        if changes is _UNCHANGED:
             entry = state.snapshot.learned(digest)
             if entry is not None and in_force(state, entry, action, now):
                 return learned_listing(entry)
@@ -108,15 +108,15 @@ def learned_listing(entry: LearnedEntry) -> Listing:
 
 def silent_entries(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Iterator[str]:
     """Yields a sentence for each entry of this key that is not in force, for `explain`."""
-    news = state.overlay.learned.get(digest, _UNCHANGED)
-    if isinstance(news, LearnedEntry) and (why := _why_silent(state, news, action, now)):
+    changes = state.overlay.learned.get(digest, _UNCHANGED)
+    if isinstance(changes, LearnedEntry) and (why := _why_silent(state, changes, action, now)):
         yield f"{key} was learned since the snapshot, but {why}"
     number = state.tables[action].find(digest)
     for index in state.snapshot.source_sets[number] if number is not None else ():
         source = state.sources[index]
         if index in state.off_sources:
             yield f"{source.name} lists {key}, but its category {source.category} is switched off"
-        elif source.learned and news is not _UNCHANGED:
+        elif source.learned and changes is not _UNCHANGED:
             yield f"{source.name} lists {key}, but that was taken back or judged anew since"
         elif source.learned:
             entry = state.snapshot.learned(digest)

@@ -4,7 +4,7 @@ GENERATION = 4096
 """Entries of a generation: about 3 MB for each of the two when they are facts about hosts."""
 
 
-class RecentCache[K, V]:
+class LruCache[K, V]:
     """Keeps what was asked for lately, in two generations: when the young one is full it becomes the old one.
 
     An entry that is asked for at least once in every `GENERATION` new ones stays. A hit in the young generation is one

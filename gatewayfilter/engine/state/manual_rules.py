@@ -15,7 +15,7 @@ from gatewayfilter.engine.adblock.named_sites import hosts_in_text
 from gatewayfilter.engine.state.wildcards import Matches, SearchedUrl, glob, wildcard
 from gatewayfilter.engine.tables.host_markers import host_of_key
 from gatewayfilter.errors import RuleError, UrlError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import (
     MAX_URL_LENGTH,
@@ -47,7 +47,7 @@ _HOST_AND_PORT = re.compile(r"[^:/]*:\d+|\[[^\]]*\]:\d+", re.ASCII)
 
 
 def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]:
-    """Reads what a person writes, and returns its kind and its canonical pattern (`PersonRule.pattern`).
+    """Reads what a person writes, and returns its kind and its canonical pattern (`ManualRule.pattern`).
 
     ==============================  ========  ======================================================
     written                         kind      stands for
@@ -150,7 +150,7 @@ def _regex(pattern: str) -> Matches:
     return lambda url: search(url.text, 0, length) is not None
 
 
-def written_pattern(rule: PersonRule) -> str:
+def written_pattern(rule: ManualRule) -> str:
     """Returns a rule's pattern as verdicts show it: a regular expression between slashes, all else as it is kept."""
     return f"/{rule.pattern}/" if rule.kind is EntryKind.REGEX else rule.pattern
 
@@ -164,11 +164,11 @@ class HostRules:
         prefix_hosts: the hosts under which prefix rules exist that may cover its URLs.
     """
 
-    rules: tuple[PersonRule, ...]
+    rules: tuple[ManualRule, ...]
     prefix_hosts: tuple[str, ...]
 
 
-_NO_RULES: Mapping[str, tuple[PersonRule, ...]] = MappingProxyType({})
+_NO_RULES: Mapping[str, tuple[ManualRule, ...]] = MappingProxyType({})
 
 
 def hosts_of_prefixes(url: Url) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def netloc_of(host: str, url: Url) -> str:
     return f"{host}:{url.port}" if url.port else host
 
 
-class PersonRules:
+class ManualRules:
     """All rules of people. Immutable: `changed` returns another one.
 
     A rule that is switched off is kept but not applied; nor is one that cannot be compiled (made by another version).
@@ -190,14 +190,14 @@ class PersonRules:
 
     __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted")
 
-    def __init__(self, rules: Iterable[PersonRule] = ()) -> None:
+    def __init__(self, rules: Iterable[ManualRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
         self._index()
 
     def _index(self) -> None:
-        by_key: dict[str, list[PersonRule]] = {}
-        pages: dict[str, list[PersonRule]] = {}
-        tried: list[tuple[PersonRule, Matches]] = []
+        by_key: dict[str, list[ManualRule]] = {}
+        pages: dict[str, list[ManualRule]] = {}
+        tried: list[tuple[ManualRule, Matches]] = []
         for rule in self._wanted.values():
             if not rule.enabled:
                 continue
@@ -207,13 +207,13 @@ class PersonRules:
                 by_key.setdefault(rule.pattern, []).append(rule)
             elif (matches := _compiled(rule)) is not None:
                 tried.append((rule, matches))
-        self._by_key: Mapping[str, tuple[PersonRule, ...]] = {key: tuple(found) for key, found in by_key.items()} or _NO_RULES
+        self._by_key: Mapping[str, tuple[ManualRule, ...]] = {key: tuple(found) for key, found in by_key.items()} or _NO_RULES
         self._prefix_netlocs = frozenset(
             rule.pattern.partition("/")[0] for found in by_key.values() for rule in found if rule.kind is EntryKind.PREFIX
         )
-        self._pages: Mapping[str, tuple[PersonRule, ...]] = {page: tuple(found) for page, found in pages.items()} or _NO_RULES
+        self._pages: Mapping[str, tuple[ManualRule, ...]] = {page: tuple(found) for page, found in pages.items()} or _NO_RULES
         self._tried = tuple(tried)
-        of_parts: dict[str, list[PersonRule]] = {}
+        of_parts: dict[str, list[ManualRule]] = {}
         for found in (*by_key.values(), *pages.values()):
             for rule in found:
                 if rule.kind in {EntryKind.URL, EntryKind.PREFIX}:
@@ -227,17 +227,17 @@ class PersonRules:
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def switched_off(self) -> "PersonRules":
+    def switched_off(self) -> "ManualRules":
         """Returns the rules that are switched off, as if they were on: to say what they would do."""
-        return PersonRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
+        return ManualRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
 
-    def changed(self, added: Iterable[PersonRule], removed: Iterable[PersonRule]) -> "PersonRules":
+    def changed(self, added: Iterable[ManualRule], removed: Iterable[ManualRule]) -> "ManualRules":
         """Returns the rules after a change; an added rule replaces the one of its kind, pattern and group."""
         rules = dict(self._wanted)
         for rule in removed:
             rules.pop(_identity(rule), None)
         rules.update((_identity(rule), rule) for rule in added)
-        return PersonRules(rules.values())
+        return ManualRules(rules.values())
 
     def for_host(self, url: Url) -> HostRules:
         """Returns what the URL's host and port alone bring into play."""
@@ -248,7 +248,7 @@ class PersonRules:
         hosts = tuple(host for host in hosts_of_prefixes(url) if netloc_of(host, url) in self._prefix_netlocs)
         return HostRules(tuple(found), hosts)
 
-    def matching(self, url: Url, host_rules: HostRules, now: float) -> list[PersonRule]:
+    def matching(self, url: Url, host_rules: HostRules, now: float) -> list[ManualRule]:
         """Returns the rules that speak of the URL and have not expired at `now` (Unix seconds).
 
         Those that splice speak of connections: they neither allow nor block a URL.
@@ -263,7 +263,7 @@ class PersonRules:
             found += [rule for rule, matches in self._tried if matches(searched)]
         return [rule for rule in found if rule.action is not _SPLICE and (rule.expires_at is None or now < rule.expires_at)]
 
-    def of_parts(self, url: Url, action: ListAction) -> list[PersonRule]:
+    def of_parts(self, url: Url, action: ListAction) -> list[ManualRule]:
         """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
 
         Of wildcards and regular expressions those that block count only where they name the host, and all that allow: whether
@@ -274,9 +274,9 @@ class PersonRules:
         found += [rule for rule, matches in self._tried if rule.action is action and _may_name(rule, matches, url)]
         return found
 
-    def find(self, url: Url, host_rules: HostRules, now: float) -> PersonRule | None:
+    def find(self, url: Url, host_rules: HostRules, now: float) -> ManualRule | None:
         """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""
-        first: PersonRule | None = None
+        first: ManualRule | None = None
         for rule in self.matching(url, host_rules, now):
             if rule.action is ListAction.ALLOW:
                 return rule
@@ -288,7 +288,7 @@ _SPLICE = ListAction.SPLICE
 _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
 
 
-def blocks_any_query(rule: PersonRule) -> bool:
+def blocks_any_query(rule: ManualRule) -> bool:
     """Tells whether a rule blocks a page with whatever query, and with a slash behind it: servers serve the same page."""
     return rule.kind is EntryKind.URL and rule.action is ListAction.BLOCK and "?" not in rule.pattern
 
@@ -297,7 +297,7 @@ def _page_of(key: str) -> str:
     return key.partition("?")[0].rstrip("/")
 
 
-def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
+def _may_name(rule: ManualRule, matches: Matches, url: Url) -> bool:
     if rule.action is ListAction.ALLOW or matches(SearchedUrl(url)):
         return True
     if rule.kind is EntryKind.REGEX:
@@ -307,11 +307,11 @@ def _may_name(rule: PersonRule, matches: Matches, url: Url) -> bool:
     return bool(host.strip("*.")) and (glob(host)(url.host) or (host.startswith("*.") and glob(host[2:])(url.host)))
 
 
-def _identity(rule: PersonRule) -> tuple[EntryKind, str, str]:
+def _identity(rule: ManualRule) -> tuple[EntryKind, str, str]:
     return rule.kind, rule.pattern, rule.group
 
 
-def _compiled(rule: PersonRule) -> Matches | None:
+def _compiled(rule: ManualRule) -> Matches | None:
     try:
         return compile_pattern(rule.kind, rule.pattern, allows=rule.action is ListAction.ALLOW)
     except RuleError:

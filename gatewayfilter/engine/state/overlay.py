@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gatewayfilter.engine.state.manual_rules import PersonRules
+from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.engine.tables.host_markers import host_of_key, prefix_marker
-from gatewayfilter.model import Change, ChangeKind, LearnedEntry, PersonRule
+from gatewayfilter.model import Change, ChangeKind, LearnedEntry, ManualRule
 from gatewayfilter.urls import digest_of
 
 _NONE: frozenset[bytes] = frozenset()
@@ -26,28 +26,28 @@ class Overlay:
     """
 
     seq: int
-    rules: PersonRules
+    rules: ManualRules
     learned: Mapping[bytes, LearnedEntry | None] = field(default_factory=dict)
     prefix_netlocs: frozenset[str] = frozenset()
     parts: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     changes: Mapping[object, Change] = field(default_factory=dict)
 
     @classmethod
-    def over(cls, rules: Iterable[PersonRule], feed_seq: int) -> "Overlay":
+    def over(cls, rules: Iterable[ManualRule], feed_seq: int) -> "Overlay":
         """Returns the empty overlay of a snapshot with these rules and this step of the change feed."""
-        return cls(feed_seq, PersonRules(rules))
+        return cls(feed_seq, ManualRules(rules))
 
     def changed(self, changes: Iterable[Change]) -> "Overlay":
         """Returns the overlay after changes, in the order of the feed; steps that are known already do nothing."""
-        news = sorted((change for change in changes if change.seq > self.seq), key=lambda change: change.seq)
-        if not news:
+        changes = sorted((change for change in changes if change.seq > self.seq), key=lambda change: change.seq)
+        if not changes:
             return self
         latest = dict(self.changes)
         learned = dict(self.learned)
         prefixes = set(self.prefix_netlocs)
         parts: dict[str, set[bytes]] = {}
-        people: dict[object, tuple[PersonRule, bool]] = {}
-        for change in news:
+        people: dict[object, tuple[ManualRule, bool]] = {}
+        for change in changes:
             if change.learned is not None:
                 entry = change.learned
                 digest = digest_of(entry.key)
@@ -58,10 +58,10 @@ class Overlay:
                     prefixes.add(entry.key.partition("/")[0])
                 if "/" in entry.key:
                     parts.setdefault(host_of_key(entry.key), set()).add(digest)
-            elif change.person is not None:
-                rule = change.person
+            elif change.manual is not None:
+                rule = change.manual
                 identity = (rule.kind, rule.pattern, rule.group)
-                people[identity] = (rule, change.kind is ChangeKind.PERSON_ADDED)
+                people[identity] = (rule, change.kind is ChangeKind.MANUAL_ADDED)
                 latest[identity] = change
         rules = self.rules
         if people:
@@ -70,7 +70,7 @@ class Overlay:
                 [rule for rule, added in people.values() if not added],
             )
         merged = {host: self.parts.get(host, _NONE) | digests for host, digests in parts.items()}
-        return Overlay(news[-1].seq, rules, learned, frozenset(prefixes), {**self.parts, **merged}, latest)
+        return Overlay(changes[-1].seq, rules, learned, frozenset(prefixes), {**self.parts, **merged}, latest)
 
 
 def touches_hosts(changes: Iterable[Change]) -> bool:

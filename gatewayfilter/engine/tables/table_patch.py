@@ -82,13 +82,13 @@ def patch_table(
     patched.values[known[~new]] = values[~new]
     _close_up(patched, gone)
     if load > MOST_LOAD or (load < LEAST_LOAD and len(table.taken) > 2):
-        return _placed_anew(patched, entering, numbers)
+        return _rebuilt(patched, entering, numbers)
     if not len(entering):
         return section
     grown = _with_entries(patched, entering, numbers)
     slots = len(grown.slots) - 1
     if grown.unused > MOST_UNUSED * slots or slots > MAX_SLOTS:
-        return _placed_anew(patched, entering, numbers)
+        return _rebuilt(patched, entering, numbers)
     return pack_table(grown)
 
 
@@ -158,7 +158,7 @@ def _with_entries(table: TableArrays, added: NDArray[np.uint64], values: NDArray
     return grown
 
 
-def _placed_anew(table: TableArrays, added: NDArray[np.uint64], values: NDArray[np.uint32]) -> memoryview:
+def _rebuilt(table: TableArrays, added: NDArray[np.uint64], values: NDArray[np.uint32]) -> memoryview:
     digests, numbers = entries_of(table)
     return build_table(np.concatenate((digests, added.view(np.uint8).reshape(-1, 16))), np.concatenate((numbers, values)))
 

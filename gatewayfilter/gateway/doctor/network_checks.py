@@ -12,7 +12,7 @@ from gatewayfilter.gateway.control import Gateway, GatewayState
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.plan import GatewayPlan, make_plan
-from gatewayfilter.gateway.runtime_state import MemoryFile
+from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 
 _PATIENCE_S: Final = 3.0
 _UP: Final = "sudo gatewayfilter gateway up"
@@ -70,7 +70,7 @@ def firewall(patient: Patient) -> Finding:
     if shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
         return error("firewall", "The command nft is missing.", "install the package nftables")
     try:
-        status = Gateway(plan, Kernel(), MemoryFile()).status()
+        status = Gateway(plan, Kernel(), RuntimeStateFile()).status()
     except GatewayError as fault:
         return note("firewall", f"It cannot be looked at: {fault}.", "sudo gatewayfilter doctor")
     if status.state is GatewayState.DOWN:
@@ -119,7 +119,7 @@ def _has_global_ipv6(patient: Patient) -> bool:
 
 def quic(patient: Patient) -> Finding:
     """QUIC, which the filter cannot see, is refused."""
-    memory = MemoryFile().read()
+    memory = RuntimeStateFile().read()
     if memory is not None and memory.quic_rejected:
         return fine("QUIC", "The gateway refuses it.")
     if patient.transparent and not patient.settings.gateway.reject_quic:

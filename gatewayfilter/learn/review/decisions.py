@@ -12,10 +12,10 @@ from typing import Any
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import ListStore, VerdictStore
 from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
-from gatewayfilter.learn.review.undo import Former, contents, mark, said
+from gatewayfilter.learn.review.undo import UndoLog, contents, mark, said
 from gatewayfilter.learn.verdicts.list_growth import CONFIRMED
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.settings import LearnSettings
 
 _DAY_S = 86_400.0
@@ -27,7 +27,7 @@ _MOST_STEPS = 1000
 """Of one task that are looked at for what may be taken back or done again."""
 
 
-class ReviewDesk:
+class ReviewService:
     """Decides tasks. Every step says who and when, can be taken back, and can be done again.
 
     Each step is one transaction that begins with reading the task: of two people who decide at the same time the second is told
@@ -60,7 +60,7 @@ class ReviewDesk:
         self._settings = settings
         self._clock = clock
         self._together = together
-        self._former = Former(reviews, lists, verdicts, recognition)
+        self._undo_log = UndoLog(reviews, lists, verdicts, recognition)
 
     def approve(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Says that the task is right: it is blocked, and the same content is known as harmful from now on.
@@ -133,10 +133,10 @@ class ReviewDesk:
             if step is None:
                 raise ReviewError(f"nothing was decided of task {task_id}")
             now = self._clock()
-            former = self._former.put_back(task, step, now)
+            undo_log = self._undo_log.put_back(task, step, now)
             taken = ReviewStep(0, task_id, now, who, UNDO, detail={"of": step.step_id, "note": note})
-            self._reviews.undo(former, step.step_id, taken)
-            return former
+            self._reviews.undo(undo_log, step.step_id, taken)
+            return undo_log
 
     def redo(self, task_id: int, who: str, note: str = "") -> ReviewTask:
         """Does the step again that was undone last; only until something else is decided.
@@ -170,22 +170,22 @@ class ReviewDesk:
 
     def _allow(self, task: ReviewTask, who: str, note: str, action: str, redoes: int = 0) -> ReviewTask:
         now = self._clock()
-        before = self._former.of(task)
+        before = self._undo_log.of(task)
         decided = replace(task, state=ReviewState.REJECTED, blocked=False, decided_at=now, decided_by=who)
-        self._former.record_verdict(task, said(decided), now)
+        self._undo_log.record_verdict(task, said(decided), now)
         if task.kind is ReviewKind.PAGE:
             comment = f"{mark(task)} not {task.category}" + (f" ({note})" if note else "")
-            self._lists.add_rules([PersonRule(0, ListAction.ALLOW, EntryKind.URL, key, comment) for key in task.keys])
+            self._lists.add_rules([ManualRule(0, ListAction.ALLOW, EntryKind.URL, key, comment) for key in task.keys])
         self._lists.remove_learned(task.keys)
         return self._write(decided, who, action, {**before, "note": note}, redoes)
 
     def _block(self, task: ReviewTask, who: str, note: str, action: str, category: str = "", redoes: int = 0) -> ReviewTask:
         now = self._clock()
-        before = self._former.of(task)
+        before = self._undo_log.of(task)
         category = category or task.category
         decided = replace(task, category=category, state=ReviewState.APPROVED, blocked=True, decided_at=now, decided_by=who)
-        self._former.record_verdict(task, said(decided), now)
-        self._former.remove_own_rules(task)  # an earlier rejection's would keep it open
+        self._undo_log.record_verdict(task, said(decided), now)
+        self._undo_log.remove_own_rules(task)  # an earlier rejection's would keep it open
         detail = f"{task.classification.summary() if task.kind is ReviewKind.PAGE else task.text}{CONFIRMED}"
         until = now + self._settings.block_days * _DAY_S
         addresses = zip(task.keys, task.urls, strict=True)

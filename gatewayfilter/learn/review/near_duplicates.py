@@ -20,7 +20,7 @@ _MOST_CANDIDATES = 20
 _NOTED = 256
 
 
-class Kinship:
+class NearDuplicates:
     """Finds the harmful page that a harmless one is nearly the same as. For one thread.
 
     Titles come first: an index of their character pairs costs some 10 µs a page. Only when one is alike the page's text is

@@ -50,7 +50,7 @@ def distance(one: int, other: int) -> int:
     return (one ^ other).bit_count()
 
 
-def title_likeness(one: str, other: str) -> float:
+def title_similarity(one: str, other: str) -> float:
     """Returns the share of character pairs that two titles have in common (Jaccard), 0 to 1; 1 for two empty ones."""
     pairs, others = title_pairs(one), title_pairs(other)
     if not pairs and not others:
@@ -60,7 +60,7 @@ def title_likeness(one: str, other: str) -> float:
 
 def are_alike(title: str, fingerprint: int, other_title: str, other_fingerprint: int) -> bool:
     """Tells whether two pages are near duplicates."""
-    if not fingerprint or not other_fingerprint or title_likeness(title, other_title) < ALIKE_TITLES:
+    if not fingerprint or not other_fingerprint or title_similarity(title, other_title) < ALIKE_TITLES:
         return False
     return distance(fingerprint, other_fingerprint) <= ALIKE_BITS
 

@@ -20,7 +20,7 @@ from gatewayfilter.judgements import (
     ReviewTask,
     TaskOutline,
 )
-from gatewayfilter.learn.review.near_duplicates import Kinship
+from gatewayfilter.learn.review.near_duplicates import NearDuplicates
 from gatewayfilter.learn.review.similarity import are_alike, simhash
 from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.telemetry import Counters
@@ -32,13 +32,13 @@ _COMPARED = 300
 """Newest open tasks of a category that a page is held against."""
 
 
-class ReviewIntake:
+class TaskIntake:
     """Opens tasks, at most one for each list key, and none where a person has said the same of it already.
 
     Counts `reviews_opened` and `reviews_dropped`.
 
     Attributes:
-        kinship: finds harmless pages that are nearly the same as blocked ones.
+        near_duplicates: finds harmless pages that are nearly the same as blocked ones.
 
     Args:
         store: where tasks are kept.
@@ -59,7 +59,7 @@ class ReviewIntake:
         explain: ExplainScore | None = None,
     ) -> None:
         self._explain = explain
-        self.kinship = Kinship(store, clock)
+        self.near_duplicates = NearDuplicates(store, clock)
         self._store = store
         self._counters = counters
         self._most_open = most_open
@@ -92,11 +92,11 @@ class ReviewIntake:
         task = self._task(page, classification, classification.category, text)
         return self._open(replace(task, blocked=blocked, page=identity, content=content), page)
 
-    def kin(
+    def join_task(
         self,
         page: Page,
         classification: Classification,
-        kin: TaskOutline,
+        other: TaskOutline,
         *,
         text: str = "",
         identity: ContentId | None = None,
@@ -109,7 +109,7 @@ class ReviewIntake:
         Args:
             page: what was judged.
             classification: the verdict.
-            kin: the other task.
+            other: the other task.
             text: the visible text.
             identity: of the page's body.
             content: of its text.
@@ -117,8 +117,8 @@ class ReviewIntake:
         Raises:
             StoreError: the database refuses.
         """
-        task = self._task(page, classification, kin.category, text)
-        return self._open(replace(task, group_id=kin.group_id, page=identity, content=content), page)
+        task = self._task(page, classification, other.category, text)
+        return self._open(replace(task, group_id=other.group_id, page=identity, content=content), page)
 
     def _task(self, page: Page, classification: Classification, category: str, text: str) -> ReviewTask:
         asked, answered = parse_url(page.url), parse_url(page.final_url)
@@ -174,13 +174,13 @@ class ReviewIntake:
         return task is not None and task.state is ReviewState.APPROVED and task.category == category
 
     def _open(self, task: ReviewTask, page: Page | None = None) -> int | None:
-        if not _is_news(task, self._store.newest_of(task.key)):
+        if not _is_change(task, self._store.newest_of(task.key)):
             return None
         task = replace(task, arithmetic=self._arithmetic_of(page, task.category))  # costs a judgement: beside the transaction
         group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
         with self._together():
             earlier = self._store.newest_of(task.key)
-            if not _is_news(task, earlier):  # another learner was faster
+            if not _is_change(task, earlier):  # another learner was faster
                 return None
             if self._store.open_count() >= self._most_open:
                 self._counters.add("reviews_dropped")
@@ -208,6 +208,6 @@ class ReviewIntake:
         return 0
 
 
-def _is_news(task: ReviewTask, earlier: ReviewTask | None) -> bool:
+def _is_change(task: ReviewTask, earlier: ReviewTask | None) -> bool:
     """Tells whether a person has neither been asked about this list key nor said the same of it already."""
     return earlier is None or (earlier.state is not ReviewState.OPEN and earlier.category != task.category)

@@ -7,10 +7,10 @@ from typing import Any
 from gatewayfilter.interfaces import ListStore, VerdictStore
 from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import Classification, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import Classification, EntryKind, LearnedEntry, ListAction, ManualRule
 
 
-class Former:
+class UndoLog:
     """Remembers task, learned entries and rules as they are before a step, and puts them back.
 
     Args:
@@ -48,7 +48,7 @@ class Former:
             StoreError: the database refuses.
         """
         before = _as_kept_now(step.detail)
-        former = replace(
+        undo_log = replace(
             task,
             state=ReviewState(before["state"]),
             category=before["category"],
@@ -56,14 +56,14 @@ class Former:
             decided_at=before["decided_at"],
             decided_by=before["decided_by"],
         )
-        verdict = task.classification if former.state is ReviewState.OPEN else said(former)
+        verdict = task.classification if undo_log.state is ReviewState.OPEN else said(undo_log)
         self.record_verdict(task, verdict, now)
         self.remove_own_rules(task)
         self._put_back_rules(task, before["rules"])
         self._lists.remove_learned(task.keys)
         self._lists.put_learned([_entry(document) for document in before["learned"]])
-        self._speak_for_contents(former)
-        return former
+        self._speak_for_contents(undo_log)
+        return undo_log
 
     def record_verdict(self, task: ReviewTask, verdict: Classification, now: float) -> None:
         """Keeps a verdict with the addresses of a task's page; that of a host has none.
@@ -74,7 +74,7 @@ class Former:
         for url in task.urls if task.kind is ReviewKind.PAGE else ():
             self._verdicts.record(url, verdict, now)
 
-    def rules_of(self, task: ReviewTask) -> list[PersonRule]:
+    def rules_of(self, task: ReviewTask) -> list[ManualRule]:
         """Returns people's rules for exactly the addresses of a task's page, for everybody.
 
         Raises:
@@ -144,9 +144,9 @@ def _entry(document: dict[str, Any]) -> LearnedEntry:
     return LearnedEntry(**{**document, "action": ListAction(document["action"])})
 
 
-def _rule_document(rule: PersonRule) -> dict[str, Any]:
+def _rule_document(rule: ManualRule) -> dict[str, Any]:
     return {**asdict(rule), "action": rule.action.value, "kind": rule.kind.value}
 
 
-def _rule(document: dict[str, Any]) -> PersonRule:
-    return PersonRule(**{**document, "action": ListAction(document["action"]), "kind": EntryKind(document["kind"])})
+def _rule(document: dict[str, Any]) -> ManualRule:
+    return ManualRule(**{**document, "action": ListAction(document["action"]), "kind": EntryKind(document["kind"])})

@@ -36,7 +36,7 @@ class _Lesson:
     entries: dict[str, LearnedEntry]
 
 
-class Growth:
+class ListGrowth:
     """Writes what was learned of a page into the lists, where the change feed carries it to every worker.
 
     An entry is for exactly the URLs that were fetched: one page says nothing of the others, and whoever may write on one page
@@ -76,7 +76,7 @@ class Growth:
         classification: Classification,
         *,
         block: bool = True,
-        by_person: bool = False,
+        by_hand: bool = False,
         counts: bool = True,
     ) -> LearnedEntry:
         """Records the verdict with its evidence and puts the page on its list.
@@ -89,7 +89,7 @@ class Growth:
             page: what was judged.
             classification: the verdict.
             block: whether a harmful page is blocked at once; otherwise it stands among the known pages until a person decides.
-            by_person: a person gave the verdict.
+            by_hand: a person gave the verdict.
             counts: whether it may count for the page's host; else it does only where the same text counted before.
 
         Returns:
@@ -99,8 +99,8 @@ class Growth:
             StoreError: it could not be written. The verdict may be recorded already; learning the page again makes it whole.
         """
         now = self._clock()
-        lesson = self._lesson(page, classification, now, block=block, counts=counts and not by_person)
-        allowed = by_person and not classification.harmful  # by a newer word, about the same content
+        lesson = self._lesson(page, classification, now, block=block, counts=counts and not by_hand)
+        allowed = by_hand and not classification.harmful  # by a newer word, about the same content
         kept = self._write((lesson,), now, also_confirmed=allowed)
         return (lesson.entries | kept)[lesson.key]
 

@@ -18,7 +18,7 @@ from gatewayfilter.model import Classification
 
 VALID_S = 30 * 86_400.0
 """One month, as in the paper."""
-PERSONS_VALID_S = 3650 * 86_400.0
+MANUAL_VALID_S = 3650 * 86_400.0
 """Of what a person said. Deviation: the paper's month is for verdicts that can be made again; nobody is asked twice."""
 _MOST_RECENT = 4096
 """Fingerprints kept in memory, some 2 KB each."""
@@ -157,7 +157,7 @@ class Recognition:
         words = "" if judge else self._words()
         if not classification.harmful:
             classification = replace(classification, evidence=classification.evidence[:_HITS_OF_HARMLESS])
-        return Fingerprint(content, classification, judge, words, url, at, now + (PERSONS_VALID_S if judge else VALID_S))
+        return Fingerprint(content, classification, judge, words, url, at, now + (MANUAL_VALID_S if judge else VALID_S))
 
     def _put(self, fingerprints: Sequence[Fingerprint]) -> None:
         self._store.put_all(fingerprints)

@@ -12,11 +12,11 @@ from collections import OrderedDict
 from queue import Full, Queue
 from typing import Final
 
-from gatewayfilter.classify import FollowingClassifier
+from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.errors import ClassifyError, GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Page, PassedResponse
-from gatewayfilter.learn import LearningSink, Recognition, is_readable
+from gatewayfilter.learn import LearningPipeline, Recognition, is_readable
 from gatewayfilter.model import Classification
 from gatewayfilter.processes.inspection.frames import LENGTHS, pack_answer
 from gatewayfilter.processes.supervision.child_setup import begin_child
@@ -55,7 +55,7 @@ def run_inspector(settings: Settings, channel: socket.socket) -> None:
     learning.finish()
 
 
-class _Remembering(FollowingClassifier):
+class _Remembering(ReloadingClassifier):
     """A classifier that knows the pages it judged last, so that learning them does not judge them again."""
 
     def __init__(self, settings: Settings) -> None:
@@ -140,7 +140,7 @@ class _Learning:
         if self._store is not None:
             self._store.close()
 
-    def _open(self) -> LearningSink | None:
+    def _open(self) -> LearningPipeline | None:
         try:
             self._store = self._store or open_store(self._settings)
             if self._recognition is None:

@@ -33,7 +33,7 @@ class Child:
         target: its entry.
         args: what the entry takes.
         context: starts it.
-        beats: whether the entry takes one more argument, the line on which it is to say that it lives (`Pulse`).
+        beats: whether the entry takes one more argument, the line on which it is to say that it lives (`Heartbeat`).
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Final
 _MOST: Final = 4096
 
 
-class Pulse:
+class Heartbeat:
     """The child's end.
 
     Args:

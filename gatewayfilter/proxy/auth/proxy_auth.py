@@ -11,7 +11,7 @@ from mitmproxy.proxy.server import ConnectionHandler
 
 from gatewayfilter.proxy.auth.login_turns import LoginTurns, Outcome
 from gatewayfilter.proxy.auth.user_file import Users
-from gatewayfilter.proxy.mitm.early_response import answer_early
+from gatewayfilter.proxy.mitm.early_response import respond_early
 from gatewayfilter.telemetry import Counters
 
 _HEADER: Final = "proxy-authorization"
@@ -121,7 +121,7 @@ class ProxyLogin:
             {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", answer.header: answer.value},
         )
         if flow.request.method != "CONNECT":
-            answer_early(flow, self._connections.get(flow.client_conn.id))
+            respond_early(flow, self._connections.get(flow.client_conn.id))
 
 
 @lru_cache(maxsize=1024)

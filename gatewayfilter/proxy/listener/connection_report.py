@@ -7,9 +7,9 @@ from enum import StrEnum
 from gatewayfilter.config import RawTcpRule, Settings
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import HostAction, HostVerdict, Reason
-from gatewayfilter.proxy.listener.host_policy import TlsDecision, is_name
-from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PassThroughEntry, PassThroughFile
-from gatewayfilter.proxy.listener.services import learned_pass_through
+from gatewayfilter.proxy.listener.host_policy import HostPolicy, is_name
+from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedApp, PinnedAppsFile
+from gatewayfilter.proxy.listener.services import learned_pins
 from gatewayfilter.settings import DenyRule
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
@@ -38,7 +38,7 @@ class ConnectionReport:
 
     decision: HostVerdict
     shows_page: bool
-    learned: tuple[PassThroughEntry, ...]
+    learned: tuple[PinnedApp, ...]
     counts: bool
     raw: RawTunnels
 
@@ -66,16 +66,16 @@ def report_connection(
         clock: Unix seconds.
     """
     counters = Counters()
-    pass_through = learned_pass_through(settings, counters, clock)
-    decision = TlsDecision(engine, settings.tls, None, counters, pass_through).judge(client, url.host)
+    pinned_apps = learned_pins(settings, counters, clock)
+    decision = HostPolicy(engine, settings.tls, None, counters, pinned_apps).judge(client, url.host)
     now = clock()
     learned = tuple(
         entry
-        for entry in PassThroughFile(settings.data_dir / FILE_NAME).read()
+        for entry in PinnedAppsFile(settings.data_dir / FILE_NAME).read()
         if entry.host == url.host and entry.client == (client or entry.client) and entry.learned_at <= now < entry.expires_at
     )
     looked_at = decision.action is HostAction.INTERCEPT and not decision.named and is_name(url.host)
-    counts = pass_through is not None and (looked_at or decision.verdict.reason is Reason.PASS_THROUGH)
+    counts = pinned_apps is not None and (looked_at or decision.verdict.reason is Reason.PASS_THROUGH)
     return ConnectionReport(
         decision, settings.tls.deny is DenyRule.PAGE, learned, counts, _raw_tunnels(settings, url, engine, client)
     )

@@ -23,7 +23,7 @@ from gatewayfilter.proxy.tunnel.poller import GONE, READ
 from gatewayfilter.proxy.tunnel.reach_guard import INTERNAL, InternalAddressError
 
 if TYPE_CHECKING:
-    from gatewayfilter.proxy.listener.listener import FrontDoor
+    from gatewayfilter.proxy.listener.listener import Listener
 
 _CHUNK: Final = 65_536
 _MOST_HEAD_BYTES: Final = 65_536
@@ -56,30 +56,30 @@ class _Tunnel:
         self.speaks = False
 
 
-class Arrival:
+class ClientHandshake:
     """One connection that has come in.
 
     Args:
-        door: where it came in.
+        listener: where it came in.
         client: its socket, non-blocking.
         address: the client's address.
     """
 
-    __slots__ = ("_dial", "_door", "_holds", "_tunnel", "address", "client", "data", "since")
+    __slots__ = ("_dial", "_holds", "_listener", "_tunnel", "address", "client", "data", "since")
 
-    def __init__(self, door: "FrontDoor", client: socket.socket, address: str) -> None:
-        self._door = door
+    def __init__(self, listener: "Listener", client: socket.socket, address: str) -> None:
+        self._listener = listener
         self._dial: Dial | None = None
         self._tunnel: _Tunnel | None = None
         self._holds: Callable[[], bool] | None = None
         self.client = client
         self.address = address
         self.data = b""
-        self.since = door.poller.now
+        self.since = listener.poller.now
 
     def begin(self) -> None:
         """Waits for the first bytes."""
-        self._door.poller.watch(self.client.fileno(), READ, self._readable)
+        self._listener.poller.watch(self.client.fileno(), READ, self._readable)
 
     def expired(self, now: float, idle_s: float) -> bool:
         """Returns whether it has taken too long: to say anything, or to say all of it. Tunnels have limits of their own."""
@@ -89,16 +89,16 @@ class Arrival:
 
     def drop(self) -> None:
         """Closes the connection."""
-        door = self._door
+        listener = self._listener
         if self._dial is not None:
             self._dial.cancel()
             self._dial = None
         if (tunnel := self._tunnel) is not None:
             self._tunnel = None
-            door.forget_limits(self)
+            listener.forget_limits(self)
             tunnel.way.socket.close()
-        door.poller.drop(self.client)
-        door.left(self)
+        listener.poller.drop(self.client)
+        listener.left(self)
 
     def out_of_time(self) -> None:
         """Gives the tunnel of a client that says no ClientHello to mitmproxy."""
@@ -110,11 +110,11 @@ class Arrival:
             if events & GONE:
                 self.drop()
             else:
-                self._door.poller.forget(self.client.fileno())
+                self._listener.poller.forget(self.client.fileno())
             return
-        door = self._door
+        listener = self._listener
         try:
-            count = self.client.recv_into(door.relays.buffer, _CHUNK)
+            count = self.client.recv_into(listener.relays.buffer, _CHUNK)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -123,10 +123,10 @@ class Arrival:
             self.drop()
             return
         if self.data:
-            self.data += door.relays.view[:count]
+            self.data += listener.relays.view[:count]
         else:
-            self.since = door.poller.now
-            self.data = bytes(door.relays.view[:count])
+            self.since = listener.poller.now
+            self.data = bytes(listener.relays.view[:count])
         if self._tunnel is not None:
             self._look_inside(self._tunnel)
         else:
@@ -137,9 +137,9 @@ class Arrival:
         protocol = detect(self.data)
         if protocol is Protocol.UNDECIDED:
             return
-        if self._door.transparent and protocol is Protocol.TLS:
+        if self._listener.transparent and protocol is Protocol.TLS:
             self._look_at_hello()
-        elif not self._door.transparent and protocol is Protocol.HTTP1:
+        elif not self._listener.transparent and protocol is Protocol.HTTP1:
             self._look_at_head()
         else:
             self._hand_over()
@@ -157,14 +157,14 @@ class Arrival:
         if end < 0:
             return
         request = read_connect(data[: end + 4])
-        if request is None or not self._door.admits(request.authorization, self.address):
+        if request is None or not self._listener.admits(request.authorization, self.address):
             self._hand_over()
             return
         started = time.perf_counter_ns()
-        found = self._door.decision.judge(self.address, request.host)
-        if found.action is HostAction.SPLICE and self._door.can_splice:
+        found = self._listener.decision.judge(self.address, request.host)
+        if found.action is HostAction.SPLICE and self._listener.can_splice:
             self._begin_dial(request.host, request.port, partial(self._tunnel_made, request, end + 4, found, started))
-        elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, request.host):
+        elif found.action is HostAction.DENY and not self._listener.decision.shows_page(self.address, request.host):
             self._refuse(_DENIED % found.verdict.reason.value.encode(), request.host, request.port, found, started)
         else:
             self._hand_over()
@@ -181,34 +181,34 @@ class Arrival:
         started = time.perf_counter_ns()
         literal = f"[{address}]" if ":" in address else address
         host = hello.name or literal
-        found = self._door.decision.judge(self.address, host)
-        if found.action is HostAction.SPLICE and self._door.can_splice:
+        found = self._listener.decision.judge(self.address, host)
+        if found.action is HostAction.SPLICE and self._listener.can_splice:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
             # naming a host that passes through.
             self._note_what_holds(found, host)
             self._begin_dial(host, port, partial(self._way_made, host, port, found.verdict, started), prefer=address)
-        elif found.action is HostAction.DENY and not self._door.decision.shows_page(self.address, host):
+        elif found.action is HostAction.DENY and not self._listener.decision.shows_page(self.address, host):
             self._refuse(_UNRECOGNIZED_NAME, host, port, found, started)
         else:
             self._hand_over()
 
     def _begin_dial(self, host: str, port: int, done: Done, *, prefer: str = "") -> None:
         # The client stays watched: to watch it again costs two system calls, and nearly nobody speaks before the answer.
-        self._dial = dial = self._door.dialer.dial(host, port, done, prefer, client=self.address)
+        self._dial = dial = self._listener.dialer.dial(host, port, done, prefer, client=self.address)
         dial.begin()
 
     def _way_made(self, host: str, port: int, verdict: Verdict, started: int, found: Way | OSError) -> None:
         """Passes a redirected connection through."""
         self._dial = None
         if isinstance(found, InternalAddressError):
-            self._door.decision.record(self.address, host, port, INTERNAL, started)
+            self._listener.decision.record(self.address, host, port, INTERNAL, started)
             self._say_and_close(_UNRECOGNIZED_NAME)
             return
-        self._door.decision.record(self.address, host, port, verdict, started)
+        self._listener.decision.record(self.address, host, port, verdict, started)
         if isinstance(found, Way):
             self._relay(found, self.data)
         else:
-            self._door.counters.add("origin_errors")
+            self._listener.counters.add("origin_errors")
             self.drop()
 
     def _tunnel_made(
@@ -218,11 +218,11 @@ class Arrival:
         self._dial = None
         if isinstance(found, OSError):
             refused = isinstance(found, InternalAddressError)
-            self._door.decision.record(
+            self._listener.decision.record(
                 self.address, request.host, request.port, INTERNAL if refused else verdict.verdict, started
             )
             if not refused:
-                self._door.counters.add("origin_errors")
+                self._listener.counters.add("origin_errors")
             self._say_and_close(_error_answer(found, request))
             return
         try:
@@ -234,11 +234,11 @@ class Arrival:
             self.drop()
             return
         self._tunnel = tunnel = _Tunnel(request, head_bytes, verdict, started, found)
-        self._door.silent.add(self)
+        self._listener.silent.add(self)
         if len(self.data) > head_bytes:
             self._look_inside(tunnel)
         if self._tunnel is not None:
-            self._door.poller.watch(self.client.fileno(), READ, self._readable)
+            self._listener.poller.watch(self.client.fileno(), READ, self._readable)
 
     def _look_inside(self, tunnel: "_Tunnel") -> None:
         """Decides as soon as the ClientHello is whole, or it is clear that there is none."""
@@ -255,8 +255,8 @@ class Arrival:
             self._decide_inside(tunnel, hello)
         elif not tunnel.speaks:
             tunnel.speaks = True
-            self._door.silent.remove(self)
-            self._door.speaking.add(self)
+            self._listener.silent.remove(self)
+            self._listener.speaking.add(self)
 
     def _decide_inside(self, tunnel: "_Tunnel", hello: ClientHello | None) -> None:
         request = tunnel.request
@@ -266,9 +266,9 @@ class Arrival:
             self.drop()
             raise
         self._tunnel = None
-        self._door.forget_limits(self)
+        self._listener.forget_limits(self)
         if found.action is HostAction.SPLICE:
-            self._door.decision.record(self.address, request.host, request.port, found.verdict, tunnel.started)
+            self._listener.decision.record(self.address, request.host, request.port, found.verdict, tunnel.started)
             self._note_what_holds(found, request.host, hello.name if hello is not None else "")
             self._relay(tunnel.way, self.data[tunnel.head_bytes :])
         else:
@@ -277,31 +277,31 @@ class Arrival:
 
     def _judge_inside(self, request: ConnectRequest, found: HostVerdict, hello: ClientHello | None) -> HostVerdict:
         if hello is None:
-            return self._door.look
+            return self._listener.look
         if hello.name in {"", request.host}:
             return found
-        return self._door.decision.judge(self.address, request.host, hello.name)
+        return self._listener.decision.judge(self.address, request.host, hello.name)
 
     def _note_what_holds(self, found: HostVerdict, host: str, name: str = "") -> None:
         """Has a connection that passes because of what its device did asked about again while it is open."""
         if found.verdict.reason is Reason.PASS_THROUGH:
-            judge, address = self._door.decision.judge, self.address
+            judge, address = self._listener.decision.judge, self.address
             self._holds = lambda: judge(address, host, name).action is HostAction.SPLICE
 
     def _relay(self, way: Way, to_origin: bytes) -> None:
-        door = self._door
-        door.left(self, ended=False)
-        door.relays.start(
+        listener = self._listener
+        listener.left(self, ended=False)
+        listener.relays.start(
             self.client,
             way.socket,
             to_origin=to_origin,
             to_client=way.first,
-            on_end=partial(door.ended, self.address),
+            on_end=partial(listener.ended, self.address),
             holds=self._holds,
         )
 
     def _refuse(self, answer: bytes, host: str, port: int, found: HostVerdict, started: int) -> None:
-        self._door.decision.record(self.address, host, port, found.verdict, started)
+        self._listener.decision.record(self.address, host, port, found.verdict, started)
         self._say_and_close(answer)
 
     def _say_and_close(self, answer: bytes) -> None:
@@ -313,9 +313,9 @@ class Arrival:
         self.drop()
 
     def _hand_over(self, *, answered: bool = False) -> None:
-        self._door.poller.forget(self.client.fileno())
-        self._door.hand_over(self, answered=answered)
-        self._door.left(self, ended=False)
+        self._listener.poller.forget(self.client.fileno())
+        self._listener.hand_over(self, answered=answered)
+        self._listener.left(self, ended=False)
 
 
 def _original_destination(client: socket.socket) -> tuple[str, int]:

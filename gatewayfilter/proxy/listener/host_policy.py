@@ -10,7 +10,7 @@ from gatewayfilter.config import DenyRule, TlsSettings
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.listener.pinned_apps import PassThrough
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApps
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
@@ -22,7 +22,7 @@ _LEARNED: Final = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.PA
 _COMPLAIN_EVERY_S: Final = 10.0
 
 
-class TlsDecision:
+class HostPolicy:
     """Decides connections by the names that they carry.
 
     Args:
@@ -30,7 +30,7 @@ class TlsDecision:
         settings: what may pass through, and how a blocked host is refused.
         recorder: takes each decision for the log; `None` when nothing is logged.
         counters: `requests`, `blocked`, `spliced`, `denied`, `hook_errors`.
-        pass_through: what was learned about devices, `None` when nothing may be learned.
+        pinned_apps: what was learned about devices, `None` when nothing may be learned.
         clock: monotonic seconds.
     """
 
@@ -40,14 +40,14 @@ class TlsDecision:
         settings: TlsSettings,
         recorder: DecisionRecorder | None,
         counters: Counters,
-        pass_through: PassThrough | None = None,
+        pinned_apps: PinnedApps | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._recorder = recorder
         self._counters = counters
-        self._pass_through = pass_through
+        self._pinned_apps = pinned_apps
         self._clock = clock
         self._complained_at = -_COMPLAIN_EVERY_S
 
@@ -77,8 +77,8 @@ class TlsDecision:
         if (
             found.action is HostAction.INTERCEPT
             and not found.named
-            and self._pass_through is not None
-            and self._pass_through.covers(client, host)
+            and self._pinned_apps is not None
+            and self._pinned_apps.covers(client, host)
             and is_name(host)
         ):
             return _LEARNED
@@ -93,7 +93,7 @@ class TlsDecision:
         """Returns whether a blocked host is answered with a page: so set, and the device takes pages of ours."""
         if self._settings.deny is DenyRule.ALERT:
             return False
-        return self._pass_through is None or not self._pass_through.distrusts(client, host)
+        return self._pinned_apps is None or not self._pinned_apps.distrusts(client, host)
 
     def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
         """Counts and logs a connection that no request will be logged of.

@@ -16,7 +16,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final, Protocol
 
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
-from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, Arrival
+from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.poller import READ
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -33,7 +33,7 @@ _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EN
 
 
 class Decision(Protocol):
-    """What the door asks: `TlsDecision`."""
+    """What the door asks: `HostPolicy`."""
 
     def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
         """Returns what to do with a connection."""
@@ -48,7 +48,7 @@ class Decision(Protocol):
         ...
 
 
-class LookAtAll:
+class InterceptAll:
     """Leaves every connection to mitmproxy."""
 
     verdict: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
@@ -81,7 +81,7 @@ class Limits:
     most_of_one: int = 1024
 
 
-class FrontDoor:
+class Listener:
     """Listens, and parts the connections between the relay and mitmproxy.
 
     Args:
@@ -94,7 +94,7 @@ class FrontDoor:
         limits: how many connections, and for how long.
     """
 
-    look: Final = LookAtAll.verdict
+    look: Final = InterceptAll.verdict
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class FrontDoor:
         self.loop = relays.loop
         self.poller = relays.poller
         self.dialer = dialer
-        self.silent: Deadlines[Arrival] = Deadlines(self.loop, SILENT_S, Arrival.out_of_time)
-        self.speaking: Deadlines[Arrival] = Deadlines(self.loop, HELLO_S, Arrival.out_of_time)
+        self.silent: Deadlines[ClientHandshake] = Deadlines(self.loop, SILENT_S, ClientHandshake.out_of_time)
+        self.speaking: Deadlines[ClientHandshake] = Deadlines(self.loop, HELLO_S, ClientHandshake.out_of_time)
         self.transparent = mode == "transparent"
         # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
         self.can_splice = not mode.startswith("upstream:https:")
@@ -123,7 +123,7 @@ class FrontDoor:
         self._handle = handle
         self._admits = admits
         self._limits = limits
-        self._arrivals: set[Arrival] = set()
+        self._handshakes: set[ClientHandshake] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[str] = Counter()
         self._all = 0
@@ -166,35 +166,35 @@ class FrontDoor:
         self.sockets = ()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for arrival in list(self._arrivals):
-            arrival.drop()
+        for handshake in list(self._handshakes):
+            handshake.drop()
 
     def admits(self, authorization: str, address: str) -> bool:
         """Returns whether a client may be served without mitmproxy having a look at it first."""
         return (self.transparent or not _is_public(address)) and self._admits(authorization, address)
 
-    def forget_limits(self, arrival: Arrival) -> None:
+    def forget_limits(self, handshake: ClientHandshake) -> None:
         """Lifts the limits of an arrival whose tunnel has been decided."""
-        self.silent.remove(arrival)
-        self.speaking.remove(arrival)
+        self.silent.remove(handshake)
+        self.speaking.remove(handshake)
 
-    def hand_over(self, arrival: Arrival, *, answered: bool) -> None:
+    def hand_over(self, handshake: ClientHandshake, *, answered: bool) -> None:
         """Gives a connection to mitmproxy, with what was read of it.
 
         Args:
-            arrival: the connection.
+            handshake: the connection.
             answered: its CONNECT has been answered already: mitmproxy's own answer is kept back.
         """
-        task = self.loop.create_task(self._serve(arrival, answered=answered))
+        task = self.loop.create_task(self._serve(handshake, answered=answered))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def left(self, arrival: Arrival, *, ended: bool = True) -> None:
+    def left(self, handshake: ClientHandshake, *, ended: bool = True) -> None:
         """Forgets an arrival whose fate is known; `ended` when the connection is closed."""
-        if arrival in self._arrivals:
-            self._arrivals.discard(arrival)
+        if handshake in self._handshakes:
+            self._handshakes.discard(handshake)
             if ended:
-                self.ended(arrival.address)
+                self.ended(handshake.address)
 
     def ended(self, address: str) -> None:
         """Takes note that a connection of a client has been closed."""
@@ -236,9 +236,9 @@ class FrontDoor:
         self._all += 1
         for counted in names:
             self._open[counted] += 1
-        arrival = Arrival(self, client, address)
-        self._arrivals.add(arrival)
-        arrival.begin()
+        handshake = ClientHandshake(self, client, address)
+        self._handshakes.add(handshake)
+        handshake.begin()
 
     def _is_full(self, names: tuple[str, ...]) -> bool:
         limits, opened = self._limits, self._open
@@ -246,7 +246,7 @@ class FrontDoor:
             return True
         return len(names) > 1 and opened[names[1]] >= max(limits.most_of_one, limits.most // 2)
 
-    async def _serve(self, arrival: Arrival, *, answered: bool) -> None:
+    async def _serve(self, handshake: ClientHandshake, *, answered: bool) -> None:
         reader = asyncio.StreamReader(loop=self.loop)
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -258,23 +258,23 @@ class FrontDoor:
                     _keep_back(writer)
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.
                 # What the socket has further comes later than this, with the next look at all sockets.
-                self.loop.call_soon(reader.feed_data, arrival.data)
+                self.loop.call_soon(reader.feed_data, handshake.data)
                 await self._handle(reader, writer)
             finally:
-                self.ended(arrival.address)
+                self.ended(handshake.address)
 
         protocol = asyncio.StreamReaderProtocol(reader, handle, loop=self.loop)
         try:
-            await self.loop.connect_accepted_socket(lambda: protocol, arrival.client)
+            await self.loop.connect_accepted_socket(lambda: protocol, handshake.client)
         except OSError:
-            arrival.client.close()
-            self.ended(arrival.address)
+            handshake.client.close()
+            self.ended(handshake.address)
 
     def _sweep(self) -> None:
         now = self.loop.time()
-        for arrival in list(self._arrivals):
-            if arrival.expired(now, self._limits.idle_s):
-                arrival.drop()
+        for handshake in list(self._handshakes):
+            if handshake.expired(now, self._limits.idle_s):
+                handshake.drop()
         self._sweeper = self.loop.call_later(_SWEEP_S, self._sweep)
 
 

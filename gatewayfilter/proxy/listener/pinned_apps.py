@@ -3,7 +3,7 @@
 A client that could bring a bypass about at will would do so, which is why much is asked before one is given: several broken-off
 connections to the same name, spread over time, from a device that demonstrably accepts the filter's certificate elsewhere, for a
 bounded number of names. If a block speaks of the name or of a page of it is not asked here but for each connection
-(`TlsDecision`): such a name is never passed through.
+(`HostPolicy`): such a name is never passed through.
 
 What was learned lies in one small file that all workers and the command line read and change, whole, under a lock.
 """
@@ -35,7 +35,7 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class PassThroughEntry:
+class PinnedApp:
     """A name that passes through for one client.
 
     Attributes:
@@ -50,7 +50,7 @@ class PassThroughEntry:
     failures: int
 
 
-class PassThroughFile:
+class PinnedAppsFile:
     """The entries on disk.
 
     Args:
@@ -68,18 +68,18 @@ class PassThroughFile:
             return 0, 0
         return found.st_mtime_ns, found.st_ino
 
-    def read(self) -> list[PassThroughEntry]:
+    def read(self) -> list[PinnedApp]:
         """Returns the entries, expired ones included; a file that cannot be read has none."""
         try:
             document = json.loads(self._path.read_text(encoding="utf-8"))
-            return [PassThroughEntry(**entry) for entry in document]
+            return [PinnedApp(**entry) for entry in document]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError) as error:
             _log.warning("cannot read %s: %s; nothing passes through because of it", self._path.name, error)
             return []
 
-    def add(self, entry: PassThroughEntry) -> None:
+    def add(self, entry: PinnedApp) -> None:
         """Adds an entry, or replaces the one of its client and host; forgets what has expired.
 
         Of too many the oldest one of the client goes that has the most: no client takes them from the others.
@@ -108,7 +108,7 @@ class PassThroughFile:
                 self._write(kept)
             return len(entries) - len(kept)
 
-    def _write(self, entries: Iterable[PassThroughEntry]) -> None:
+    def _write(self, entries: Iterable[PinnedApp]) -> None:
         aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -125,7 +125,7 @@ class PassThroughFile:
             os.close(descriptor)
 
 
-class PassThrough:
+class PinnedApps:
     """What a worker has noticed and learned. Its methods do no I/O but `refresh` and `save`.
 
     Args:
@@ -139,7 +139,7 @@ class PassThrough:
 
     def __init__(
         self,
-        file: PassThroughFile,
+        file: PinnedAppsFile,
         *,
         after: int = 3,
         days: float = 7.0,
@@ -158,7 +158,7 @@ class PassThrough:
         self._failures: dict[tuple[str, str], list[float]] = {}
         self._trusting: dict[str, float] = {}
         self._failing: dict[str, float] = {}
-        self._unsaved: list[PassThroughEntry] = []
+        self._unsaved: list[PinnedApp] = []
 
     def covers(self, client: str, host: str) -> bool:
         """Returns whether connections of this client to this host pass through."""
@@ -196,7 +196,7 @@ class PassThrough:
         if sum(holder == client and now < until for (holder, _), until in self._entries.items()) >= self._names:
             self._counters.add("pass_through_refused")
             return False
-        entry = PassThroughEntry(client, host, now, now + self._lasts_s, len(times))
+        entry = PinnedApp(client, host, now, now + self._lasts_s, len(times))
         _put(self._entries, (client, host), entry.expires_at)
         self._unsaved.append(entry)
         return True

@@ -10,7 +10,7 @@ from mitmproxy.connection import Client
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Action, HostAction, Reason, Verdict
-from gatewayfilter.proxy.listener.services import Wire
+from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.urls import canonical_host
 
 _log = logging.getLogger(__name__)
@@ -21,39 +21,39 @@ that they open in advance for longer."""
 _UNREADABLE: Final = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 
 
-class TlsWatch:
+class TlsFailures:
     """Watches handshakes.
 
     Many apps that accept one certificate only finish the handshake, look at the certificate, and close without a request.
 
     Args:
-        wire: what decides connections, and what is learned about devices.
+        services: what decides connections, and what is learned about devices.
         passes: whether connections that pass through unread get here at all: where the listener cannot part them itself.
         clock: monotonic seconds.
     """
 
     name = "tlswatch"
 
-    def __init__(self, wire: Wire, *, passes: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self._wire = wire
+    def __init__(self, services: ConnectionServices, *, passes: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._services = services
         self._passes = passes
         self._clock = clock
         self._silent: dict[str, tuple[str, float]] = {}
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Passes a connection through where the listener could not: the parent proxy is asked by TLS."""
-        if not self._passes or self._wire.tls is None:
+        if not self._passes or self._services.tls is None:
             return
         context = data.context
         target, name = _host(context.server.address), _host((data.client_hello.sni or "", 0))
         if not target:
             return
         started = time.perf_counter_ns()
-        found = self._wire.tls.judge(_address(context.client), target, name)
+        found = self._services.tls.judge(_address(context.client), target, name)
         if found.action is HostAction.SPLICE:
             data.ignore_connection = True
             port = context.server.address[1] if context.server.address else 443
-            self._wire.tls.record(_address(context.client), target, port, found.verdict, started)
+            self._services.tls.record(_address(context.client), target, port, found.verdict, started)
 
     def tls_established_client(self, data: tls.TlsData) -> None:
         """Notes a handshake that a request has to follow."""
@@ -62,15 +62,15 @@ class TlsWatch:
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
         """Notes a handshake that the client broke off."""
-        self._wire.counters.add("tls_failed")
+        self._services.counters.add("tls_failed")
         if isinstance(data.conn, Client):
             self._failed(data.conn, _name(data))
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Notes that the client is content with our certificate."""
         silent = self._silent.pop(flow.client_conn.id, None) if self._silent else None
-        if silent is not None and self._wire.pass_through is not None:
-            self._wire.pass_through.succeeded(_address(flow.client_conn), silent[0])
+        if silent is not None and self._services.pinned_apps is not None:
+            self._services.pinned_apps.succeeded(_address(flow.client_conn), silent[0])
 
     def client_disconnected(self, client: Client) -> None:
         """Notes a client that left without a request, as soon as it had seen our certificate."""
@@ -80,20 +80,20 @@ class TlsWatch:
 
     def unreadable_request(self, client: Client) -> None:
         """Counts and logs what is no HTTP request."""
-        counters = self._wire.counters
+        counters = self._services.counters
         counters.add("requests")
         counters.add("blocked")
         counters.add("unreadable")
-        if self._wire.recorder is not None:
-            self._wire.recorder.record_unreadable(_address(client), "", _UNREADABLE)
+        if self._services.recorder is not None:
+            self._services.recorder.record_unreadable(_address(client), "", _UNREADABLE)
 
     def _failed(self, client: Client, host: str) -> None:
-        wire = self._wire
-        if wire.pass_through is None or wire.tls is None or not host:
+        services = self._services
+        if services.pinned_apps is None or services.tls is None or not host:
             return
         address = _address(client)
-        if wire.pass_through.failed(address, host, may_learn=wire.tls.may_learn(address, host)):
-            wire.counters.add("pass_through_learned")
+        if services.pinned_apps.failed(address, host, may_learn=services.tls.may_learn(address, host)):
+            services.counters.add("pass_through_learned")
             _log.info("a device accepts no certificate of ours for %s; it passes through unread", host)
 
 

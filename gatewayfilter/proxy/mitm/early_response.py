@@ -4,7 +4,7 @@ mitmproxy reads a request to its end, and keeps it in memory, before it sends an
 a gigabyte would take a gigabyte and a minute to be refused. Here the answer goes out at once; what the client still sends is
 thrown away, for a while, because a connection that is closed with unread data loses the answer as well (RFC 9112 §9.6).
 
-A response whose head is enough to block it (`answer_instead`) is answered at once as well, and what the origin still has to
+A response whose head is enough to block it (`replace_response`) is answered at once as well, and what the origin still has to
 say is cut off, however long it is.
 
 This replaces one step of mitmproxy's HTTP stream (`start_request_stream`, `start_response_stream`) on the single stream that is
@@ -46,7 +46,7 @@ def open_streams(layers: list[layer.Layer]) -> Iterator[HttpStream]:
                 yield from open_streams(inner[inner.index(stream) + 1 :])
 
 
-def answer_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
+def respond_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
     """Lets `flow.response` go out before the request's body has arrived.
 
     Without the connection, or when the flow is not found on it, the answer follows the body, as mitmproxy does it.
@@ -57,7 +57,7 @@ def answer_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> N
         stream.start_request_stream = _Refusal(stream).answer  # type: ignore[method-assign]
 
 
-def answer_instead(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
+def replace_response(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
     """Lets `flow.response`, which is ours, go out in place of the origin's, whose head alone has arrived.
 
     To be called in the `responseheaders` hook. Without the connection our answer takes the place of the origin's once that has

@@ -30,7 +30,7 @@ _MOST_IDLE: Final = 8
 """Idle connections that one client connection keeps open; a client that talks to many sites over one has one for each."""
 
 
-class PatientLimit:
+class FairSemaphore:
     """A limit that is kept for a while only: who has waited `_PATIENCE_S` goes ahead. Stands in for a semaphore."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.stub_resources import stub_response
-from gatewayfilter.proxy.pages.theme import PageLook
+from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.pages.translations import PageTexts, choose_texts
 from gatewayfilter.proxy.pages.upstream_errors import Fault
 from gatewayfilter.urls import Url
@@ -22,7 +22,7 @@ type CategoryTitle = Callable[[str, str], str]
 
 ASK_PATH: Final = "/.well-known/gatewayfilter/unblock"
 """Where the form of a block page goes, on the site of the blocked page; the filter answers there itself."""
-_ASKABLE: Final = frozenset({Reason.PERSON_BLOCK, Reason.BLACKLIST, Reason.LEARNED, Reason.ADBLOCK})
+_ASKABLE: Final = frozenset({Reason.MANUAL_BLOCK, Reason.BLACKLIST, Reason.LEARNED, Reason.ADBLOCK})
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
 )  # fmt: skip
@@ -30,12 +30,12 @@ _PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _HTML: Final = "text/html; charset=utf-8"
 _LONGEST: Final = 400
 """Characters of a URL, rule or evidence that a page shows."""
-_LOOK = [PageLook.built_in()]
+_LOOK = [PageTheme.built_in()]
 """Of this process; pages are also made where mitmproxy hands nothing of ours on."""
 _ASKS = [False]
 
 
-def dress(look: PageLook, *, asks: bool) -> None:
+def set_theme(look: PageTheme, *, asks: bool) -> None:
     """Says how the pages of this process look.
 
     Args:

@@ -2,17 +2,17 @@
 
 from mitmproxy import http
 
-from gatewayfilter.interfaces import OwnPages, OwnRequest
+from gatewayfilter.interfaces import InternalPages, InternalRequest
 from gatewayfilter.model import Request
 
 
-def own_response(pages: OwnPages, asked: Request, flow: http.HTTPFlow) -> http.Response:
+def internal_response(pages: InternalPages, asked: Request, flow: http.HTTPFlow) -> http.Response:
     """Returns what the filter's own pages answer to a flow."""
     headers: dict[str, str] = {}
     for name, value in flow.request.headers.items(multi=True):  # type: ignore[no-untyped-call]
         headers.setdefault(name.lower(), value)
     answer = pages.respond(
-        OwnRequest(
+        InternalRequest(
             url=asked.url,
             method=asked.method,
             headers=headers,

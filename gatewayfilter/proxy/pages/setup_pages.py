@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from gatewayfilter.certificates.authority import CaFormat, CertificateAuthority
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
-from gatewayfilter.interfaces import OwnAnswer, OwnRequest
+from gatewayfilter.interfaces import InternalAnswer, InternalRequest
 from gatewayfilter.proxy.pages.setup_translations import GatewayFacts, SetupTexts, setup_texts
 from gatewayfilter.urls import Url, is_ip_literal
 
@@ -107,7 +107,7 @@ class SetupPages:
             return _is_this_machine(host)
         return self._own_port_80 and (host == "wpad" or host.startswith("wpad.")) and url.path in _PAC_PATHS
 
-    def respond(self, request: OwnRequest) -> OwnAnswer:
+    def respond(self, request: InternalRequest) -> InternalAnswer:
         """Returns a page, a certificate, a PAC file or a picture."""
         texts = setup_texts(_query(request.url, "lang") or request.headers.get("accept-language", ""))
         path = request.url.path
@@ -131,7 +131,7 @@ class SetupPages:
             return _answer(200, "image/svg+xml", _tick(texts.words["trusted_yes"]), _PICTURE)
         return _answer(404, "text/plain; charset=utf-8", f"{texts.words['not_here']}\n".encode())
 
-    def _page(self, request: OwnRequest, texts: SetupTexts) -> OwnAnswer:
+    def _page(self, request: InternalRequest, texts: SetupTexts) -> InternalAnswer:
         host = request.url.host
         through = host in self._hosts
         check_host = host if through else self._usual_host
@@ -162,12 +162,12 @@ class SetupPages:
         headers = {"content-security-policy": policy, "content-language": texts.language, "vary": "accept-language, user-agent"}
         return _answer(200, "text/html; charset=utf-8", content.encode(), headers)
 
-    def _reachable(self, request: OwnRequest) -> tuple[str, int]:
+    def _reachable(self, request: InternalRequest) -> tuple[str, int]:
         """Returns address and port under which this client reached the proxy."""
         host = request.local[0] or request.url.host.strip("[]")
         return host, self._port
 
-    def _address_for_others(self, request: OwnRequest) -> str:
+    def _address_for_others(self, request: InternalRequest) -> str:
         """Returns the page's address for a device that is not set up yet."""
         if self._transparent:
             return f"http://{self._usual_host}/"
@@ -181,8 +181,8 @@ def _files_of(authority: CertificateAuthority) -> dict[str, bytes]:
 _PICTURE: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'", "access-control-allow-origin": "*"}
 
 
-def _answer(status: int, content_type: str, content: bytes, headers: Mapping[str, str] | None = None) -> OwnAnswer:
-    return OwnAnswer(
+def _answer(status: int, content_type: str, content: bytes, headers: Mapping[str, str] | None = None) -> InternalAnswer:
+    return InternalAnswer(
         status,
         {
             "content-type": content_type,

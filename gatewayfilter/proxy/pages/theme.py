@@ -29,7 +29,7 @@ _SAMPLE: Final[Mapping[str, object]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PageLook:
+class PageTheme:
     """The look of all pages of a process.
 
     Attributes:

@@ -56,7 +56,7 @@ ENGLISH = PageTexts(
         Reason.INTERNAL_ADDRESS: "This address is internal",
     },
     why={
-        Reason.PERSON_BLOCK: "Somebody who runs this filter put it on the block list.",
+        Reason.MANUAL_BLOCK: "Somebody who runs this filter put it on the block list.",
         Reason.BLACKLIST: "It is on a list of harmful or unwanted sites.",
         Reason.LEARNED: "The filter looked at this page and found harmful content.",
         Reason.ADBLOCK: "A rule against advertising and tracking matches it.",
@@ -115,7 +115,7 @@ CHINESE = PageTexts(
         Reason.INTERNAL_ADDRESS: "这是一个内部地址",
     },
     why={
-        Reason.PERSON_BLOCK: "过滤器的管理员已将其列入拦截名单。",
+        Reason.MANUAL_BLOCK: "过滤器的管理员已将其列入拦截名单。",
         Reason.BLACKLIST: "它在有害或不受欢迎的网站名单上。",
         Reason.LEARNED: "过滤器检查了此页面，发现有害内容。",
         Reason.ADBLOCK: "它符合一条广告或跟踪拦截规则。",

@@ -23,7 +23,7 @@ MOST_BYTES: Final = 20_000
 _LONGEST_COMMENT: Final = 300
 
 
-class UnblockDesk:
+class UnblockForm:
     """Takes requests from block pages.
 
     Args:

@@ -23,7 +23,7 @@ from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.body_rewriter import EditedBody
 from gatewayfilter.proxy.response.origin_name import has_body, is_authenticated, shows_certificate
 from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
-from gatewayfilter.proxy.sync.url_reporter import Offering
+from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.settings import GrowthMode
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import is_ip_literal
@@ -38,7 +38,7 @@ _LOOKED_AT: Final = "gatewayfilter.inspect"
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
+class PendingResponse:
     """A request that was let through, until its response is here.
 
     Attributes:
@@ -58,14 +58,14 @@ class _LookedAt:
     stream_as: object
 
 
-class ResponsePath:
+class ResponsePipeline:
     """Sets up what becomes of each response, and decides on those that are looked at.
 
     Args:
         settings: `proxy`, `filter`, `learn` and `crawl.allow_networks` count here.
         counters: `inspected`, `inspect_failed`, `passed_offered`, `passed_dropped`.
         changes: applies Adblock modifiers; `None` for none.
-        offering: offers URLs to the frontier; `None` when nothing is learned.
+        url_reporter: offers URLs to the frontier; `None` when nothing is learned.
         inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
         passed: takes pages as they pass; `None` to have all of them fetched.
     """
@@ -76,7 +76,7 @@ class ResponsePath:
         counters: Counters,
         *,
         changes: TrafficChanges | None = None,
-        offering: Offering | None = None,
+        url_reporter: UrlReporter | None = None,
         inspect: Inspect | None = None,
         passed: PassedSink | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class ResponsePath:
         self._learn = settings.learn
         self._counters = counters
         self._changes = changes
-        self._offering = offering
+        self._url_reporter = url_reporter
         self._inspect = inspect if settings.proxy.unknown is UnknownRule.INSPECT else None
         self._passed = passed if settings.learn.passive and settings.proxy.unknown is not UnknownRule.HOLD else None
         self._open = OpenNetworks(settings.crawl.allow_networks)
@@ -94,13 +94,13 @@ class ResponsePath:
         self._looking = 0
         self._with_bodies: WeakSet[Server] = WeakSet()
 
-    def waits_for_response(self, asked: FlowRequest) -> bool:
+    def judged_from_response(self, asked: FlowRequest) -> bool:
         """Tells whether an unknown page is likely to be judged by its response, so that its URL need not be offered yet."""
-        if self._offering is None or not self._offering.is_due(asked):
+        if self._url_reporter is None or not self._url_reporter.is_due(asked):
             return False
         return self._inspect is not None or (self._passed is not None and asked.anonymous and not asked.aliases)
 
-    def begin(self, flow: http.HTTPFlow, passing: Passing, stream: Callable[[], "HttpStream | None"]) -> Verdict | None:
+    def begin(self, flow: http.HTTPFlow, passing: PendingResponse, stream: Callable[[], "HttpStream | None"]) -> Verdict | None:
         """Sets up what becomes of a response whose headers have arrived; `response.stream` is on.
 
         Args:
@@ -139,19 +139,19 @@ class ResponsePath:
         public = page is not None and page.public
         if page is not None and self._inspect is not None:
             if self._hold(flow, asked, page, stream()):
-                if not public and self._offering is not None:
-                    self._offering.offer_page(asked)
+                if not public and self._url_reporter is not None:
+                    self._url_reporter.offer_page(asked)
                 return None
             self._counters.add("inspect_failed")
             if self._settings.on_error is OnError.BLOCK:
                 return _FAILURE
-        if self._offering is None:
+        if self._url_reporter is None:
             return None
-        if page is not None and public and self._passed is not None and self._offering.is_due(asked):
+        if page is not None and public and self._passed is not None and self._url_reporter.is_due(asked):
             self._copy(asked, response, page)
             return None
-        self._offering.offer_page(asked)
-        self._offering.offer_html(asked, response.headers.get("content-type", ""))
+        self._url_reporter.offer_page(asked)
+        self._url_reporter.offer_html(asked, response.headers.get("content-type", ""))
         return None
 
     def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
@@ -176,8 +176,8 @@ class ResponsePath:
 
         def give_up() -> None:
             self.forget(flow)
-            if self._offering is not None:
-                self._offering.offer_page(asked)
+            if self._url_reporter is not None:
+                self._url_reporter.offer_page(asked)
 
         hold_response(stream, response.stream, give_up)
         response.stream = False
@@ -189,18 +189,18 @@ class ResponsePath:
             self._looking -= 1
 
     def _copy(self, asked: FlowRequest, response: http.Response, page: PassedResponse) -> None:
-        offering, passed = self._offering, self._passed
-        assert offering is not None
+        url_reporter, passed = self._url_reporter, self._passed
+        assert url_reporter is not None
         assert passed is not None
 
         def done(body: bytes | None) -> None:
             if body is not None and passed.passed(replace(page, body=body)):
                 self._counters.add("passed_offered")
-                offering.note(asked)
+                url_reporter.note(asked)
             else:
                 if body is not None:
                     self._counters.add("passed_dropped")
-                offering.offer_page(asked)
+                url_reporter.offer_page(asked)
 
         then = response.stream if callable(response.stream) else None
         response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
@@ -235,12 +235,12 @@ class ResponsePath:
                 found = await self._inspect.inspect(page)
         except (InspectError, TimeoutError):
             self._counters.add("inspect_failed")
-            if self._offering is not None:
-                self._offering.offer_page(asked)
+            if self._url_reporter is not None:
+                self._url_reporter.offer_page(asked)
             return _FAILURE if self._settings.on_error is OnError.BLOCK else None
         self._counters.add("inspected")
-        if page.public and self._offering is not None:
-            self._offering.note(asked)
+        if page.public and self._url_reporter is not None:
+            self._url_reporter.note(asked)
         return self._blocks(found, public=page.public)
 
     def _blocks(self, found: Classification | None, *, public: bool) -> Verdict | None:

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Offer, UnblockRequest
+from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
 from gatewayfilter.model import LogRecord
 from gatewayfilter.telemetry import Counters
 
@@ -30,15 +30,15 @@ _MOST_LOG_CHARACTERS: Final = 16_000_000
 """Characters of URLs that wait for a database which is away; with short ones the number of records is the bound."""
 
 
-class QueueOfferSink:
-    """Implements `OfferSink` over a bounded queue."""
+class QueueCrawlRequestSink:
+    """Implements `CrawlRequestSink` over a bounded queue."""
 
-    def __init__(self, queue: SimpleQueue[Offer | None], capacity: int, counters: Counters) -> None:
+    def __init__(self, queue: SimpleQueue[CrawlRequest | None], capacity: int, counters: Counters) -> None:
         self._queue = queue
         self._capacity = capacity
         self._counters = counters
 
-    def offer(self, offer: Offer) -> bool:
+    def offer(self, offer: CrawlRequest) -> bool:
         """Takes an offer, or counts `offers_dropped` and returns False when the queue is full."""
         if self._queue.qsize() >= self._capacity:
             self._counters.add("offers_dropped")
@@ -112,7 +112,7 @@ class StoreWriter:
 
     def __init__(
         self,
-        add_offers: Callable[[Sequence[Offer], float], int],
+        add_offers: Callable[[Sequence[CrawlRequest], float], int],
         write_log: Callable[[Sequence[LogRecord]], None],
         counters: Counters,
         *,
@@ -123,8 +123,8 @@ class StoreWriter:
         self._add_offers = add_offers
         self._write_log = write_log
         self._counters = counters
-        self._offer_queue: SimpleQueue[Offer | None] = SimpleQueue()
-        self.offers = QueueOfferSink(self._offer_queue, offer_capacity, counters)
+        self._offer_queue: SimpleQueue[CrawlRequest | None] = SimpleQueue()
+        self.offers = QueueCrawlRequestSink(self._offer_queue, offer_capacity, counters)
         self.log = LogQueue(log_capacity, counters)
         self.asks = AskQueue(_MOST_ASKS)
         self._ask = ask
@@ -157,14 +157,14 @@ class StoreWriter:
         while self.log:
             self._write_records()
 
-    def _next_offers(self) -> list[Offer]:
+    def _next_offers(self) -> list[CrawlRequest]:
         try:
             first = self._offer_queue.get(timeout=max(0.0, self._log_at - time.monotonic()))
         except Empty:
             return []
         return self._drain_offers([] if first is None else [first])
 
-    def _drain_offers(self, offers: list[Offer]) -> list[Offer]:
+    def _drain_offers(self, offers: list[CrawlRequest]) -> list[CrawlRequest]:
         while len(offers) < _BATCH:
             try:
                 offer = self._offer_queue.get_nowait()
@@ -174,7 +174,7 @@ class StoreWriter:
                 offers.append(offer)
         return offers
 
-    def _write_offers(self, offers: list[Offer]) -> None:
+    def _write_offers(self, offers: list[CrawlRequest]) -> None:
         if offers:
             done = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
             self._counters.add("offers_written" if done else "offers_dropped", len(offers))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gatewayfilter.config import UnknownRule
 from gatewayfilter.content_encoding import media_type
-from gatewayfilter.interfaces import Offer, OfferSink
+from gatewayfilter.interfaces import CrawlRequest, CrawlRequestSink
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 
@@ -17,7 +17,7 @@ _LONGEST_URL = 2048
 """Beyond this a URL is a message to one server rather than a page that somebody else will visit."""
 
 
-class Offering:
+class UrlReporter:
     """Offers URLs that nobody knows, each once a minute at most.
 
     Args:
@@ -27,7 +27,7 @@ class Offering:
         clock: monotonic seconds.
     """
 
-    def __init__(self, sink: OfferSink, unknown: UnknownRule, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, sink: CrawlRequestSink, unknown: UnknownRule, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
         self._frames = unknown in {UnknownRule.HOLD, UnknownRule.BLOCK}
         self._clock = clock
@@ -64,7 +64,7 @@ class Offering:
         text = asked.request.url.text
         if self._lately(text):
             return True
-        if not self._sink.offer(Offer(text)):
+        if not self._sink.offer(CrawlRequest(text)):
             return False
         self._remember(text)
         return True

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, func, insert, select
 
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store.sql.database import Database
-from gatewayfilter.store.sql.prepared_query import StandingQuestion
+from gatewayfilter.store.sql.prepared_query import PreparedQuery
 from gatewayfilter.store.sql.schema import LIST_CHANGES
 
-_PERSON_FIELDS = tuple(field.name for field in fields(PersonRule))
+_MANUAL_FIELDS = tuple(field.name for field in fields(ManualRule))
 _LEARNED_FIELDS = tuple(field.name for field in fields(LearnedEntry))
-_PERSON_KINDS = frozenset({ChangeKind.PERSON_ADDED, ChangeKind.PERSON_REMOVED})
+_MANUAL_KINDS = frozenset({ChangeKind.MANUAL_ADDED, ChangeKind.MANUAL_REMOVED})
 
 _COLUMNS = LIST_CHANGES.c
 _READ = (
@@ -56,7 +56,7 @@ class SqlChangeFeed:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._newer = StandingQuestion(database, _NEWER)
+        self._newer = PreparedQuery(database, _NEWER)
         self._idle = False
 
     def last_seq(self) -> int:
@@ -96,25 +96,25 @@ class SqlChangeFeed:
         return blake2b(json.dumps([seq, *row], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, PersonRule | LearnedEntry]]) -> None:
+def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, ManualRule | LearnedEntry]]) -> None:
     """Adds steps to the feed, in the transaction of the change that they tell of (`Area.LISTS`)."""
     rows = [{"kind": kind.value, "payload": _payload(entry)} for kind, entry in changes]
     if rows:
         connection.execute(_INSERT, rows)
 
 
-def _payload(entry: PersonRule | LearnedEntry) -> dict[str, object]:
-    names = _PERSON_FIELDS if isinstance(entry, PersonRule) else _LEARNED_FIELDS
+def _payload(entry: ManualRule | LearnedEntry) -> dict[str, object]:
+    names = _MANUAL_FIELDS if isinstance(entry, ManualRule) else _LEARNED_FIELDS
     return {name: getattr(entry, name) for name in names}
 
 
 def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
     action = ListAction(payload["action"])
-    if kind in _PERSON_KINDS:
+    if kind in _MANUAL_KINDS:
         # Steps from before rules could be switched off: those of a group were kept and not applied.
         enabled = payload.get("enabled", not payload["group"])
-        rule = PersonRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"]), "enabled": enabled})
-        return Change(seq, kind, person=rule)
+        rule = ManualRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"]), "enabled": enabled})
+        return Change(seq, kind, manual=rule)
     return Change(seq, kind, learned=_learned_entry(payload))
 
 

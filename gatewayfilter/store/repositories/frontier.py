@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, insert, select
 
 from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import SITE_SLOTS, Lease, Offer, Priority, QueuedUrl, QueueState
+from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, Lease, Priority, QueuedUrl, QueueState
 from gatewayfilter.store.repositories import frontier_sql as sql
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
@@ -60,7 +60,7 @@ class SqlFrontier:
         self._next_sweep = 0.0
         self._found_some = False
 
-    def add(self, offers: Iterable[Offer], now: float) -> int:
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
 
         A waiting URL also keeps the earlier of the two times, unless it failed before: its back-off stays. A leased one is
@@ -157,7 +157,7 @@ class SqlFrontier:
         state = QueueState.WAITING.value
         return self._give_back(sql.AGAIN, lease, new_state=state, new_due_at=at, new_error="", new_priority=int(priority))
 
-    def bury(self, lease: Lease, error: str) -> bool:
+    def dead_letter(self, lease: Lease, error: str) -> bool:
         """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
         # The end of the lease stands for the time of death: near enough for days.
         return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
@@ -213,7 +213,7 @@ class SqlFrontier:
                 counts.setdefault(row.task, {})[row.state] = row.urls
         return counts
 
-    def _add(self, connection: Connection, wanted: Mapping[bytes, Offer], now: float) -> int:
+    def _add(self, connection: Connection, wanted: Mapping[bytes, CrawlRequest], now: float) -> int:
         if now >= self._next_sweep or self._recount_in <= 0:
             self._next_sweep = now + _SWEEP_EVERY_S
             self._sweep(connection, now)
@@ -232,12 +232,12 @@ class SqlFrontier:
             connection.execute(insert(FRONTIER), [_new_row(digest, offer, now) for digest, offer in admitted])
         return len(admitted)
 
-    def _admit(self, connection: Connection, new: Sequence[tuple[bytes, Offer]]) -> Sequence[tuple[bytes, Offer]]:
+    def _admit(self, connection: Connection, new: Sequence[tuple[bytes, CrawlRequest]]) -> Sequence[tuple[bytes, CrawlRequest]]:
         """Returns those for which there is room. Counts only near the limit, and now and then for what others add."""
         if self._recount_in <= 0 or self._waiting + len(new) > self.max_waiting:
             self._waiting = _count(connection, QueueState.WAITING)
             self._recount_in = _RECOUNT_AFTER
-        admitted: list[tuple[bytes, Offer]] = []
+        admitted: list[tuple[bytes, CrawlRequest]] = []
         for digest, offer in new:
             limit = self.max_waiting if offer.priority >= Priority.LINK else 2 * self.max_waiting
             if self._waiting + len(admitted) < limit * min(1.0, _USUAL_LENGTH / len(offer.url)):
@@ -275,29 +275,29 @@ def _delete(connection: Connection, ids: Sequence[int]) -> None:
         connection.execute(sql.DELETE, {"ids": chunk})
 
 
-def _merged(offers: Iterable[Offer]) -> dict[bytes, Offer]:
+def _merged(offers: Iterable[CrawlRequest]) -> dict[bytes, CrawlRequest]:
     """Returns the offers by digest, in their order; of several of one URL the most urgent priority and the earliest time."""
-    merged: dict[bytes, Offer] = {}
+    merged: dict[bytes, CrawlRequest] = {}
     for offer in offers:
         digest = digest_of(offer.url)
         other = merged.get(digest)
         if other is not None:
             task, depth = _task_of_both(other, offer)
-            offer = Offer(  # noqa: PLW2901  the two become one
+            offer = CrawlRequest(  # noqa: PLW2901  the two become one
                 offer.url, min(offer.priority, other.priority), min(offer.not_before, other.not_before), task, depth
             )
         merged[digest] = offer
     return merged
 
 
-def _task_of_both(known: Any, offer: Offer) -> tuple[str, int]:
+def _task_of_both(known: Any, offer: CrawlRequest) -> tuple[str, int]:
     """Returns the task and depth of a URL (an offer or a row) that is offered again: it keeps its task, and the shorter way."""
     if not known.task or known.task != offer.task:
         return (known.task, known.depth) if known.task else (offer.task, offer.depth)
     return known.task, min(known.depth, offer.depth)
 
 
-def _new_row(digest: bytes, offer: Offer, now: float) -> dict[str, object]:
+def _new_row(digest: bytes, offer: CrawlRequest, now: float) -> dict[str, object]:
     return {
         "digest": digest,
         "url": offer.url,
@@ -323,19 +323,19 @@ def site_slot(url: str) -> int:
     return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
 
 
-def _is_over(row: sql.FrontierRow, offer: Offer, now: float) -> bool:
+def _is_over(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> bool:
     """Whether a row only says that its URL was there, for others than the task that offers it, and the offer starts afresh."""
     if row.state == QueueState.DEAD.value:
         return bool(row.due_at + DEAD_REST_S <= now)
     return bool(row.state == QueueState.RESTING.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
 
 
-def _after_rest(offer: Offer, row: sql.FrontierRow, now: float) -> Offer:
+def _after_rest(offer: CrawlRequest, row: sql.FrontierRow, now: float) -> CrawlRequest:
     """Returns an offer that waits until the page has rested, though not for long: a task sees each page for itself."""
     return replace(offer, not_before=max(offer.not_before, min(row.due_at, now + TASK_REST_S)))
 
 
-def _hurried(row: sql.FrontierRow, offer: Offer, now: float) -> dict[str, object] | None:
+def _hurried(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> dict[str, object] | None:
     """Returns the new values of a waiting row that this offer makes more urgent or puts into a task, `None` when it does not."""
     if row.state != QueueState.WAITING.value:
         return None

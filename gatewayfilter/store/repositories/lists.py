@@ -8,16 +8,16 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from gatewayfilter.model import ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store.repositories.change_feed import append_changes
 from gatewayfilter.store.sql.database import Area, Database
-from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, LIST_CHANGES, PERSON_RULES
+from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, LIST_CHANGES, MANUAL_RULES
 from gatewayfilter.urls import digest_of
 
 _CHUNK = 500
 """Rows a statement names at most; SQLite may be built with a limit of 999 parameters."""
 
-_RULES = PERSON_RULES.c
+_RULES = MANUAL_RULES.c
 _RULE_COLUMNS = (
     _RULES.id,
     _RULES.action,
@@ -31,7 +31,7 @@ _RULE_COLUMNS = (
 _SELECT_RULES = select(*_RULE_COLUMNS).order_by(_RULES.id)
 _SELECT_IDENTITIES = select(_RULES.identity, *_RULE_COLUMNS).where(_RULES.identity.in_(bindparam("identities", expanding=True)))
 _UPDATE_RULE = (
-    update(PERSON_RULES)
+    update(MANUAL_RULES)
     .where(_RULES.id == bindparam("rule_id"))
     .values(
         action=bindparam("new_action"),
@@ -93,18 +93,18 @@ class SqlListStore:
         group: str = "",
         expires_at: float | None = None,
         enabled: bool = True,
-    ) -> PersonRule:
+    ) -> ManualRule:
         """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group.
 
         One that is there already, the same in all, is no change.
         """
-        wanted = PersonRule(0, action, kind, pattern, comment, group, expires_at, enabled)
+        wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled)
         identity = _identity(wanted)
         with self._database.write(Area.LISTS) as connection:
             _merge_rules(connection, {identity: wanted})
             return _rule(_rules_by_identity(connection, [identity])[identity])
 
-    def add_rules(self, rules: Sequence[PersonRule]) -> int:
+    def add_rules(self, rules: Sequence[ManualRule]) -> int:
         """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed.
 
         Of several with the same kind, pattern and group the last one counts.
@@ -124,11 +124,11 @@ class SqlListStore:
             row = connection.execute(select(*_RULE_COLUMNS).where(_RULES.id == rule_id)).one_or_none()
             if row is None:
                 return False
-            connection.execute(delete(PERSON_RULES).where(_RULES.id == rule_id))
-            append_changes(connection, [(ChangeKind.PERSON_REMOVED, _rule(row))])
+            connection.execute(delete(MANUAL_RULES).where(_RULES.id == rule_id))
+            append_changes(connection, [(ChangeKind.MANUAL_REMOVED, _rule(row))])
             return True
 
-    def rules(self) -> list[PersonRule]:
+    def rules(self) -> list[ManualRule]:
         """Returns all rules, oldest first."""
         with self._database.read() as connection:
             return [_rule(row) for row in connection.execute(_SELECT_RULES)]
@@ -206,7 +206,7 @@ class SqlListStore:
             return connection.execute(_COMPACT, {"up_to": up_to}).rowcount
 
 
-def _identity(rule: PersonRule) -> bytes:
+def _identity(rule: ManualRule) -> bytes:
     parts = (rule.kind.value, rule.group, rule.pattern)
     return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
 
@@ -216,21 +216,21 @@ def _rules_by_identity(connection: Connection, identities: Sequence[bytes]) -> d
     return {identity: values for identity, *values in rows}
 
 
-def _merge_rules(connection: Connection, wanted: Mapping[bytes, PersonRule]) -> int:
+def _merge_rules(connection: Connection, wanted: Mapping[bytes, ManualRule]) -> int:
     """Makes these rules be there. Returns how many were new or changed."""
     found = {identity: _rule(values) for identity, values in _rules_by_identity(connection, list(wanted)).items()}
     new = {identity: rule for identity, rule in wanted.items() if identity not in found}
     changed = [(old, replace(wanted[identity], rule_id=old.rule_id)) for identity, old in found.items()]
     changed = [(old, rule) for old, rule in changed if old != rule]
-    steps: list[tuple[ChangeKind, PersonRule]] = []
+    steps: list[tuple[ChangeKind, ManualRule]] = []
     if changed:
         connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
         for old, rule in changed:
-            steps += [(ChangeKind.PERSON_REMOVED, old), (ChangeKind.PERSON_ADDED, rule)]
+            steps += [(ChangeKind.MANUAL_REMOVED, old), (ChangeKind.MANUAL_ADDED, rule)]
     if new:
-        connection.execute(insert(PERSON_RULES), [_rule_row(identity, rule) for identity, rule in new.items()])
+        connection.execute(insert(MANUAL_RULES), [_rule_row(identity, rule) for identity, rule in new.items()])
         stored = _rules_by_identity(connection, list(new))
-        steps += [(ChangeKind.PERSON_ADDED, _rule(stored[identity])) for identity in new]
+        steps += [(ChangeKind.MANUAL_ADDED, _rule(stored[identity])) for identity in new]
     append_changes(connection, steps)
     return len(new) + len(changed)
 
@@ -240,17 +240,17 @@ def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -
     changed = [(old, replace(old, enabled=enabled)) for old in map(_rule, rows)]
     if changed:
         connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
-        pairs = (((ChangeKind.PERSON_REMOVED, old), (ChangeKind.PERSON_ADDED, rule)) for old, rule in changed)
+        pairs = (((ChangeKind.MANUAL_REMOVED, old), (ChangeKind.MANUAL_ADDED, rule)) for old, rule in changed)
         append_changes(connection, chain.from_iterable(pairs))
     return len(changed)
 
 
-def _rule(values: Sequence[Any]) -> PersonRule:
+def _rule(values: Sequence[Any]) -> ManualRule:
     rule_id, action, kind, pattern, comment, group, expires_at, enabled = values
-    return PersonRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, enabled)
+    return ManualRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, enabled)
 
 
-def _rule_row(identity: bytes, rule: PersonRule) -> dict[str, object]:
+def _rule_row(identity: bytes, rule: ManualRule) -> dict[str, object]:
     return {
         "identity": identity,
         "action": rule.action.value,
@@ -263,7 +263,7 @@ def _rule_row(identity: bytes, rule: PersonRule) -> dict[str, object]:
     }
 
 
-def _changed_values(rule: PersonRule) -> dict[str, object]:
+def _changed_values(rule: ManualRule) -> dict[str, object]:
     return {
         "rule_id": rule.rule_id,
         "new_action": rule.action.value,

@@ -38,7 +38,7 @@ _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 
 
 class SqlVerdictStore:
-    """Implements `interfaces.VerdictStore` and `interfaces.EvidenceBook`.
+    """Implements `interfaces.VerdictStore` and `interfaces.EvidenceStore`.
 
     Judgements older than `KEEP_S`, and the oldest beyond `MOST_KEPT`, are forgotten, now and then.
     """

@@ -77,7 +77,7 @@ class SqlUnblockRequests:
             rows = connection.execute(select(UNBLOCK_REQUESTS).order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
             return [_request(row) for row in rows]
 
-    def settle(self, request_id: int) -> UnblockRequest | None:
+    def complete(self, request_id: int) -> UnblockRequest | None:
         """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
         with self._database.write(Area.UNBLOCK) as connection:
             row = connection.execute(select(UNBLOCK_REQUESTS).where(_COLUMNS.id == request_id)).one_or_none()

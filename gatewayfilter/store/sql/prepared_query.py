@@ -9,7 +9,7 @@ from gatewayfilter.errors import StoreError
 from gatewayfilter.store.sql.database import Database
 
 
-class StandingQuestion:
+class PreparedQuery:
     """Asks whether a statement finds nothing, past SQLAlchemy and its pool: a tenth of what one of its reads costs.
 
     It only ever spares a read: what cannot be asked, for whatever reason, is answered with "perhaps", and who then reads in the

@@ -13,7 +13,7 @@ _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by
 
 METADATA = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
-PERSON_RULES = Table(
+MANUAL_RULES = Table(
     "person_rules",
     METADATA,
     Column("id", _SERIAL, primary_key=True, autoincrement=True),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import Lexicon, OwnWords, PhraseList, export_category, parse_phrase_list
+from gatewayfilter.classify import CustomWords, Lexicon, PhraseList, export_category, parse_phrase_list
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
 
@@ -87,7 +87,7 @@ def test_own_words(tmp_path: Path) -> None:
     bundled.mkdir()
     (bundled / "a.toml").write_text(format_word_file(WordFile("a", words={"old": 5.0})), encoding="utf-8")
     folders = [bundled, tmp_path / "own"]
-    own = OwnWords(folders[1])
+    own = CustomWords(folders[1])
     assert own.add("a", "New Word", 7)
     assert not own.add("a", "new word", 7)
     assert own.add("a", "good word", -3)
@@ -114,7 +114,7 @@ def test_own_words(tmp_path: Path) -> None:
 )
 def test_own_words_that_cannot_be(tmp_path: Path, category: str, phrase: str, weight: float) -> None:
     with pytest.raises(ClassifyError):
-        OwnWords(tmp_path).add(category, phrase, weight)
+        CustomWords(tmp_path).add(category, phrase, weight)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -152,7 +152,7 @@ def test_a_plain_list() -> None:
 
 
 def test_importing_into_own_words(tmp_path: Path) -> None:
-    own = OwnWords(tmp_path)
+    own = CustomWords(tmp_path)
     phrases = PhraseList(words={"casino": 5.0, "news": -1.0}, combinations={("a", "b"): 3.0})
     assert own.add_all("mine", phrases) == 3
     assert own.add_all("mine", phrases) == 0

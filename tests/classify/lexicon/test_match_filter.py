@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gatewayfilter.classify import Lexicon
 from gatewayfilter.classify.lexicon import scanner
 from gatewayfilter.classify.lexicon.match_filter import Automaton, Hits, Meaning, Patterns, Role, settle
-from gatewayfilter.classify.lexicon.proximity import MOST, Near
+from gatewayfilter.classify.lexicon.proximity import MOST, Proximity
 from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.classify.normalize.views import normal_view
@@ -38,7 +38,11 @@ files = st.builds(
         context=dict.fromkeys(context, 3.0),
         exceptions=exceptions,
         offers=offers,
-        near=[Near(f"near {number}", 2.0, tuple(one), tuple(other)) for number, (one, other) in enumerate(near) if one and other],
+        near=[
+            Proximity(f"near {number}", 2.0, tuple(one), tuple(other))
+            for number, (one, other) in enumerate(near)
+            if one and other
+        ],
         combinations=dict.fromkeys([tuple(parts)] if len(set(parts)) > 1 else [], 7.0),
     ),
     st.sampled_from(["one", "two", "any"]),
@@ -76,7 +80,7 @@ def both(words: list[WordFile]) -> tuple[Callable[[str], Hits], Callable[[str], 
 @given(st.lists(files, min_size=1, max_size=3), texts)
 @example([WordFile("one", words={"\U0001f600": 1.0, "\U0001f600a": 1.0, "a": 1.0})], "a \U0001f600a\U0001f600")
 @example([WordFile("one", words={"a*": 1.0, "*b": 1.0, "*1*": 1.0}, exceptions=["ab"])], "ba ab bab b1b a1 1a aab abb")
-@example([WordFile("one", near=[Near("n", 1.0, ("a*", "b"), ("*b", "\u8d4c"))])], "ba ab ab b \u8d4c a\u8d4c")
+@example([WordFile("one", near=[Proximity("n", 1.0, ("a*", "b"), ("*b", "\u8d4c"))])], "ba ab ab b \u8d4c a\u8d4c")
 @example([WordFile("one", words={"a b": 1.0, "*b a": 1.0, "b": 1.0, "\u8d4c a": 1.0})], "a b ab a  b \u8d4c a a\u8d4c a b")
 @example(
     [WordFile("one", words={"\u00e9": 1.0, "a \u00e9*": 1.0, "\U0001f600 a": 1.0})],
@@ -92,7 +96,7 @@ def test_the_same_counts(words: list[WordFile], text: str) -> None:
 @pytest.mark.parametrize("far", [9, 10, 11, 35, 36, 37])
 @pytest.mark.parametrize("between", [" ", ".", "\u8d4c"])
 def test_the_same_is_near(far: int, between: str) -> None:
-    fast, plain = both([WordFile("bad", near=[Near("n", 2.0, ("ab", "\u535a"), ("ba", "\u7537"))])])
+    fast, plain = both([WordFile("bad", near=[Proximity("n", 2.0, ("ab", "\u535a"), ("ba", "\u7537"))])])
     for one, other in (("ab", "ba"), ("\u535a", "\u7537"), ("\u535a", "ba")):
         text = f"{one}{between * far}{other} " * (MOST + 2)
         assert list(fast(text).items()) == list(plain(text).items())
@@ -157,6 +161,6 @@ def test_matches_may_come_in_any_order() -> None:
 
 def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, "_compiled", None)
-    scan = Scanner(Lexicon.of([WordFile("casino", words={"casino": 6.0}, near=[Near("n", 2.0, ("hurt",), ("boss",))])]))
+    scan = Scanner(Lexicon.of([WordFile("casino", words={"casino": 6.0}, near=[Proximity("n", 2.0, ("hurt",), ("boss",))])]))
     text = normal_view("Casino, hurt your boss")
     assert {text[start:end] for start, end in scan.scan(text).values()} == {"casino", "hurt your boss"}

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier
-from gatewayfilter.classify.lexicon.custom_words import OwnWords
+from gatewayfilter.classify.lexicon.custom_words import CustomWords
 from gatewayfilter.classify.lexicon.phrase_list import PhraseList
-from gatewayfilter.classify.lexicon.proximity import Near
+from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
 
-HARM = Near("harm", 5.0, ("hurt", "burn*", "打"), ("boss", "car", "wife", "老板"))
+HARM = Proximity("harm", 5.0, ("hurt", "burn*", "打"), ("boss", "car", "wife", "老板"))
 
 
 def classifier(*more: WordFile) -> PageClassifier:
@@ -51,13 +51,13 @@ def test_an_exception_covers_a_side() -> None:
 
 
 def test_a_later_file_replaces_or_removes_a_pair() -> None:
-    other = WordFile("violence", near=[Near("harm", 2.0, ("x1",), ("x2",))])
+    other = WordFile("violence", near=[Proximity("harm", 2.0, ("x1",), ("x2",))])
     assert classifier(other).classify_text("hurt boss, x1 x2").score == 2.0
     assert classifier(WordFile("violence", removed=["harm"])).classify_text("hurt boss").evidence == ()
 
 
 def test_a_file_reads_back() -> None:
-    file = WordFile("violence", short_share=0.5, near=[HARM, Near("two", 2.5, ("a b",), ('c"d',))])
+    file = WordFile("violence", short_share=0.5, near=[HARM, Proximity("two", 2.5, ("a b",), ('c"d',))])
     assert parse_word_file(format_word_file(file), "x") == file
 
 
@@ -81,7 +81,7 @@ def test_wrong_pairs_are_named(table: str, complaint: str) -> None:
 
 
 def test_pairs_of_an_imported_file_are_kept_and_removed_by_name(tmp_path: Path) -> None:
-    own = OwnWords(tmp_path)
+    own = CustomWords(tmp_path)
     assert own.add_all("violence", PhraseList(near=[HARM])) == 1
     assert own.add_all("violence", PhraseList(near=[HARM])) == 0
     assert Lexicon.load([tmp_path]).categories["violence"].near["harm"].one == HARM.one

@@ -9,7 +9,7 @@ import pytest
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Classification, Evidence, LearnedEntry, ListAction, Source
-from gatewayfilter.proxy.listener.pinned_apps import PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedAppsFile
 from gatewayfilter.store import Store
 
 type Cli = Callable[..., Any]
@@ -195,12 +195,12 @@ def test_match_decides_as_check_does(cli: Cli, tmp_path: Path) -> None:
     assert "1 line held no request" in answer.err
 
 
-APP = PassThroughEntry("192.0.2.5", "app.example", NOW - 60, NOW + 86_400, 3)
+APP = PinnedApp("192.0.2.5", "app.example", NOW - 60, NOW + 86_400, 3)
 
 
-def keep(state: Path, *entries: PassThroughEntry) -> None:
+def keep(state: Path, *entries: PinnedApp) -> None:
     for entry in entries:
-        PassThroughFile(state / "pass-through.json").add(entry)
+        PinnedAppsFile(state / "pass-through.json").add(entry)
 
 
 def test_it_says_what_holds_for_a_device_whose_app_passes_unread(cli: Cli, state: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.interfaces import Offer, Priority
+from gatewayfilter.interfaces import CrawlRequest, Priority
 from gatewayfilter.store import Store
 
 type Cli = Callable[..., Any]
@@ -16,9 +16,11 @@ def queued(state: Path) -> None:
     state.mkdir(parents=True)
     store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
     now = time.time()
-    store.frontier.add([Offer("http://a.example/", Priority.MANUAL), Offer("http://b.example/", Priority.LINK)], now)
+    store.frontier.add(
+        [CrawlRequest("http://a.example/", Priority.MANUAL), CrawlRequest("http://b.example/", Priority.LINK)], now
+    )
     (lease,) = store.frontier.lease(1, 60, now)
-    store.frontier.bury(lease, "refused")
+    store.frontier.dead_letter(lease, "refused")
     store.close()
 
 

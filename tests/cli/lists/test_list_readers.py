@@ -8,7 +8,7 @@ from gatewayfilter.cli.lists.list_readers import read_entries
 from gatewayfilter.cli.lists.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
 from gatewayfilter.cli.ui.patterns import read_pattern
 from gatewayfilter.errors import GatewayFilterError, ListError, RuleError, UrlError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
 EVERY_KIND = [
@@ -27,8 +27,8 @@ EVERY_KIND = [
 ]
 
 
-def _rules(*actions: ListAction) -> list[PersonRule]:
-    return [PersonRule(0, action, kind, pattern) for action in actions for kind, pattern in EVERY_KIND]
+def _rules(*actions: ListAction) -> list[ManualRule]:
+    return [ManualRule(0, action, kind, pattern) for action in actions for kind, pattern in EVERY_KIND]
 
 
 def _read(text: str, action: ListAction = BLOCK) -> list[tuple[ListAction, EntryKind, str]]:
@@ -79,10 +79,10 @@ _TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=20).
 
 def _entry(
     *, what: tuple[EntryKind, str], action: ListAction, comment: str, group: str, expires_at: float | None, enabled: bool
-) -> PersonRule:
+) -> ManualRule:
     kind, pattern = what
     said = action if action is not SPLICE or kind in {EntryKind.DOMAIN, EntryKind.HOST} else BLOCK
-    return PersonRule(0, said, kind, pattern, comment, group, expires_at, enabled)
+    return ManualRule(0, said, kind, pattern, comment, group, expires_at, enabled)
 
 
 _ENTRIES = st.builds(
@@ -99,7 +99,7 @@ _ENTRIES = st.builds(
 @pytest.mark.parametrize("file_format", COMPLETE_FORMATS)
 @settings(deadline=None)
 @given(rules=st.lists(_ENTRIES, max_size=8))
-def test_what_json_and_csv_write_is_read_back_the_same(file_format: str, rules: list[PersonRule]) -> None:
+def test_what_json_and_csv_write_is_read_back_the_same(file_format: str, rules: list[ManualRule]) -> None:
     lines, left_out = write_entries(rules, file_format)
     assert left_out == 0
     for end in ("\n", "\r\n"):
@@ -110,12 +110,12 @@ def test_what_json_and_csv_write_is_read_back_the_same(file_format: str, rules: 
 def test_csv_of_a_spreadsheet_is_read() -> None:
     text = '\ufeffpattern;kind;action;comment;expires_at\n.a.example;domain;block;"two; parts";2030-01-31T00:00:00+00:00\n'
     (rule,) = read_entries(text, ALLOW).rules
-    assert rule == PersonRule(0, BLOCK, EntryKind.DOMAIN, ".a.example", "two; parts", "", 1896048000.0)
+    assert rule == ManualRule(0, BLOCK, EntryKind.DOMAIN, ".a.example", "two; parts", "", 1896048000.0)
 
 
 @pytest.mark.parametrize("file_format", ["hosts", "adblock", "dnsmasq", "rpz"])
 def test_nobody_else_can_say_splice(file_format: str) -> None:
-    lines, left_out = write_entries([PersonRule(0, SPLICE, EntryKind.DOMAIN, ".bank.example")], file_format)
+    lines, left_out = write_entries([ManualRule(0, SPLICE, EntryKind.DOMAIN, ".bank.example")], file_format)
     assert left_out == 1
     assert not any("bank.example" in line for line in lines)
 
@@ -161,7 +161,7 @@ def test_other_formats_never_say_more_than_was_meant(file_format: str, said: set
     ],
 )
 def test_adblock_leaves_out_what_it_would_read_differently(kind: EntryKind, pattern: str) -> None:
-    assert write_entries([PersonRule(0, BLOCK, kind, pattern)], "adblock") == ([], 1)
+    assert write_entries([ManualRule(0, BLOCK, kind, pattern)], "adblock") == ([], 1)
 
 
 @settings(max_examples=300)
@@ -174,7 +174,7 @@ def test_a_wildcard_is_read_back_from_adblock_or_left_out(text: str) -> None:
     except (RuleError, UrlError):
         return
     if pattern.kind is EntryKind.WILDCARD:
-        lines, left_out = write_entries([PersonRule(0, BLOCK, pattern.kind, pattern.text)], "adblock")
+        lines, left_out = write_entries([ManualRule(0, BLOCK, pattern.kind, pattern.text)], "adblock")
         found = read_entries("\n".join(lines), BLOCK, force=True)
         assert found.rejected == []
         assert {(rule.kind, rule.pattern) for rule in found.rules} == (set() if left_out else {(pattern.kind, pattern.text)})
@@ -233,7 +233,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_hosts_that_are_spliced_are_never_written_as_blocked_or_allowed(
     file_format: str, lines: list[str], left_out: int
 ) -> None:
-    rules = [PersonRule(0, ListAction.SPLICE, EntryKind.DOMAIN, ".bank.example")]
+    rules = [ManualRule(0, ListAction.SPLICE, EntryKind.DOMAIN, ".bank.example")]
     assert write_entries(rules, file_format) == (lines, left_out)
     found = read_entries("\n".join(write_entries(rules, "json")[0]), BLOCK)
     assert [rule.action for rule in found.rules] == [ListAction.SPLICE]

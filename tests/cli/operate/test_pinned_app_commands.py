@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedApp, PinnedAppsFile
 from tests.cli.conftest import Cli
 
 DAY_S = 86_400.0
 
 
 @pytest.fixture
-def learned(state: Path) -> PassThroughFile:
+def learned(state: Path) -> PinnedAppsFile:
     """Two devices with one app, one of them with another."""
     state.mkdir(mode=0o700, parents=True)
-    file = PassThroughFile(state / FILE_NAME)
+    file = PinnedAppsFile(state / FILE_NAME)
     now = time.time()
     for client, host in (("192.168.1.20", "app.example"), ("192.168.1.21", "app.example"), ("192.168.1.20", "bank.example")):
-        file.add(PassThroughEntry(client, host, now, now + DAY_S, 3))
+        file.add(PinnedApp(client, host, now, now + DAY_S, 3))
     return file
 
 
-def left(file: PassThroughFile) -> set[tuple[str, str]]:
+def left(file: PinnedAppsFile) -> set[tuple[str, str]]:
     return {(entry.client, entry.host) for entry in file.read()}
 
 
@@ -32,7 +32,7 @@ def test_nothing_was_found_yet(cli: Cli) -> None:
     assert cli("pass-through", "list", "--json").json == []
 
 
-def test_the_list(cli: Cli, learned: PassThroughFile) -> None:
+def test_the_list(cli: Cli, learned: PinnedAppsFile) -> None:
     table = cli("pass-through", "list")
     assert table.code == 0
     assert table.out.count("app.example") == 2
@@ -42,8 +42,8 @@ def test_the_list(cli: Cli, learned: PassThroughFile) -> None:
     assert {entry["failures"] for entry in found} == {3}
 
 
-def test_what_has_expired_is_not_shown(cli: Cli, learned: PassThroughFile) -> None:
-    learned.add(PassThroughEntry("192.168.1.22", "old.example", time.time() - 9 * DAY_S, time.time() - 1, 3))
+def test_what_has_expired_is_not_shown(cli: Cli, learned: PinnedAppsFile) -> None:
+    learned.add(PinnedApp("192.168.1.22", "old.example", time.time() - 9 * DAY_S, time.time() - 1, 3))
     assert "old.example" not in cli("pass-through", "list").out
     assert "old.example" not in {entry["host"] for entry in cli("pass-through", "list", "--json").json}
 
@@ -61,7 +61,7 @@ def test_what_has_expired_is_not_shown(cli: Cli, learned: PassThroughFile) -> No
     ],
 )
 def test_removing(
-    cli: Cli, learned: PassThroughFile, arguments: tuple[str, ...], removed: int, kept: set[tuple[str, str]]
+    cli: Cli, learned: PinnedAppsFile, arguments: tuple[str, ...], removed: int, kept: set[tuple[str, str]]
 ) -> None:
     answer = cli("pass-through", "remove", *arguments, "--json")
     assert (answer.code, answer.json) == (0, {"removed": removed})
@@ -69,14 +69,14 @@ def test_removing(
 
 
 @pytest.mark.parametrize("arguments", [("other.example",), ("bank.example", "--client", "192.168.1.21")])
-def test_removing_what_is_not_there(cli: Cli, learned: PassThroughFile, arguments: tuple[str, ...]) -> None:
+def test_removing_what_is_not_there(cli: Cli, learned: PinnedAppsFile, arguments: tuple[str, ...]) -> None:
     before = left(learned)
     answer = cli("pass-through", "remove", *arguments)
     assert (answer.code, "does not pass through" in answer.out) == (1, True)
     assert left(learned) == before
 
 
-def test_a_damaged_file_passes_nothing_and_is_no_traceback(cli: Cli, state: Path, learned: PassThroughFile) -> None:
+def test_a_damaged_file_passes_nothing_and_is_no_traceback(cli: Cli, state: Path, learned: PinnedAppsFile) -> None:
     del learned
     path = state / FILE_NAME
     path.write_text('[{"client": 1}]')

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gatewayfilter.crawl.buffer.classify_batcher import MOST_BYTES_TOGETHER, MOST_TOGETHER, JudgeDesk, judge_together
+from gatewayfilter.crawl.buffer.classify_batcher import MOST_BYTES_TOGETHER, MOST_TOGETHER, ClassifyBatcher, judge_together
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import BatchSink, Page, PageSink
-from gatewayfilter.learn import LearningSink
+from gatewayfilter.learn import LearningPipeline
 from gatewayfilter.model import Classification
 from tests.crawl.crawl_fakes import FakeSink
 
@@ -60,15 +60,15 @@ def category(verdict: Classification | None) -> str:
     return verdict.category
 
 
-async def judged(desk: JudgeDesk, name: str, *, size: int = 10, urgent: bool = False) -> str:
-    return await desk.judge(page(name, size), category, urgent=urgent)
+async def judged(batcher: ClassifyBatcher, name: str, *, size: int = 10, urgent: bool = False) -> str:
+    return await batcher.judge(page(name, size), category, urgent=urgent)
 
 
-async def ends(sink: Batches, desk: JudgeDesk, *names: str, size: int = 10) -> list[str | BaseException]:
+async def ends(sink: Batches, batcher: ClassifyBatcher, *names: str, size: int = 10) -> list[str | BaseException]:
     """Lets the first page hold the judge until all others wait behind it. Returns what came of each."""
-    tasks = [asyncio.create_task(judged(desk, names[0], size=size))]
+    tasks = [asyncio.create_task(judged(batcher, names[0], size=size))]
     assert await asyncio.to_thread(sink.begun.wait, 10)
-    tasks += [asyncio.create_task(judged(desk, name, size=size, urgent=name.startswith("urgent"))) for name in names[1:]]
+    tasks += [asyncio.create_task(judged(batcher, name, size=size, urgent=name.startswith("urgent"))) for name in names[1:]]
     await asyncio.sleep(0)  # each comes to the desk
     sink.gate.set()
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -76,45 +76,45 @@ async def ends(sink: Batches, desk: JudgeDesk, *names: str, size: int = 10) -> l
 
 def test_a_page_that_comes_alone_is_judged_alone(sink: Batches, thread: ThreadPoolExecutor) -> None:
     sink.gate.set()
-    assert asyncio.run(judged(JudgeDesk(sink, thread), "a")) == "a"
+    assert asyncio.run(judged(ClassifyBatcher(sink, thread), "a")) == "a"
     assert sink.got == [["a"]]
 
 
 def test_what_waits_is_judged_together(sink: Batches, thread: ThreadPoolExecutor) -> None:
-    assert asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", "b", "c")) == ["first", "a", "b", "c"]
+    assert asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", "a", "b", "c")) == ["first", "a", "b", "c"]
     assert sink.got == [["first"], ["a", "b", "c"]]
 
 
 def test_a_batch_is_bounded_in_pages_and_bytes(sink: Batches, thread: ThreadPoolExecutor) -> None:
     names = [str(number) for number in range(2 * MOST_TOGETHER + 1)]
-    assert asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", *names)) == ["first", *names]
+    assert asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", *names)) == ["first", *names]
     assert list(map(len, sink.got)) == [1, MOST_TOGETHER, MOST_TOGETHER, 1]
     sink.got.clear()
     sink.gate.clear()
     sink.begun.clear()
-    asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", "b", "c", size=MOST_BYTES_TOGETHER // 2))
+    asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", "a", "b", "c", size=MOST_BYTES_TOGETHER // 2))
     assert sink.got == [["first"], ["a", "b"], ["c"]]
     sink.got.clear()
     sink.gate.clear()
     sink.begun.clear()
-    asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", size=2 * MOST_BYTES_TOGETHER))
+    asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", "a", size=2 * MOST_BYTES_TOGETHER))
     assert sink.got == [["first"], ["a"]]
 
 
 def test_pictures_are_judged_one_by_one(sink: Batches, thread: ThreadPoolExecutor) -> None:
-    asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", "b", "image-1", "image-2", "c", "d"))
+    asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", "a", "b", "image-1", "image-2", "c", "d"))
     assert sink.got == [["first"], ["a", "b"], ["image-1"], ["image-2"], ["c", "d"]]
 
 
 def test_urgent_pages_go_first_and_wait_for_no_others(sink: Batches, thread: ThreadPoolExecutor) -> None:
     names = ("first", "a", "b", "urgent-1", "urgent-2")
-    assert asyncio.run(ends(sink, JudgeDesk(sink, thread), *names)) == list(names)
+    assert asyncio.run(ends(sink, ClassifyBatcher(sink, thread), *names)) == list(names)
     assert sink.got == [["first"], ["urgent-1", "urgent-2"], ["a", "b"]]
 
 
 @pytest.mark.parametrize(("bad", "kind"), [("store", StoreError), ("bug", ZeroDivisionError), ("stop", RuntimeError)])
 def test_what_goes_wrong_is_one_page_s_alone(sink: Batches, thread: ThreadPoolExecutor, bad: str, kind: type[Exception]) -> None:
-    first, before, failed, after = asyncio.run(ends(sink, JudgeDesk(sink, thread), "first", "a", bad, "b"))
+    first, before, failed, after = asyncio.run(ends(sink, ClassifyBatcher(sink, thread), "first", "a", bad, "b"))
     assert (first, before, after) == ("first", "a", "b")
     assert isinstance(failed, kind)
     assert sink.got == [["first"], ["a", bad, "b"], ["a"], [bad], ["b"]]
@@ -127,9 +127,9 @@ def test_what_is_made_of_a_verdict_may_fail_for_one_page(sink: Batches, thread: 
         return category(verdict)
 
     async def run() -> list[str | BaseException]:
-        desk = JudgeDesk(sink, thread)
+        batcher = ClassifyBatcher(sink, thread)
         sink.gate.set()
-        judging = (desk.judge(page(name), conclude, urgent=False) for name in "ab")
+        judging = (batcher.judge(page(name), conclude, urgent=False) for name in "ab")
         return await asyncio.gather(*judging, return_exceptions=True)
 
     failed, good = asyncio.run(run())
@@ -139,10 +139,10 @@ def test_what_is_made_of_a_verdict_may_fail_for_one_page(sink: Batches, thread: 
 
 def test_a_page_that_nobody_waits_for_any_more_is_not_judged(sink: Batches, thread: ThreadPoolExecutor) -> None:
     async def run() -> list[str | BaseException]:
-        desk = JudgeDesk(sink, thread)
-        first = asyncio.create_task(judged(desk, "first"))
+        batcher = ClassifyBatcher(sink, thread)
+        first = asyncio.create_task(judged(batcher, "first"))
         assert await asyncio.to_thread(sink.begun.wait, 10)
-        leaving, staying = asyncio.create_task(judged(desk, "leaves")), asyncio.create_task(judged(desk, "stays"))
+        leaving, staying = asyncio.create_task(judged(batcher, "leaves")), asyncio.create_task(judged(batcher, "stays"))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
@@ -159,11 +159,11 @@ def test_between_two_batches_others_have_the_thread(sink: Batches, thread: Threa
     between: list[int] = []
 
     async def run() -> None:
-        desk = JudgeDesk(sink, thread)
-        first = asyncio.create_task(judged(desk, "first"))
+        batcher = ClassifyBatcher(sink, thread)
+        first = asyncio.create_task(judged(batcher, "first"))
         assert await asyncio.to_thread(sink.begun.wait, 10)
         other = asyncio.get_running_loop().run_in_executor(thread, lambda: between.append(len(sink.got)))
-        second = asyncio.create_task(judged(desk, "second"))
+        second = asyncio.create_task(judged(batcher, "second"))
         await asyncio.sleep(0)
         sink.gate.set()
         await asyncio.gather(first, second, other)
@@ -182,6 +182,6 @@ def test_a_sink_for_one_page_takes_several_one_by_one() -> None:
 
 def test_which_sinks_take_several(sink: Batches) -> None:
     assert isinstance(sink, BatchSink)
-    assert issubclass(LearningSink, BatchSink)
+    assert issubclass(LearningPipeline, BatchSink)
     one: PageSink = FakeSink()
     assert not isinstance(one, BatchSink)

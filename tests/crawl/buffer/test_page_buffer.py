@@ -17,7 +17,7 @@ def page(body: bytes = b"<p>knitting", url: str = "http://a.example/") -> Page:
 
 
 class Book:
-    """Satisfies `interfaces.EvidenceBook`."""
+    """Satisfies `interfaces.EvidenceStore`."""
 
     def __init__(self) -> None:
         self.notes: dict[str, str] = {}

@@ -11,7 +11,7 @@ import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
 from gatewayfilter.crawl.frontier.fleet_frontier import DEAD_AFTER_S, FleetFrontier
-from gatewayfilter.interfaces import SITE_SLOTS, Offer, QueueState
+from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeSink
@@ -41,8 +41,8 @@ class Clock:
         return self.now
 
 
-def offers(count: int) -> list[Offer]:
-    return [Offer(f"http://site-{number}.example/") for number in range(count)]
+def offers(count: int) -> list[CrawlRequest]:
+    return [CrawlRequest(f"http://site-{number}.example/") for number in range(count)]
 
 
 def test_one_alone_takes_all(store: Store) -> None:
@@ -83,7 +83,7 @@ def test_who_is_silent_or_leaves_hands_its_sites_over_and_nothing_else_moves(sto
 
 
 def test_what_waited_before_there_were_slots_is_anybodys(store: Store) -> None:
-    store.frontier.add([Offer("not a URL")], 1.0)
+    store.frontier.add([CrawlRequest("not a URL")], 1.0)
     assert [lease.url for lease in store.frontier.lease(5, 60.0, 2.0, (3,))] == ["not a URL"]
 
 
@@ -161,11 +161,11 @@ async def test_a_killed_crawler_s_sites_are_crawled_by_the_others(url: str, stor
             origin.answers.update({f"/{number}": reply() for number in range(40)})
             while len(store.crawlers.alive(time.time() - 1.5)) < 2:  # noqa: ASYNC110  another process says so
                 await asyncio.sleep(0.05)
-            store.frontier.add([Offer(f"http://127.0.0.1:{origin.port}/{number}") for number in range(10)], time.time())
+            store.frontier.add([CrawlRequest(f"http://127.0.0.1:{origin.port}/{number}") for number in range(10)], time.time())
             children["one"].kill()
             # Addresses of the whole loopback network are sites of their own; the origin listens on one of them.
             urls = [f"http://127.0.0.{2 + number}:{origin.port}/{number}" for number in range(30)]
-            store.frontier.add([Offer(each) for each in urls], time.time())
+            store.frontier.add([CrawlRequest(each) for each in urls], time.time())
             while (counts := store.frontier.stats(time.time()))["resting"] < 10 or counts["waiting"] + counts["leased"] > 30:  # noqa: ASYNC110  likewise
                 await asyncio.sleep(0.05)
             tried: set[str] = set()

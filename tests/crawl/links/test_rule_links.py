@@ -10,7 +10,7 @@ from gatewayfilter.classify import RuleFolder, RuleResult
 from gatewayfilter.config import Settings
 from gatewayfilter.crawl import rule_links
 from gatewayfilter.extraction.rules import parse_rule
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import crawl_worker
@@ -43,7 +43,7 @@ async def test_links_of_harmless_pages_with_a_rule_are_crawled(origin: Origin, t
     store = Store.open(f"sqlite:///{tmp_path / 'test.sqlite3'}")
     stop = asyncio.Event()
     running = asyncio.create_task(crawl_worker(settings, store, Counters()).run(stop))
-    store.frontier.add([Offer(origin.url("/index"))], time.time())
+    store.frontier.add([CrawlRequest(origin.url("/index"))], time.time())
     async with asyncio.timeout(60):
         while "/story/1" not in origin.requests:  # noqa: ASYNC110  another task fetches
             await asyncio.sleep(0.01)

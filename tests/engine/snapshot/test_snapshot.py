@@ -17,7 +17,7 @@ from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.engine.tables.host_markers import host_of_key, prefix_marker
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.urls import digest_of, parse_url
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
@@ -38,7 +38,7 @@ learned = st.builds(
     st.floats(0, 4e9),
 )
 rules = st.builds(
-    PersonRule,
+    ManualRule,
     st.integers(0, 2**31),
     st.sampled_from(ListAction),
     st.sampled_from(EntryKind),
@@ -59,7 +59,7 @@ def small() -> bytes:
     builder.add_keys(good, [".good.example"])
     builder.add_adblock_list(ads, ["||ads.example^", "@@||ads.example/fine$script"])
     builder.add_learned([LearnedEntry("l.example/x", BLOCK, "adult", "http://l.example/x", "score 42.0", 5.0, 6.0)])
-    builder.set_rules([PersonRule(3, BLOCK, EntryKind.DOMAIN, ".p.example", "why", "kids", 9.5)])
+    builder.set_rules([ManualRule(3, BLOCK, EntryKind.DOMAIN, ".p.example", "why", "kids", 9.5)])
     return builder.build()
 
 
@@ -74,7 +74,7 @@ def small() -> bytes:
 def test_save_and_open_is_identity(
     lists: list[tuple[Source, list[str]]],
     entries: list[LearnedEntry],
-    people: list[PersonRule],
+    people: list[ManualRule],
     feed_seq: int,
     created_at: float,
 ) -> None:
@@ -96,7 +96,7 @@ def test_save_and_open_is_identity(
     assert snapshot.sources[: len(lists)] == tuple(source for source, _ in lists)
     assert snapshot.rules == tuple(people)
     assert (snapshot.info.feed_seq, snapshot.info.created_at) == (feed_seq, created_at)
-    assert (snapshot.info.person_rules, snapshot.info.learned) == (len(people), len(last))
+    assert (snapshot.info.manual_rules, snapshot.info.learned) == (len(people), len(last))
     for action, table in snapshot.tables.items():
         for key, names in expected[action].items():
             assert snapshot.bloom.ask(digest_of(key)) is BloomAnswer.MAYBE
@@ -119,7 +119,7 @@ def test_save_and_open_is_identity(
 def test_info_counts_what_people_call_entries() -> None:
     data = small()
     info = Snapshot.from_bytes(data).info
-    assert (info.blacklist, info.whitelist, info.adblock_rules, info.person_rules, info.learned) == (4, 1, 2, 1, 1)
+    assert (info.blacklist, info.whitelist, info.adblock_rules, info.manual_rules, info.learned) == (4, 1, 2, 1, 1)
     assert (info.version, info.feed_seq, info.created_at, info.size_bytes) == (3, 7, 1_000.0, len(data))
 
 

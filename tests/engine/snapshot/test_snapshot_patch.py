@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.snapshot import patch
 from gatewayfilter.engine.snapshot.image import SnapshotImage
-from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_news, patch_snapshot
+from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_changes, patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import prefix_marker
 from gatewayfilter.engine.tables.table_patch import entries_of
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, PersonRule, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.urls import digest_of
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
@@ -38,13 +38,13 @@ entries = st.builds(
 changes = st.lists(st.tuples(st.booleans(), entries), max_size=12)
 rules = st.lists(
     st.builds(
-        PersonRule, st.integers(1, 9), st.sampled_from(ListAction), st.just(EntryKind.DOMAIN), st.sampled_from([".p.example"])
+        ManualRule, st.integers(1, 9), st.sampled_from(ListAction), st.just(EntryKind.DOMAIN), st.sampled_from([".p.example"])
     ),
     max_size=2,
 )
 
 
-def image(learned: list[LearnedEntry], people: list[PersonRule], *, listed: int = 1) -> SnapshotImage:
+def image(learned: list[LearnedEntry], people: list[ManualRule], *, listed: int = 1) -> SnapshotImage:
     builder = SnapshotBuilder(feed_seq=1, created_at=1.0, notes={"of": "the publisher"})
     for action, listing in LISTED.items():
         for number in range(listed):
@@ -85,7 +85,7 @@ def copied(counters: CountingBloom | None) -> CountingBloom:
     return CountingBloom(counters.bits, counters.positions, count=counters.count, counters=counters.counters.copy())
 
 
-def patched(old: SnapshotImage, news: dict[bytes, LearnedEntry | None], people: list[PersonRule]) -> SnapshotImage:
+def patched(old: SnapshotImage, news: dict[bytes, LearnedEntry | None], people: list[ManualRule]) -> SnapshotImage:
     snapshot = Snapshot.from_bytes(old.to_bytes())
     return patch_snapshot(snapshot, copied(old.counters), news, people, feed_seq=9, created_at=50.0)
 
@@ -93,7 +93,7 @@ def patched(old: SnapshotImage, news: dict[bytes, LearnedEntry | None], people: 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(entries, max_size=5), st.lists(changes, min_size=1, max_size=3), rules, rules)
 def test_a_patched_snapshot_says_what_a_new_one_says(
-    learned: list[LearnedEntry], batches: list[list[tuple[bool, LearnedEntry]]], before: list[PersonRule], after: list[PersonRule]
+    learned: list[LearnedEntry], batches: list[list[tuple[bool, LearnedEntry]]], before: list[ManualRule], after: list[ManualRule]
 ) -> None:
     model = {entry.key: entry for entry in learned}
     current = image(list(model.values()), before)
@@ -103,7 +103,7 @@ def test_a_patched_snapshot_says_what_a_new_one_says(
             model.pop(entry.key, None)
             if added and entry.expires_at > NOW:
                 model[entry.key] = entry
-        current = patched(current, learned_news(feed, NOW), after)
+        current = patched(current, learned_changes(feed, NOW), after)
     anew = image(list(model.values()), after)
     opened = Snapshot.from_bytes(current.to_bytes())
     assert said(opened) == said(Snapshot.from_bytes(anew.to_bytes()))
@@ -127,7 +127,7 @@ def test_what_the_snapshot_has_already_is_no_harm(learned: list[LearnedEntry], b
             model[entry.key] = entry
     feed = {entry.key: entry if added else None for added, entry in batch}
     anew = image(list(model.values()), [])
-    again = patched(anew, learned_news(feed, NOW), [])
+    again = patched(anew, learned_changes(feed, NOW), [])
     assert said(Snapshot.from_bytes(again.to_bytes())) == said(Snapshot.from_bytes(anew.to_bytes()))
 
 
@@ -137,7 +137,7 @@ def entry(number: int) -> LearnedEntry:
 
 def test_lists_are_taken_over_byte_by_byte() -> None:
     old = image([], [])
-    new = dict(patched(old, {}, [PersonRule(1, BLOCK, EntryKind.DOMAIN, ".p.example")]).sections)
+    new = dict(patched(old, {}, [ManualRule(1, BLOCK, EntryKind.DOMAIN, ".p.example")]).sections)
     same = {name for name, content in old.sections if bytes(new[name]) == bytes(content)}
     assert same == {"sources", "sets", "bloom", "blacklist", "whitelist", "splicelist", "learned", "details", "adblock"}
 

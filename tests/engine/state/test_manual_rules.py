@@ -6,26 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.state.manual_rules import PersonRules, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.engine.state.manual_rules import ManualRules, classify_pattern, compile_pattern, written_pattern
 from gatewayfilter.engine.state.wildcards import SearchedUrl
 from gatewayfilter.errors import RuleError
-from gatewayfilter.model import EntryKind, ListAction, PersonRule
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.urls import parse_url
 
 URL, PREFIX, HOST, DOMAIN = EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN
 WILDCARD, REGEX = EntryKind.WILDCARD, EntryKind.REGEX
 
 
-def rule(pattern: str, kind: EntryKind | None = None, **facts: object) -> PersonRule:
+def rule(pattern: str, kind: EntryKind | None = None, **facts: object) -> ManualRule:
     found, text = (kind, pattern) if kind else classify_pattern(pattern, force=True)
     action = ListAction(str(facts.get("action", "block")))
     expires_at = facts.get("expires_at")
     assert expires_at is None or isinstance(expires_at, float)
-    return PersonRule(1, action, found, text, group=str(facts.get("group", "")), expires_at=expires_at)
+    return ManualRule(1, action, found, text, group=str(facts.get("group", "")), expires_at=expires_at)
 
 
 def covers(pattern: str, url: str) -> bool:
-    rules, parsed = PersonRules([rule(pattern)]), parse_url(url)
+    rules, parsed = ManualRules([rule(pattern)]), parse_url(url)
     return rules.find(parsed, rules.for_host(parsed), 0.0) is not None
 
 
@@ -52,7 +52,7 @@ def test_a_page_is_blocked_with_any_query_and_allowed_as_it_is(pattern: str, pat
     url = parse_url(f"https://example.com{path}")
     found = []
     for action in ("block", "allow"):
-        rules = PersonRules([rule(pattern, URL, action=action)])
+        rules = ManualRules([rule(pattern, URL, action=action)])
         found.append(rules.find(url, rules.for_host(url), 0.0) is not None)
         assert rules.of_parts(url, ListAction(action))
     assert found == [blocked, url.key == pattern]
@@ -130,7 +130,7 @@ def test_any_text_is_a_pattern_or_a_rule_error(text: str) -> None:
         return
     compile_pattern(kind, pattern)
     url = parse_url("https://www.example.com:8080/a/b?c")
-    rules = PersonRules([PersonRule(1, ListAction.BLOCK, kind, pattern)])
+    rules = ManualRules([ManualRule(1, ListAction.BLOCK, kind, pattern)])
     rules.find(url, rules.for_host(url), 0.0)
 
 
@@ -176,8 +176,8 @@ def test_what_a_pattern_covers(pattern: str, covered: list[str], not_covered: li
 )  # fmt: skip
 def test_an_allow_for_a_host_is_not_stretched_to_others(pattern: str, covered: list[str], stretched: list[str]) -> None:
     kind, pattern = classify_pattern(pattern)
-    rules = PersonRules(
-        [PersonRule(1, ListAction.ALLOW, kind, pattern), PersonRule(2, ListAction.BLOCK, EntryKind.REGEX, "http")]
+    rules = ManualRules(
+        [ManualRule(1, ListAction.ALLOW, kind, pattern), ManualRule(2, ListAction.BLOCK, EntryKind.REGEX, "http")]
     )
     decided = {text: find(rules, text) for text in [*covered, *stretched]}
     assert [text for text, rule in decided.items() if rule is not None and rule.action is ListAction.ALLOW] == covered
@@ -225,25 +225,25 @@ def test_wildcards_with_many_stars_end_soon() -> None:
     assert not matches(SearchedUrl(parse_url("http://x/" + "a" * 60_000)))
 
 
-def find(rules: PersonRules, text: str, now: float = 0.0) -> PersonRule | None:
+def find(rules: ManualRules, text: str, now: float = 0.0) -> ManualRule | None:
     url = parse_url(text)
     return rules.find(url, rules.for_host(url), now)
 
 
 def test_allow_beats_block_whatever_is_more_specific() -> None:
     allow, block = rule("example.com", action="allow"), rule("example.com/bad")
-    assert find(PersonRules([block, allow]), "http://example.com/bad") == allow
-    assert find(PersonRules([block]), "http://example.com/bad") == block
+    assert find(ManualRules([block, allow]), "http://example.com/bad") == allow
+    assert find(ManualRules([block]), "http://example.com/bad") == block
 
 
 def test_expiry_is_honoured_when_deciding() -> None:
-    rules = PersonRules([rule("example.com", expires_at=100.0)])
+    rules = ManualRules([rule("example.com", expires_at=100.0)])
     assert find(rules, "http://example.com/", 99.9) is not None
     assert find(rules, "http://example.com/", 100.0) is None
 
 
 def test_a_group_is_only_a_name_for_rules() -> None:
-    rules = PersonRules([rule("example.com", group="kids"), rule("|example.com", action="allow", group="work")])
+    rules = ManualRules([rule("example.com", group="kids"), rule("|example.com", action="allow", group="work")])
     found = find(rules, "http://example.com/")
     assert found is not None
     assert found.group == "work"
@@ -251,7 +251,7 @@ def test_a_group_is_only_a_name_for_rules() -> None:
 
 def test_a_rule_that_is_switched_off_is_kept_but_not_applied() -> None:
     on = [rule("example.com"), rule("*casino*"), rule("example.com/x/*")]
-    rules = PersonRules([replace(item, enabled=False) for item in on])
+    rules = ManualRules([replace(item, enabled=False) for item in on])
     assert (len(rules), bool(rules)) == (3, False)
     assert find(rules, "http://example.com/casino") is None
     assert find(rules.switched_off(), "http://example.com/casino") == on[0]
@@ -260,13 +260,13 @@ def test_a_rule_that_is_switched_off_is_kept_but_not_applied() -> None:
 
 
 def test_a_rule_that_cannot_be_compiled_is_kept_but_not_applied() -> None:
-    rules = PersonRules([rule("^(a+)+$", REGEX), rule("example.com")])
+    rules = ManualRules([rule("^(a+)+$", REGEX), rule("example.com")])
     assert len(rules) == 2
     assert find(rules, "http://x.test/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!") is None
 
 
 def test_changes_add_replace_and_remove_without_touching_the_old_rules() -> None:
-    old = PersonRules([rule("example.com"), rule("*casino*")])
+    old = ManualRules([rule("example.com"), rule("*casino*")])
     allow = rule("example.com", action="allow")
     new = old.changed([allow, rule("/poker/")], [rule("*casino*")])
     assert find(new, "http://example.com/") == allow

@@ -1,7 +1,7 @@
 """The overlay: what the change feed says, over the snapshot."""
 
 from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.urls import digest_of, parse_url
 
 
@@ -12,7 +12,7 @@ def learned(key: str) -> LearnedEntry:
 def change(seq: int, kind: ChangeKind, key: str) -> Change:
     if kind in {ChangeKind.LEARNED_ADDED, ChangeKind.LEARNED_REMOVED}:
         return Change(seq, kind, learned=learned(key))
-    return Change(seq, kind, person=PersonRule(seq, ListAction.BLOCK, EntryKind.DOMAIN, key))
+    return Change(seq, kind, manual=ManualRule(seq, ListAction.BLOCK, EntryKind.DOMAIN, key))
 
 
 ADD, REMOVE = ChangeKind.LEARNED_ADDED, ChangeKind.LEARNED_REMOVED
@@ -31,16 +31,16 @@ def test_steps_are_taken_in_the_order_of_the_feed_and_once() -> None:
 def test_it_keeps_the_newest_change_of_each_entry_alone() -> None:
     overlay = Overlay.over([], 0).changed(
         [change(seq, ADD if seq % 2 else REMOVE, "a/") for seq in range(1, 100)]
-        + [change(100, ChangeKind.PERSON_ADDED, ".p.example"), change(101, ChangeKind.PERSON_REMOVED, ".p.example")]
+        + [change(100, ChangeKind.MANUAL_ADDED, ".p.example"), change(101, ChangeKind.MANUAL_REMOVED, ".p.example")]
     )
     assert sorted(kept.seq for kept in overlay.changes.values()) == [99, 101]
 
 
 def test_peoples_rules_follow() -> None:
     url = parse_url("http://p.example/")
-    overlay = Overlay.over([PersonRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".p.example")], 0)
-    removed = overlay.changed([change(1, ChangeKind.PERSON_REMOVED, ".p.example")])
-    again = removed.changed([change(2, ChangeKind.PERSON_ADDED, ".p.example")])
+    overlay = Overlay.over([ManualRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".p.example")], 0)
+    removed = overlay.changed([change(1, ChangeKind.MANUAL_REMOVED, ".p.example")])
+    again = removed.changed([change(2, ChangeKind.MANUAL_ADDED, ".p.example")])
     found = [one.rules.find(url, one.rules.for_host(url), 0.0) is not None for one in (overlay, removed, again)]
     assert found == [True, False, True]
 
@@ -55,4 +55,4 @@ def test_only_single_urls_leave_what_is_known_of_hosts() -> None:
     assert touches_hosts([change(1, ADD, "h.example/x/*")])
     assert touches_hosts([change(1, ADD, ".h.example")])
     assert touches_hosts([change(1, ADD, "h.example")])
-    assert touches_hosts([change(1, ChangeKind.PERSON_ADDED, ".h.example")])
+    assert touches_hosts([change(1, ChangeKind.MANUAL_ADDED, ".h.example")])

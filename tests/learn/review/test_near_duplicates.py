@@ -3,8 +3,8 @@ import pytest
 from gatewayfilter.config import GrowthMode, LearnSettings
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ReviewState
-from gatewayfilter.learn import ContentIds, Growth, LearningSink, Recognition, ReviewDesk, ReviewIntake
-from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_likeness
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
+from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_similarity
 from gatewayfilter.model import Classification
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -32,19 +32,19 @@ class Parts:
         self.now = 1000.0
         self.store = store
         self.counters = Counters()
-        intake = ReviewIntake(store.reviews, self.counters, 100, lambda: self.now)
-        self.kinship = intake.kinship
+        intake = TaskIntake(store.reviews, self.counters, 100, lambda: self.now)
+        self.near_duplicates = intake.near_duplicates
         self.recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), str)
-        self.sink = LearningSink(
+        self.sink = LearningPipeline(
             TitledClassify(),
-            Growth(store.lists, store.verdicts, settings),
+            ListGrowth(store.lists, store.verdicts, settings),
             self.counters,
             settings,
             recognition=self.recognition,
             intake=intake,
             read_text=TitledClassify(),
         )
-        self.desk = ReviewDesk(store.reviews, store.lists, store.verdicts, self.recognition, settings)
+        self.desk = ReviewService(store.reviews, store.lists, store.verdicts, self.recognition, settings)
 
     def look(self, url: str, text: str) -> Classification | None:
         self.now += 100
@@ -65,9 +65,9 @@ def test_a_toned_down_mirror_stays_allowed_and_is_shown_to_a_person(parts: Parts
     assert (second.url, second.category, second.blocked) == ("http://two.example/", "gambling", False)
     assert second.group_id == first.task_id
     assert parts.counters.as_dict()["pages_alike"] == 1
-    assert parts.kinship.take("http://two.example/")
-    assert not parts.kinship.take("http://two.example/")
-    assert not parts.kinship.take("http://one.example/")
+    assert parts.near_duplicates.take("http://two.example/")
+    assert not parts.near_duplicates.take("http://two.example/")
+    assert not parts.near_duplicates.take("http://one.example/")
     assert [entry.url for entry in parts.store.lists.learned() if entry.category] == ["http://one.example/"]
 
 
@@ -122,7 +122,7 @@ def test_nobody_is_asked_where_reviews_are_off(store: Store) -> None:
     silent = Parts(store, LearnSettings(mode=GrowthMode.BLOCK))
     silent.look("http://two.example/", f"{TITLE}\n{BODY} parlour")
     assert len(store.reviews.tasks()) == 1
-    assert silent.kinship.take("http://two.example/")
+    assert silent.near_duplicates.take("http://two.example/")
 
 
 def test_the_index_agrees_with_the_comparison_of_titles(parts: Parts) -> None:
@@ -132,11 +132,11 @@ def test_the_index_agrees_with_the_comparison_of_titles(parts: Parts) -> None:
     text = f"{TITLE}\n{BODY}"
     for title in [*titles, "Golden Reef", "在线", "Gold"]:
         parts.now += 100
-        found = parts.kinship.find(title, lambda: text)
+        found = parts.near_duplicates.find(title, lambda: text)
         expected = [
             outline
             for outline in parts.store.reviews.harmful_outlines(100)
-            if title_likeness(title, outline.title) >= ALIKE_TITLES
+            if title_similarity(title, outline.title) >= ALIKE_TITLES
             and are_alike(title, simhash(text), outline.title, outline.simhash)
         ]
         assert found == (expected[0] if expected else None), title

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewTask
 from gatewayfilter.learn import recheck_offers
-from gatewayfilter.learn.review.decisions import ReviewDesk
+from gatewayfilter.learn.review.decisions import ReviewService
 from gatewayfilter.model import EntryKind, ListAction
 from gatewayfilter.settings import GrowthMode, LearnSettings
 from gatewayfilter.store import Store
@@ -32,7 +32,7 @@ _EVENTS = st.one_of(
     st.tuples(st.just("rule"), st.sampled_from(URLS), st.sampled_from(ListAction)),
     st.tuples(st.just("later"), st.sampled_from((0.01, 0.5, 40.0))),
 )
-_DECISIONS: dict[str, Callable[[ReviewDesk, int, str], object]] = {
+_DECISIONS: dict[str, Callable[[ReviewService, int, str], object]] = {
     "approve": lambda desk, task, who: desk.approve(task, who),
     "reject": lambda desk, task, who: desk.reject(task, who, overturn=True),
     "change": lambda desk, task, who: desk.change(task, "fraud", who, overturn=True),

@@ -7,7 +7,7 @@ import pytest
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import ReviewKind, ReviewState
-from gatewayfilter.learn import Growth, LearningSink
+from gatewayfilter.learn import LearningPipeline, ListGrowth
 from gatewayfilter.model import Classification, EntryKind, ListAction
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.store import Store
@@ -230,8 +230,8 @@ class NakedClassify:
 
 def test_images_are_judged_by_whoever_is_plugged_in(store: Store) -> None:
     counters = Counters()
-    growth = Growth(store.lists, store.verdicts, LearnSettings(), lambda: NOW)
-    sink = LearningSink(CasinoClassify(), growth, counters, images=NakedClassify())
+    list_growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), lambda: NOW)
+    sink = LearningPipeline(CasinoClassify(), list_growth, counters, images=NakedClassify())
     for name, kind, body in (("a", "gif", b"GIF naked"), ("b", "gif", b"GIF tree"), ("c", "png", b"PNG naked")):
         sink.page(Page(f"http://{name}.example/", f"http://{name}.example/", 200, {"content-type": f"image/{kind}"}, body))
     assert {entry.key: entry.action for entry in store.lists.learned()} == {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.learn.review.similarity import ALIKE_BITS, are_alike, distance, simhash, title_likeness
+from gatewayfilter.learn.review.similarity import ALIKE_BITS, are_alike, distance, simhash, title_similarity
 
 _CHOSEN = random.Random(3)
 ENGLISH = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(400))
@@ -52,11 +52,11 @@ def test_repetition_does_not_count() -> None:
     ],
 )
 def test_titles(one: str, other: str, least: float, most: float) -> None:
-    assert least <= title_likeness(one, other) <= most
+    assert least <= title_similarity(one, other) <= most
 
 
 @given(st.text(), st.text())
 def test_likeness_is_symmetric_and_within_bounds(one: str, other: str) -> None:
-    assert title_likeness(one, other) == title_likeness(other, one)
-    assert 0 <= title_likeness(one, other) <= 1
+    assert title_similarity(one, other) == title_similarity(other, one)
+    assert 0 <= title_similarity(one, other) <= 1
     assert 0 <= simhash(one) < 2**64

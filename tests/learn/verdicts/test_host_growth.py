@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayfilter.interfaces import Page
-from gatewayfilter.learn import Growth, UserContentHosts
+from gatewayfilter.learn import ListGrowth, UserContentHosts
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
 from gatewayfilter.store import Store
@@ -24,19 +24,21 @@ def grown(
     refused: bool = False,
 ) -> LearnedEntry | None:
     """Learns so many bad and good pages of a host and returns what the last bad one made of the host."""
-    growth = Growth(store.lists, store.verdicts, settings or LISTED, lambda: NOW, user_content=UserContentHosts(user_content))
+    list_growth = ListGrowth(
+        store.lists, store.verdicts, settings or LISTED, lambda: NOW, user_content=UserContentHosts(user_content)
+    )
     for number in range(good):
-        learn(growth, f"http://{host}/good/{number}", Classification("", 0.0, 20.0, text_digest=b"g%015d" % number))
+        learn(list_growth, f"http://{host}/good/{number}", Classification("", 0.0, 20.0, text_digest=b"g%015d" % number))
     last = None
     for number in range(bad):
         digest = b"b%015d" % (0 if same_text else number)
-        last = learn(growth, f"http://{host}/{number}", Classification("gambling", 42.0, 20.0, text_digest=digest))
-    return growth.learn_host(last, lambda _: refused) if last else None
+        last = learn(list_growth, f"http://{host}/{number}", Classification("gambling", 42.0, 20.0, text_digest=digest))
+    return list_growth.learn_host(last, lambda _: refused) if last else None
 
 
-def learn(growth: Growth, url: str, said: Classification) -> Page:
+def learn(list_growth: ListGrowth, url: str, said: Classification) -> Page:
     page = Page(url, url, 200, {}, b"<html>")
-    growth.learn(page, said)
+    list_growth.learn(page, said)
     return page
 
 

@@ -5,7 +5,7 @@ import pytest
 from gatewayfilter.config import LearnSettings
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.learn import Growth
+from gatewayfilter.learn import ListGrowth
 from gatewayfilter.learn.verdicts.list_growth import CONFIRMED
 from gatewayfilter.model import ChangeKind, Classification, Evidence, LearnedEntry, ListAction
 from gatewayfilter.store import Store
@@ -22,13 +22,13 @@ def page(url: str, final_url: str = "") -> Page:
 
 
 @pytest.fixture
-def growth(store: Store) -> Growth:
-    return Growth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW)
+def list_growth(store: Store) -> ListGrowth:
+    return ListGrowth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW)
 
 
-def test_a_harmful_page_is_blocked_with_its_evidence(store: Store, growth: Growth) -> None:
+def test_a_harmful_page_is_blocked_with_its_evidence(store: Store, list_growth: ListGrowth) -> None:
     url = "http://play.example/win?now=1"
-    learned = growth.learn(page(url), HARMFUL)
+    learned = list_growth.learn(page(url), HARMFUL)
     assert learned == LearnedEntry(
         key="play.example/win?now=1",
         action=ListAction.BLOCK,
@@ -43,14 +43,14 @@ def test_a_harmful_page_is_blocked_with_its_evidence(store: Store, growth: Growt
     assert store.verdicts.find(url) == (HARMFUL, NOW)
 
 
-def test_a_harmless_page_is_allowed_for_a_shorter_time(store: Store, growth: Growth) -> None:
-    learned = growth.learn(page("http://news.example/"), HARMLESS)
+def test_a_harmless_page_is_allowed_for_a_shorter_time(store: Store, list_growth: ListGrowth) -> None:
+    learned = list_growth.learn(page("http://news.example/"), HARMLESS)
     assert (learned.action, learned.category, learned.expires_at) == (ListAction.ALLOW, "", NOW + 7 * DAY_S)
     assert list(store.lists.learned()) == [learned]
 
 
-def test_after_a_redirect_both_urls_are_listed(store: Store, growth: Growth) -> None:
-    learned = growth.learn(page("http://short.example/x", "https://play.example/win"), HARMFUL)
+def test_after_a_redirect_both_urls_are_listed(store: Store, list_growth: ListGrowth) -> None:
+    learned = list_growth.learn(page("http://short.example/x", "https://play.example/win"), HARMFUL)
     assert learned.key == "short.example/x"
     assert {(entry.key, entry.url, entry.action) for entry in store.lists.learned()} == {
         ("short.example/x", "http://short.example/x", ListAction.BLOCK),
@@ -60,56 +60,56 @@ def test_after_a_redirect_both_urls_are_listed(store: Store, growth: Growth) -> 
         assert store.verdicts.find(url) == (HARMFUL, NOW)
 
 
-def test_a_redirect_to_https_is_one_entry_under_the_url_asked_for(store: Store, growth: Growth) -> None:
-    learned = growth.learn(page("http://play.example/win", "https://play.example/win"), HARMFUL)
+def test_a_redirect_to_https_is_one_entry_under_the_url_asked_for(store: Store, list_growth: ListGrowth) -> None:
+    learned = list_growth.learn(page("http://play.example/win", "https://play.example/win"), HARMFUL)
     assert list(store.lists.learned()) == [learned]
     assert learned.url == "http://play.example/win"
     assert store.verdicts.find("https://play.example/win") == (HARMFUL, NOW)
 
 
 @pytest.mark.parametrize("url", ["http://play.example/", "http://play.example/a/b/", "http://play.example:8080/?x"])
-def test_nothing_but_the_url_itself_is_ever_learned(store: Store, growth: Growth, url: str) -> None:
-    growth.learn(page(url), HARMFUL)
+def test_nothing_but_the_url_itself_is_ever_learned(store: Store, list_growth: ListGrowth, url: str) -> None:
+    list_growth.learn(page(url), HARMFUL)
     (entry,) = store.lists.learned()
     assert f"http://{entry.key}" == url
 
 
-def test_several_pages_are_learned_as_one_by_one(store: Store, growth: Growth) -> None:
+def test_several_pages_are_learned_as_one_by_one(store: Store, list_growth: ListGrowth) -> None:
     harmful, harmless = page("http://short.example/x", "https://play.example/win"), page("http://news.example/")
-    growth.learn_all([(harmful, HARMFUL), (harmless, HARMLESS)])
+    list_growth.learn_all([(harmful, HARMFUL), (harmless, HARMLESS)])
     together = {(entry.key, entry.action, entry.detail, entry.expires_at) for entry in store.lists.learned()}
     assert store.verdicts.find("http://short.example/x") == (HARMFUL, NOW)
     assert store.verdicts.find("http://news.example/") == (HARMLESS, NOW)
     store.lists.remove_learned([entry.key for entry in store.lists.learned()])
-    growth.learn(harmful, HARMFUL)
-    growth.learn(harmless, HARMLESS)
+    list_growth.learn(harmful, HARMFUL)
+    list_growth.learn(harmless, HARMLESS)
     assert {(entry.key, entry.action, entry.detail, entry.expires_at) for entry in store.lists.learned()} == together
     assert len(together) == 3
 
 
 def test_pages_learned_together_share_one_transaction(store: Store) -> None:
-    growth = Growth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW, together=store.learning)
+    list_growth = ListGrowth(store.lists, store.verdicts, SETTINGS, clock=lambda: NOW, together=store.learning)
     broken = replace(HARMFUL, category="half of a pair: \ud800")
     with pytest.raises(StoreError):
-        growth.learn_all([(page("http://a.example/"), HARMLESS), (page("http://b.example/"), broken)])
+        list_growth.learn_all([(page("http://a.example/"), HARMLESS), (page("http://b.example/"), broken)])
     assert store.verdicts.find("http://a.example/") is None
     assert list(store.lists.learned()) == []
 
 
-def test_what_a_person_confirmed_stays_among_pages_learned_together(store: Store, growth: Growth) -> None:
-    confirmed = replace(growth.learn(page("http://play.example/"), HARMFUL), detail=f"score 42.0{CONFIRMED}")
+def test_what_a_person_confirmed_stays_among_pages_learned_together(store: Store, list_growth: ListGrowth) -> None:
+    confirmed = replace(list_growth.learn(page("http://play.example/"), HARMFUL), detail=f"score 42.0{CONFIRMED}")
     store.lists.put_learned([confirmed])
-    growth.learn_all([(page("http://play.example/"), HARMLESS), (page("http://news.example/"), HARMLESS)])
+    list_growth.learn_all([(page("http://play.example/"), HARMLESS), (page("http://news.example/"), HARMLESS)])
     assert {entry.key: entry.action for entry in store.lists.learned()} == {
         "play.example/": ListAction.BLOCK,
         "news.example/": ListAction.ALLOW,
     }
 
 
-def test_a_page_that_changed_changes_its_list(store: Store, growth: Growth) -> None:
+def test_a_page_that_changed_changes_its_list(store: Store, list_growth: ListGrowth) -> None:
     url = "http://play.example/"
-    block = growth.learn(page(url), HARMFUL)
-    allow = growth.learn(page(url), HARMLESS)
+    block = list_growth.learn(page(url), HARMFUL)
+    allow = list_growth.learn(page(url), HARMLESS)
     assert list(store.lists.learned()) == [allow]
     assert [(change.kind, change.learned) for change in store.feed.read(1)] == [
         (ChangeKind.LEARNED_REMOVED, block),

@@ -11,7 +11,7 @@ import pytest
 
 from gatewayfilter.processes.supervision import child as children
 from gatewayfilter.processes.supervision.child import Child
-from gatewayfilter.processes.supervision.heartbeat import Pulse, heard
+from gatewayfilter.processes.supervision.heartbeat import Heartbeat, heard
 
 CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -31,9 +31,9 @@ def stubborn(ready: Event) -> None:
 
 
 def beat_until(hang: Event, line: Connection) -> None:
-    pulse = Pulse(line)
+    heartbeat = Heartbeat(line)
     while not hang.wait(0.02):
-        pulse.beat()
+        heartbeat.beat()
     time.sleep(60)
 
 
@@ -150,7 +150,7 @@ def test_silence_counts_anew_after_a_pardon_and_not_before_the_first_beat(monkey
     monkeypatch.setattr(child, "_started_at", clock[0])
     clock[0] += children.FIRST_BEAT_S - 1  # lists of millions of entries are being opened
     assert not child.end_if_stalled(20)
-    Pulse(theirs).beat()
+    Heartbeat(theirs).beat()
     assert not child.end_if_stalled(20)
     clock[0] += 19
     assert not child.end_if_stalled(20)
@@ -178,12 +178,12 @@ def test_one_that_never_begins_to_beat_is_killed_in_the_end(monkeypatch: pytest.
 
 def test_a_pulse_never_waits_and_never_fails() -> None:
     ours, theirs = CONTEXT.Pipe(duplex=False)
-    pulse = Pulse(theirs)
+    heartbeat = Heartbeat(theirs)
     assert not heard(ours)
     for _ in range(70_000):  # more than a pipe holds
-        pulse.beat()
+        heartbeat.beat()
     assert heard(ours)
     assert not heard(ours)
     ours.close()
-    pulse.beat()
+    heartbeat.beat()
     theirs.close()

@@ -8,8 +8,8 @@ import pytest
 
 from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.auth.upstream_auth import parent_login
+from tests.proxy.connection_fakes import PASS, client_hello, until, wire_gateway
 from tests.proxy.mitm.http.test_http1_shapes import END, OK
-from tests.proxy.wire_fakes import PASS, client_hello, until, wire_gateway
 
 WANTED = b"proxy-authorization: basic a2ltonnly3jlda=="  # kim:secret, in small letters
 

@@ -12,11 +12,11 @@ import pytest
 from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.auth import login_turns
 from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
-from gatewayfilter.proxy.listener.services import assemble_wire
+from gatewayfilter.proxy.listener.services import assemble_services
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
+from tests.proxy.connection_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.wire_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -94,7 +94,7 @@ def test_a_change_counts_and_forgets_what_was_right(tmp_path: Path) -> None:
 def test_transparent_mode_cannot_ask(tmp_path: Path, file: Path) -> None:
     settings = Settings(data_dir=tmp_path, proxy=ProxySettings(mode="transparent", auth_file=file))
     with pytest.raises(StartupError, match="transparent"):
-        assemble_wire(settings, FakeHosts(), None, Counters())
+        assemble_services(settings, FakeHosts(), None, Counters())
 
 
 async def test_requests_and_tunnels_have_to_log_in(

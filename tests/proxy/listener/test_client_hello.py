@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.listener.client_hello import MAX_HELLO_BYTES, ClientHello, NotTls, read_client_hello
-from tests.proxy.wire_fakes import client_hello
+from tests.proxy.connection_fakes import client_hello
 
 GREASE = 0x3A3A
 

@@ -10,9 +10,9 @@ import h2.connection
 import pytest
 
 from gatewayfilter.proxy.listener import connection_deadlines, handshake, listener
+from tests.proxy.connection_fakes import WireGateway, client_hello, wire_gateway
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.split_clients import Channel, channel
-from tests.proxy.wire_fakes import WireGateway, client_hello, wire_gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 LIMIT_S = 0.4

@@ -15,11 +15,11 @@ from mitmproxy import platform
 from gatewayfilter.config import TlsSettings
 from gatewayfilter.model import HostVerdict
 from gatewayfilter.proxy.listener import listener
-from gatewayfilter.proxy.listener.handshake import Arrival
-from gatewayfilter.proxy.listener.listener import FrontDoor
+from gatewayfilter.proxy.listener.handshake import ClientHandshake
+from gatewayfilter.proxy.listener.listener import Listener
 from gatewayfilter.settings import DenyRule
+from tests.proxy.connection_fakes import DENY, LOOK, PASS, client_hello, connect, free_port, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.wire_fakes import DENY, LOOK, PASS, client_hello, connect, free_port, tcp_server, until, wire_gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 HERE = {"localhost": PASS}
@@ -29,13 +29,13 @@ HERE = {"localhost": PASS}
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each connection that was given to mitmproxy had been answered before."""
     seen: list[bool] = []
-    hand_over = FrontDoor.hand_over
+    hand_over = Listener.hand_over
 
-    def note(self: FrontDoor, arrival: Arrival, *, answered: bool) -> None:
+    def note(self: Listener, handshake: ClientHandshake, *, answered: bool) -> None:
         seen.append(answered)
-        hand_over(self, arrival, answered=answered)
+        hand_over(self, handshake, answered=answered)
 
-    monkeypatch.setattr(FrontDoor, "hand_over", note)
+    monkeypatch.setattr(Listener, "hand_over", note)
     return seen
 
 
@@ -302,10 +302,10 @@ async def test_small_messages_do_not_wait_for_others(state: Path) -> None:
     """What is accepted inherits it from the listener, on Linux and BSD; each connection would pay a system call for it."""
     async with wire_gateway(state, {}) as gateway:
         _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        await until(lambda: gateway.door._arrivals)
-        [arrival] = gateway.door._arrivals
-        assert arrival.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert not arrival.client.getblocking()
+        await until(lambda: gateway.listener._handshakes)
+        [handshake] = gateway.listener._handshakes
+        assert handshake.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not handshake.client.getblocking()
         writer.close()
 
 
@@ -327,8 +327,8 @@ async def test_a_client_that_breaks_off_while_its_origin_is_dialled_leaves_nothi
             await asked.wait()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
-        await until(lambda: gateway.door.open_connections == 0)
-        assert len(gateway.door.dialer.deadlines) == 0
+        await until(lambda: gateway.listener.open_connections == 0)
+        assert len(gateway.listener.dialer.deadlines) == 0
 
 
 async def test_a_client_that_is_gone_when_it_is_handed_over_leaves_nothing(
@@ -336,16 +336,16 @@ async def test_a_client_that_is_gone_when_it_is_handed_over_leaves_nothing(
 ) -> None:
     async with wire_gateway(state, {}) as gateway:
         client = socket.create_connection(("127.0.0.1", gateway.port))
-        hand_over = gateway.door.hand_over
+        hand_over = gateway.listener.hand_over
 
-        def too_late(arrival: Any, *, answered: bool) -> None:
+        def too_late(handshake: Any, *, answered: bool) -> None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.close()
-            hand_over(arrival, answered=answered)
+            hand_over(handshake, answered=answered)
 
-        monkeypatch.setattr(gateway.door, "hand_over", too_late)
+        monkeypatch.setattr(gateway.listener, "hand_over", too_late)
         client.send(b"GET http://site.example/ HTTP/1.1\r\nHost: site.example\r\n\r\n")
-        await until(lambda: gateway.counters["connections"] == 1 and gateway.door.open_connections == 0)
+        await until(lambda: gateway.counters["connections"] == 1 and gateway.listener.open_connections == 0)
     assert "hook client_connected failed" not in caplog.text
 
 
@@ -357,7 +357,7 @@ async def test_there_is_room_for_so_many_only(state: Path) -> None:
         assert refused == [b"", b""]
         for _, writer in clients:
             writer.close()
-        await until(lambda: gateway.door.open_connections == 0)
+        await until(lambda: gateway.listener.open_connections == 0)
         _, writer, answer = await connect(gateway, "nowhere.invalid:443")
         assert answer.startswith(b"HTTP/1.1 200")  # lazily: nobody has been contacted
         writer.close()
@@ -372,7 +372,7 @@ async def test_one_ipv6_network_cannot_fill_a_worker(state: Path) -> None:
             for address in addresses:
                 ours, theirs = socket.socketpair()
                 ends.append(theirs)
-                gateway.door._take(ours, address)
+                gateway.listener._take(ours, address)
             return gateway.counters["connections_refused"] - before
 
         assert refused_of(*(f"2001:db8:1:2:{number:x}::1" for number in range(9))) == 4
@@ -380,8 +380,8 @@ async def test_one_ipv6_network_cannot_fill_a_worker(state: Path) -> None:
         assert refused_of("2001:db8:1:3::1", "2001:db8:1:3::1", "fe80::1%eth0", "192.0.2.1") == 0
         for end in ends:
             end.close()
-        await until(lambda: gateway.door.open_connections == 0)
-        assert not gateway.door._open
+        await until(lambda: gateway.listener.open_connections == 0)
+        assert not gateway.listener._open
         assert refused_of(*["2001:db8:1:2::1"] * 4) == 1
         for end in ends:
             end.close()

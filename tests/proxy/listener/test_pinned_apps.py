@@ -8,12 +8,12 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import Change, ChangeKind, HostAction, HostVerdict, LearnedEntry, ListAction
-from gatewayfilter.proxy.listener.host_policy import TlsDecision
-from gatewayfilter.proxy.listener.pinned_apps import PassThrough, PassThroughEntry, PassThroughFile
+from gatewayfilter.proxy.listener.host_policy import HostPolicy
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedApps, PinnedAppsFile
 from gatewayfilter.settings import TlsSettings
 from gatewayfilter.telemetry import Counters
+from tests.proxy.connection_fakes import DENY, LOOK, NAMED, PASS, FakeHosts, connect, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.wire_fakes import DENY, LOOK, NAMED, PASS, FakeHosts, connect, until, wire_gateway
 
 PHONE, APP, SITE = "192.0.2.5", "pinned.example", "site.example"
 
@@ -31,11 +31,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def learning(tmp_path: Path, clock: Clock) -> PassThrough:
-    return PassThrough(PassThroughFile(tmp_path / "pass-through.json"), after=3, days=1, clock=clock)
+def learning(tmp_path: Path, clock: Clock) -> PinnedApps:
+    return PinnedApps(PinnedAppsFile(tmp_path / "pass-through.json"), after=3, days=1, clock=clock)
 
 
-def fail(learning: PassThrough, clock: Clock, times: int, *, every_s: float = 10.0, client: str = PHONE) -> list[bool]:
+def fail(learning: PinnedApps, clock: Clock, times: int, *, every_s: float = 10.0, client: str = PHONE) -> list[bool]:
     found = []
     for _ in range(times):
         clock.now += every_s
@@ -43,7 +43,7 @@ def fail(learning: PassThrough, clock: Clock, times: int, *, every_s: float = 10
     return found
 
 
-def test_a_pinned_app_is_learned_and_expires(learning: PassThrough, clock: Clock) -> None:
+def test_a_pinned_app_is_learned_and_expires(learning: PinnedApps, clock: Clock) -> None:
     learning.succeeded(PHONE, SITE)
     assert fail(learning, clock, 3) == [False, False, True]
     assert learning.covers(PHONE, APP)
@@ -53,7 +53,7 @@ def test_a_pinned_app_is_learned_and_expires(learning: PassThrough, clock: Clock
     assert not learning.covers(PHONE, APP)
 
 
-def test_a_device_that_accepts_nothing_of_ours_gets_nothing(learning: PassThrough, clock: Clock) -> None:
+def test_a_device_that_accepts_nothing_of_ours_gets_nothing(learning: PinnedApps, clock: Clock) -> None:
     assert fail(learning, clock, 20) == [False] * 20
     assert not learning.covers(PHONE, APP)
     assert learning.distrusts(PHONE, SITE)
@@ -61,26 +61,26 @@ def test_a_device_that_accepts_nothing_of_ours_gets_nothing(learning: PassThroug
 
 @pytest.mark.parametrize(("every_s", "times"), [(0.1, 10), (301.0, 10)])
 def test_a_burst_is_one_failure_and_old_ones_are_forgotten(
-    every_s: float, times: int, learning: PassThrough, clock: Clock
+    every_s: float, times: int, learning: PinnedApps, clock: Clock
 ) -> None:
     learning.succeeded(PHONE, SITE)
     assert not any(fail(learning, clock, times, every_s=every_s))
 
 
-def test_a_success_begins_anew(learning: PassThrough, clock: Clock) -> None:
+def test_a_success_begins_anew(learning: PinnedApps, clock: Clock) -> None:
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 2)
     learning.succeeded(PHONE, APP)
     assert fail(learning, clock, 2) == [False, False]
 
 
-def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: PassThrough, clock: Clock, tmp_path: Path) -> None:
-    file = PassThroughFile(tmp_path / "pass-through.json")
+def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: PinnedApps, clock: Clock, tmp_path: Path) -> None:
+    file = PinnedAppsFile(tmp_path / "pass-through.json")
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)
     learning.save()
     assert (tmp_path / "pass-through.json").stat().st_mode & 0o777 == 0o600
-    other = PassThrough(file, clock=clock)
+    other = PinnedApps(file, clock=clock)
     other.refresh()
     assert other.covers(PHONE, APP)
     assert file.remove(APP, "192.0.2.9") == 0
@@ -93,10 +93,10 @@ def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: PassTh
 
 def test_the_file_is_bounded_and_may_be_damaged(tmp_path: Path) -> None:
     path = tmp_path / "pass-through.json"
-    file = PassThroughFile(path)
+    file = PinnedAppsFile(path)
     assert file.read() == []
     for number in range(5):
-        file.add(PassThroughEntry(PHONE, f"h{number}.example", number, number + 3.0, 3))
+        file.add(PinnedApp(PHONE, f"h{number}.example", number, number + 3.0, 3))
     assert [entry.host for entry in file.read()] == ["h2.example", "h3.example", "h4.example"]  # the rest had expired
     path.write_text("[{]")
     assert file.read() == []
@@ -104,7 +104,7 @@ def test_the_file_is_bounded_and_may_be_damaged(tmp_path: Path) -> None:
     assert file.read() == []
 
 
-def test_it_keeps_what_it_could_not_write(learning: PassThrough, clock: Clock, tmp_path: Path) -> None:
+def test_it_keeps_what_it_could_not_write(learning: PinnedApps, clock: Clock, tmp_path: Path) -> None:
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)
     (tmp_path / ".pass-through.json.lock").mkdir()
@@ -112,15 +112,15 @@ def test_it_keeps_what_it_could_not_write(learning: PassThrough, clock: Clock, t
     assert learning.covers(PHONE, APP)
     (tmp_path / ".pass-through.json.lock").rmdir()
     learning.save()
-    assert PassThroughFile(tmp_path / "pass-through.json").read()[0].host == APP
+    assert PinnedAppsFile(tmp_path / "pass-through.json").read()[0].host == APP
 
 
 @pytest.mark.parametrize(
     ("host", "passes"),
     [(LOOK, True), (NAMED, False), (DENY, False), (PASS, True)],
 )
-def test_a_name_that_a_block_speaks_of_never_passes(host: HostVerdict, passes: bool, learning: PassThrough, clock: Clock) -> None:  # noqa: FBT001
-    decision = TlsDecision(FakeHosts({APP: host}), TlsSettings(), None, Counters(), learning)
+def test_a_name_that_a_block_speaks_of_never_passes(host: HostVerdict, passes: bool, learning: PinnedApps, clock: Clock) -> None:  # noqa: FBT001
+    decision = HostPolicy(FakeHosts({APP: host}), TlsSettings(), None, Counters(), learning)
     assert decision.may_learn(PHONE, APP) == (host is LOOK)
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)  # as if it had been learned before the block came
@@ -128,9 +128,9 @@ def test_a_name_that_a_block_speaks_of_never_passes(host: HostVerdict, passes: b
 
 
 @pytest.mark.parametrize("host", ["203.0.113.5", "[2001:db8::7]", "2001:db8::7", "203.0.113.5."])
-def test_an_address_never_passes(host: str, learning: PassThrough, clock: Clock) -> None:
+def test_an_address_never_passes(host: str, learning: PinnedApps, clock: Clock) -> None:
     """Whoever connects without a server name would get any site of the server, blocked ones as well."""
-    decision = TlsDecision(FakeHosts({}), TlsSettings(), None, Counters(), learning)
+    decision = HostPolicy(FakeHosts({}), TlsSettings(), None, Counters(), learning)
     assert not decision.may_learn(PHONE, host)
     learning.succeeded(PHONE, SITE)
     for _ in range(3):
@@ -140,7 +140,7 @@ def test_an_address_never_passes(host: str, learning: PassThrough, clock: Clock)
     assert decision.judge(PHONE, host).action is HostAction.INTERCEPT
 
 
-def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PassThrough, clock: Clock) -> None:
+def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PinnedApps, clock: Clock) -> None:
     learning.succeeded(PHONE, SITE)
     for _ in range(5):
         clock.now += 10
@@ -150,8 +150,8 @@ def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PassThrough, clo
 
 def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) -> None:
     counters = Counters()
-    file = PassThroughFile(tmp_path / "pass-through.json")
-    learning = PassThrough(file, after=2, days=1, names=3, counters=counters, clock=clock)
+    file = PinnedAppsFile(tmp_path / "pass-through.json")
+    learning = PinnedApps(file, after=2, days=1, names=3, counters=counters, clock=clock)
     for client in (PHONE, "192.0.2.6"):
         learning.succeeded(client, SITE)
 
@@ -171,22 +171,22 @@ def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) ->
 
 def test_a_full_file_takes_from_whoever_has_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._MOST_ENTRIES", 4)
-    file = PassThroughFile(tmp_path / "pass-through.json")
-    file.add(PassThroughEntry("192.0.2.6", APP, 0.0, 100.0, 3))
+    file = PinnedAppsFile(tmp_path / "pass-through.json")
+    file.add(PinnedApp("192.0.2.6", APP, 0.0, 100.0, 3))
     for number in range(10):
-        file.add(PassThroughEntry(PHONE, f"{number}.example", 1.0, 100.0, 3))
+        file.add(PinnedApp(PHONE, f"{number}.example", 1.0, 100.0, 3))
     assert [(entry.client, entry.host) for entry in file.read()] == [
         ("192.0.2.6", APP),
         *((PHONE, f"{number}.example") for number in (7, 8, 9)),
     ]
 
 
-def test_it_ends_and_comes_back_with_the_blocks_of_pages(learning: PassThrough, clock: Clock) -> None:
+def test_it_ends_and_comes_back_with_the_blocks_of_pages(learning: PinnedApps, clock: Clock) -> None:
     """Asked anew at each connection, of the lists as they are: in the overlay and in the snapshot."""
     page = LearnedEntry(f"{APP}/casino", ListAction.BLOCK, "gambling", "", "", 0.0, clock.now + 500)
     builder = SnapshotBuilder()
     engine = FilterEngine(Snapshot.from_bytes(builder.build()), clock=clock)
-    decision = TlsDecision(engine, TlsSettings(), None, Counters(), learning)
+    decision = HostPolicy(engine, TlsSettings(), None, Counters(), learning)
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)
 
@@ -203,7 +203,7 @@ def test_it_ends_and_comes_back_with_the_blocks_of_pages(learning: PassThrough, 
     engine.swap(Snapshot.from_bytes(builder.build()))
     assert passes()  # the removal is newer than that snapshot
     other = FilterEngine(Snapshot.from_bytes(builder.build()), clock=clock)
-    decision = TlsDecision(other, TlsSettings(), None, Counters(), learning)
+    decision = HostPolicy(other, TlsSettings(), None, Counters(), learning)
     assert not passes()
     clock.now += 500
     assert passes()
@@ -228,9 +228,9 @@ async def test_over_real_handshakes(
                 await writer.start_tls(ssl.create_default_context(), server_hostname="pinned.example")
             await until(lambda count=count: gateway.counters["tls_failed"] == count)  # type: ignore[misc]
         assert gateway.counters["pass_through_learned"] == 1
-        assert gateway.pass_through is not None
-        assert gateway.pass_through.covers("127.0.0.1", "pinned.example")
-        assert not gateway.pass_through.covers("127.0.0.1", "localhost")
+        assert gateway.pinned_apps is not None
+        assert gateway.pinned_apps.covers("127.0.0.1", "pinned.example")
+        assert not gateway.pinned_apps.covers("127.0.0.1", "localhost")
 
 
 async def test_an_app_that_hangs_up_after_the_handshake(
@@ -239,12 +239,12 @@ async def test_an_app_that_hangs_up_after_the_handshake(
     monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._AT_ONCE_S", 0.0)
     port = origin.https.rpartition(":")[2]
     async with wire_gateway(state, {}) as gateway:
-        assert gateway.pass_through is not None
-        gateway.pass_through.succeeded("127.0.0.1", "another.example")
+        assert gateway.pinned_apps is not None
+        gateway.pinned_apps.succeeded("127.0.0.1", "another.example")
         for count in (1, 2):
             _, writer, _ = await connect(gateway, f"localhost:{port}")
             await writer.start_tls(client_tls, server_hostname="quiet.example")
             writer.close()
-            await until(lambda count=count: gateway.door.open_connections == 0 and gateway.counters["connections"] == count)  # type: ignore[misc]
+            await until(lambda count=count: gateway.listener.open_connections == 0 and gateway.counters["connections"] == count)  # type: ignore[misc]
         assert gateway.counters["pass_through_learned"] == 1
-        assert gateway.pass_through.covers("127.0.0.1", "quiet.example")
+        assert gateway.pinned_apps.covers("127.0.0.1", "quiet.example")

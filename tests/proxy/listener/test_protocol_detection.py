@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, count_line_ends, detect
-from tests.proxy.wire_fakes import client_hello
+from tests.proxy.connection_fakes import client_hello
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -14,8 +14,8 @@ import pytest
 from mitmproxy import platform
 
 from gatewayfilter.model import HostVerdict
+from tests.proxy.connection_fakes import NAMED, PASS, WireGateway, wire_gateway
 from tests.proxy.split_clients import Site, channel, site
-from tests.proxy.wire_fakes import NAMED, PASS, WireGateway, wire_gateway
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

@@ -11,7 +11,7 @@ import trustme
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy.mitm import origin_pool
-from gatewayfilter.proxy.mitm.origin_pool import PatientLimit, leads_back, limit_connecting
+from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, leads_back, limit_connecting
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.mitm.http.test_http2 import Http2Client, closing, http2_tls
 from tests.proxy.proxy_fakes import Gateway, Origin
@@ -144,7 +144,7 @@ async def test_an_untrusted_origin_is_refused_and_explained(*, upload: bool, gat
 async def test_a_limit_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(origin_pool, "_MOST_AT_ONCE", 2)
     monkeypatch.setattr(origin_pool, "_PATIENCE_S", 30.0)
-    limit = PatientLimit()
+    limit = FairSemaphore()
     order: list[int] = []
     gates = [asyncio.Event() for _ in range(4)]
 

@@ -102,8 +102,8 @@ def test_each_language_has_every_sentence() -> None:
     assert set(ENGLISH.why) == set(CHINESE.why)
     assert set(ENGLISH.titles) == set(CHINESE.titles)
     assert set(ENGLISH.labels) == set(CHINESE.labels)
-    never_blocked = {Reason.PERSON_ALLOW, Reason.WHITELIST, Reason.ADBLOCK_EXCEPTION}
-    never_blocked |= {Reason.PERSON_SPLICE, Reason.SPLICELIST, Reason.PASS_THROUGH}
+    never_blocked = {Reason.MANUAL_ALLOW, Reason.WHITELIST, Reason.ADBLOCK_EXCEPTION}
+    never_blocked |= {Reason.MANUAL_SPLICE, Reason.SPLICELIST, Reason.PASS_THROUGH}
     assert set(Reason) - never_blocked == set(ENGLISH.why)
 
 

@@ -4,7 +4,7 @@ import pytest
 from mitmproxy.test import tflow, tutils
 
 from gatewayfilter.config import OnError, ProxySettings
-from gatewayfilter.interfaces import OwnAnswer, OwnRequest
+from gatewayfilter.interfaces import InternalAnswer, InternalRequest
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
@@ -15,20 +15,20 @@ class OneHost:
     """Answers for one host; fails at `/fault`."""
 
     def __init__(self) -> None:
-        self.asked: list[OwnRequest] = []
+        self.asked: list[InternalRequest] = []
 
     def answers(self, url: Url) -> bool:
         return url.host == "own.example"
 
-    def respond(self, request: OwnRequest) -> OwnAnswer:
+    def respond(self, request: InternalRequest) -> InternalAnswer:
         self.asked.append(request)
         if "fault" in request.url.text:
             raise RuntimeError("a broken page")
-        return OwnAnswer(200, {"content-type": "text/plain"}, b"hello")
+        return InternalAnswer(200, {"content-type": "text/plain"}, b"hello")
 
 
 def addon_with(pages: OneHost, gateway: Gateway) -> GatewayAddon:
-    return GatewayAddon(gateway.decide, None, None, ProxySettings(), Counters(), own_pages=pages)
+    return GatewayAddon(gateway.decide, None, None, ProxySettings(), Counters(), internal_pages=pages)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
@@ -57,7 +57,7 @@ def test_other_hosts_are_decided() -> None:
 
 def test_a_broken_page_never_reaches_an_origin_when_the_filter_is_to_block() -> None:
     pages, gateway = OneHost(), Gateway()
-    addon = GatewayAddon(gateway.decide, None, None, ProxySettings(on_error=OnError.BLOCK), Counters(), own_pages=pages)
+    addon = GatewayAddon(gateway.decide, None, None, ProxySettings(on_error=OnError.BLOCK), Counters(), internal_pages=pages)
     flow = tflow.tflow(req=tutils.treq(host="own.example", port=80, path=b"/fault", headers=((b"host", b"own.example"),)))
     addon.requestheaders(flow)
     assert flow.response is not None

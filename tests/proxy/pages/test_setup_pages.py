@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from gatewayfilter.certificates.authority import CertificateAuthority, ensure_ca
 from gatewayfilter.certificates.renewal import activate_next, make_next, next_authority
 from gatewayfilter.config import Settings
-from gatewayfilter.interfaces import OwnAnswer, OwnRequest
+from gatewayfilter.interfaces import InternalAnswer, InternalRequest
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
 from gatewayfilter.proxy.pages.setup_translations import CHINESE, ENGLISH, GatewayFacts
 from gatewayfilter.urls import parse_url
@@ -39,9 +39,9 @@ def pages(
     return made
 
 
-def get(made: SetupPages, url: str = "http://gatewayfilter.internal/", **headers: str) -> OwnAnswer:
+def get(made: SetupPages, url: str = "http://gatewayfilter.internal/", **headers: str) -> InternalAnswer:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return made.respond(OwnRequest(parse_url(url), headers=names, client="192.168.1.9", local=("192.168.1.1", 8080)))
+    return made.respond(InternalRequest(parse_url(url), headers=names, client="192.168.1.9", local=("192.168.1.1", 8080)))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_is_known_of_ways_around_is_told(
 def test_other_paths_and_methods_are_refused(authority: CertificateAuthority) -> None:
     made = pages(authority)
     assert get(made, "http://gatewayfilter.internal/../ca/mitmproxy-ca.pem").status == 404
-    posted = made.respond(OwnRequest(parse_url("http://gatewayfilter.internal/"), method="POST"))
+    posted = made.respond(InternalRequest(parse_url("http://gatewayfilter.internal/"), method="POST"))
     assert (posted.status, posted.headers["allow"]) == (405, "GET, HEAD")
 
 

@@ -11,10 +11,10 @@ from gatewayfilter.config import UnknownRule
 from gatewayfilter.model import Verdict
 from gatewayfilter.proxy.request.flow_request import read_flow
 from gatewayfilter.proxy.request.named_address import NamedAddresses
+from tests.proxy.connection_fakes import NAMED, wire_gateway
 from tests.proxy.proxy_fakes import ALLOW, BLOCK, UNKNOWN, FakeDecide
 from tests.proxy.request.test_flow_request import make_flow
 from tests.proxy.split_clients import channel, site
-from tests.proxy.wire_fakes import NAMED, wire_gateway
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -11,9 +11,9 @@ from gatewayfilter.config import ProxySettings
 from gatewayfilter.errors import StartupError
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.pages.block_page import ASK_PATH, block_response, dress, failure_response
-from gatewayfilter.proxy.pages.theme import PageLook
-from gatewayfilter.proxy.request.unblock_form import MOST_BYTES, UnblockDesk
+from gatewayfilter.proxy.pages.block_page import ASK_PATH, block_response, failure_response, set_theme
+from gatewayfilter.proxy.pages.theme import PageTheme
+from gatewayfilter.proxy.request.unblock_form import MOST_BYTES, UnblockForm
 from gatewayfilter.urls import parse_url
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.fixture
 def plain() -> Iterator[None]:
     yield
-    dress(PageLook.built_in(), asks=False)
+    set_theme(PageTheme.built_in(), asks=False)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def desk(start_gateway: StartGateway, asked: list[UnblockRequest]) -> Asyn
 
     async with start_gateway() as gateway:
         addon = gateway.master.addons.get("gatewayfilter")  # type: ignore[no-untyped-call]
-        addon._desk = UnblockDesk(gateway.decide, take, lambda address: f"#{address}", gateway.counters, lambda: 7.0)
+        addon._desk = UnblockForm(gateway.decide, take, lambda address: f"#{address}", gateway.counters, lambda: 7.0)
         yield gateway
 
 
@@ -118,7 +118,7 @@ def page(reason: Reason = Reason.BLACKLIST, kind: ResourceType = ResourceType.DO
 @pytest.mark.usefixtures("plain")
 def test_the_button_stands_where_asking_helps() -> None:
     assert "<form" not in page()
-    dress(PageLook.built_in("Lindenhof School"), asks=True)
+    set_theme(PageTheme.built_in("Lindenhof School"), asks=True)
     assert f'action="{ASK_PATH}"' in page()
     assert "Lindenhof School ·" in page()
     assert "申请访问此页面" in page(language="zh")
@@ -134,7 +134,7 @@ def test_an_operators_own_template(tmp_path: Path) -> None:
     path.write_text(
         "<h1>{{ brand }}: {{ text.title }}</h1>{% for name, value, code in facts %}<p>{{ name }}={{ value }}{% endfor %}"
     )
-    dress(PageLook.of(ProxySettings(block_template=path, brand_name="A & B")), asks=True)
+    set_theme(PageTheme.of(ProxySettings(block_template=path, brand_name="A & B")), asks=True)
     assert page().startswith("<h1>A &amp; B: This page is blocked</h1><p>Address=http://b.example/")
     assert block_response(Request(parse_url("http://b.example/")), BLOCK, "en", lambda name, _: name).status_code == 403
 
@@ -144,6 +144,6 @@ def test_a_template_that_cannot_be_used_is_refused_at_the_start(text: str, tmp_p
     path = tmp_path / "own.html"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(StartupError, match=r"own\.html"):
-        PageLook.of(ProxySettings(block_template=path))
+        PageTheme.of(ProxySettings(block_template=path))
     with pytest.raises(StartupError, match="cannot read"):
-        PageLook.of(ProxySettings(block_template=tmp_path / "none"))
+        PageTheme.of(ProxySettings(block_template=tmp_path / "none"))

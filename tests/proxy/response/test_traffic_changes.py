@@ -213,7 +213,7 @@ async def test_a_rewritten_url_is_judged_again(gateway: Gateway, site: EditOrigi
 
 
 async def test_what_a_person_allowed_is_not_touched(gateway: Gateway, site: EditOrigin, client: aiohttp.ClientSession) -> None:
-    gateway.decide.table[f"{site.url}/"] = Verdict(Action.ALLOW, Reason.PERSON_ALLOW)
+    gateway.decide.table[f"{site.url}/"] = Verdict(Action.ALLOW, Reason.MANUAL_ALLOW)
     site.answers["/"] = Answer(PAGE)
     gateway.changes.requests["/"] = RequestChange(url=f"{site.url}/other")
     gateway.changes.responses["/"] = ResponseChange(style=CSS)

@@ -8,7 +8,7 @@ from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.format import SECTION_NAMES, read_sections
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import StoreError
-from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, PersonRule, Reason, Request, ResourceType, Source
+from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, ManualRule, Reason, Request, ResourceType, Source
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -22,8 +22,8 @@ class Feed:
         self.broken = False
 
     def block(self, host: str) -> None:
-        rule = PersonRule(len(self.changes) + 1, ListAction.BLOCK, EntryKind.DOMAIN, f".{host}")
-        self.changes.append(Change(len(self.changes) + 1, ChangeKind.PERSON_ADDED, person=rule))
+        rule = ManualRule(len(self.changes) + 1, ListAction.BLOCK, EntryKind.DOMAIN, f".{host}")
+        self.changes.append(Change(len(self.changes) + 1, ChangeKind.MANUAL_ADDED, manual=rule))
 
     def last_seq(self) -> int:
         return len(self.changes)
@@ -34,10 +34,10 @@ class Feed:
         return [change for change in self.changes if change.seq > after][:limit]
 
 
-RULES = tuple(PersonRule(number, ListAction.BLOCK, EntryKind.DOMAIN, f".r{number}.example") for number in range(9))
+RULES = tuple(ManualRule(number, ListAction.BLOCK, EntryKind.DOMAIN, f".r{number}.example") for number in range(9))
 
 
-def build(*hosts: str, feed_seq: int = 0, rules: tuple[PersonRule, ...] = (), adblock: Sequence[str] = ()) -> bytes:
+def build(*hosts: str, feed_seq: int = 0, rules: tuple[ManualRule, ...] = (), adblock: Sequence[str] = ()) -> bytes:
     builder = SnapshotBuilder(feed_seq=feed_seq)
     builder.add_keys(builder.add_source(Source("test")), [f".{host}" for host in hosts])
     builder.add_adblock_list(builder.add_source(Source("ads")), adblock)
@@ -79,7 +79,7 @@ def test_the_first_snapshot_is_not_taken_twice(world: World) -> None:
 def test_changes_reach_the_engine(world: World) -> None:
     world.feed.block("two.example")
     world.follower.follow_once()
-    assert world.reason("two.example") is Reason.PERSON_BLOCK
+    assert world.reason("two.example") is Reason.MANUAL_BLOCK
     world.follower.follow_once()
     assert world.counters.as_dict() == {"overlay_changes": 1}
 
@@ -87,14 +87,14 @@ def test_changes_reach_the_engine(world: World) -> None:
 def test_a_new_snapshot_is_taken_with_the_changes_after_it(world: World) -> None:
     world.feed.block("two.example")
     world.feed.block("three.example")
-    rule = world.feed.changes[0].person
+    rule = world.feed.changes[0].manual
     assert rule is not None
     world.folder.publish(build("four.example", feed_seq=1, rules=(rule,)))
     world.follower.follow_once()
     assert world.counters["snapshot_swaps"] == 1
     assert world.engine.feed_seq == 2
     found = [world.reason(f"{name}.example") for name in ("one", "two", "three", "four")]
-    assert found == [Reason.UNKNOWN, Reason.PERSON_BLOCK, Reason.PERSON_BLOCK, Reason.BLACKLIST]
+    assert found == [Reason.UNKNOWN, Reason.MANUAL_BLOCK, Reason.MANUAL_BLOCK, Reason.BLACKLIST]
 
 
 def test_a_damaged_snapshot_is_refused_once_and_the_old_one_goes_on(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -118,7 +118,7 @@ def test_a_database_that_is_away_is_logged_once_and_asked_again(world: World, ca
     assert len(caplog.records) == 1
     world.feed.broken = False
     world.follower.follow_once()
-    assert world.reason("two.example") is Reason.PERSON_BLOCK
+    assert world.reason("two.example") is Reason.MANUAL_BLOCK
 
 
 def test_more_changes_than_a_page(world: World) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.spool_reader import PassedPages
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Offer, Page, PassedResponse
+from gatewayfilter.interfaces import CrawlRequest, Page, PassedResponse
 from gatewayfilter.model import Classification
 from gatewayfilter.store import page_spool
 from gatewayfilter.store.page_spool import MOST_DECODED, PageSpool, page_of, read_page, waiting_pages
@@ -54,9 +54,9 @@ class Sink:
 
 class Queue:
     def __init__(self) -> None:
-        self.offers: list[Offer] = []
+        self.offers: list[CrawlRequest] = []
 
-    def add(self, offers: list[Offer], now: float) -> int:
+    def add(self, offers: list[CrawlRequest], now: float) -> int:
         self.offers += offers
         return len(offers)
 

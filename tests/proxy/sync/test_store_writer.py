@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.model import LogRecord
 from gatewayfilter.proxy.sync import store_writer
 from gatewayfilter.proxy.sync.store_writer import LogQueue, StoreWriter
@@ -16,7 +16,7 @@ class Database:
     """Keeps what is written; fails the first `failures` times."""
 
     def __init__(self, failures: int = 0, error: type[Exception] = StoreError) -> None:
-        self.offers: list[list[Offer]] = []
+        self.offers: list[list[CrawlRequest]] = []
         self.records: list[list[LogRecord]] = []
         self.failures = failures
         self.error = error
@@ -32,7 +32,7 @@ class Database:
         keep()
         self.wrote.set()
 
-    def add(self, batch: Sequence[Offer], _now: float) -> int:
+    def add(self, batch: Sequence[CrawlRequest], _now: float) -> int:
         self._work(lambda: self.offers.append(list(batch)))
         return len(batch)
 
@@ -49,7 +49,7 @@ def test_an_offer_is_written_at_once_and_records_go_along() -> None:
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
     writer.log.write(record(1))
-    assert writer.offers.offer(Offer("http://a/"))
+    assert writer.offers.offer(CrawlRequest("http://a/"))
     assert database.wrote.wait(5)
     assert writer.stop()
     assert [offer.url for batch in database.offers for offer in batch] == ["http://a/"]
@@ -62,7 +62,7 @@ def test_what_came_while_writing_goes_in_one_batch() -> None:
     database.may_go_on.clear()
     writer = StoreWriter(database.add, database.write, counters)
     for number in range(5):
-        writer.offers.offer(Offer(f"http://a/{number}"))
+        writer.offers.offer(CrawlRequest(f"http://a/{number}"))
     writer.start()
     database.may_go_on.set()
     assert writer.stop()
@@ -77,7 +77,7 @@ def test_records_wait_for_their_turn_however_often_offers_come() -> None:
     for number in range(3):
         database.wrote.clear()
         writer.log.write(record(number))
-        writer.offers.offer(Offer(f"http://a/{number}"))
+        writer.offers.offer(CrawlRequest(f"http://a/{number}"))
         assert database.wrote.wait(5)
     assert database.records == []
     assert writer.stop()
@@ -101,7 +101,7 @@ def test_more_records_than_a_batch_do_not_wait(monkeypatch: pytest.MonkeyPatch) 
 def test_full_queues_drop_and_count() -> None:
     database, counters = Database(), Counters()
     writer = StoreWriter(database.add, database.write, counters, offer_capacity=2, log_capacity=3)
-    assert [writer.offers.offer(Offer(f"http://a/{number}")) for number in range(4)] == [True, True, False, False]
+    assert [writer.offers.offer(CrawlRequest(f"http://a/{number}")) for number in range(4)] == [True, True, False, False]
     for number in range(5):
         writer.log.write(record(number))
     assert counters.as_dict() == {"log_dropped": 2, "offers_dropped": 2}
@@ -138,7 +138,7 @@ def test_a_busy_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None
     database, counters = Database(failures=2), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
-    writer.offers.offer(Offer("http://a/"))
+    writer.offers.offer(CrawlRequest("http://a/"))
     assert database.wrote.wait(5)
     assert writer.stop()
     assert counters["store_errors"] == 2
@@ -153,10 +153,10 @@ def test_a_dead_database_loses_the_batch_but_not_the_thread(
     database, counters = Database(failures=2 if error is StoreError else 1, error=error), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
-    writer.offers.offer(Offer("http://lost/"))
+    writer.offers.offer(CrawlRequest("http://lost/"))
     while not counters["offers_dropped"]:
         threading.Event().wait(0.005)
-    writer.offers.offer(Offer("http://kept/"))
+    writer.offers.offer(CrawlRequest("http://kept/"))
     assert database.wrote.wait(5)
     assert writer.stop()
     assert [offer.url for batch in database.offers for offer in batch] == ["http://kept/"]

@@ -10,7 +10,7 @@ import pytest
 from gatewayfilter.proxy.tunnel import dialer as dialers
 from gatewayfilter.proxy.tunnel.dialer import Dial, Dialer, ParentRefusedError, Way
 from gatewayfilter.proxy.tunnel.resolver import AddressInfo, Resolver
-from tests.proxy.wire_fakes import free_port, tcp_server, until
+from tests.proxy.connection_fakes import free_port, tcp_server, until
 
 BOTH = [
     (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 1, 0, 0)),

@@ -9,7 +9,7 @@ import pytest
 from gatewayfilter.proxy.tunnel import happy_eyeballs
 from gatewayfilter.proxy.tunnel.happy_eyeballs import connect_to_any, interleaved, race_of
 from gatewayfilter.proxy.tunnel.resolver import AddressInfo
-from tests.proxy.wire_fakes import free_port, tcp_server, until
+from tests.proxy.connection_fakes import free_port, tcp_server, until
 
 
 def info(host: str, port: int) -> AddressInfo:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.proxy.tunnel.poller import GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
-from tests.proxy.wire_fakes import until
+from tests.proxy.connection_fakes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")
 

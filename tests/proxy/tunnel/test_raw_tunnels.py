@@ -13,9 +13,9 @@ from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import HostVerdict
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
+from tests.proxy.connection_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.split_clients import channel
-from tests.proxy.wire_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway
 
 GREETING = b"SSH-2.0-OpenSSH_9.6\r\n"
 BINARY = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"

@@ -21,8 +21,8 @@ from gatewayfilter.model import Reason
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
 from gatewayfilter.proxy.tunnel.reach_guard import InternalAddressError, ReachGuard
 from gatewayfilter.telemetry import Counters
+from tests.proxy.connection_fakes import PASS, WireGateway, connect, tcp_server, wire_gateway
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin
-from tests.proxy.wire_fakes import PASS, WireGateway, connect, tcp_server, wire_gateway
 
 REBIND = "rebind.attacker.com"
 """Nothing is local about it, and it answers with what its owner likes."""

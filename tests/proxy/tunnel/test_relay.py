@@ -13,7 +13,7 @@ from gatewayfilter.proxy.tunnel import kernel_pipes, poller, relay
 from gatewayfilter.proxy.tunnel.poller import LoopPoller
 from gatewayfilter.proxy.tunnel.relay import RelayPool
 from gatewayfilter.telemetry import Counters
-from tests.proxy.wire_fakes import until
+from tests.proxy.connection_fakes import until
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:

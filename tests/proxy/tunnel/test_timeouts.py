@@ -3,7 +3,7 @@
 import asyncio
 
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
-from tests.proxy.wire_fakes import until
+from tests.proxy.connection_fakes import until
 
 
 async def test_only_what_is_left_is_acted_on() -> None:

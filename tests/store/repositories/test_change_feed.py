@@ -5,7 +5,7 @@ from contextlib import closing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store import Store
 
 
@@ -13,20 +13,20 @@ class Overlay:
     """The least that a worker does with the feed."""
 
     def __init__(self) -> None:
-        self.rules: dict[int, PersonRule] = {}
+        self.rules: dict[int, ManualRule] = {}
         self.learned: dict[str, LearnedEntry] = {}
 
     def apply(self, change: Change) -> None:
         match change:
-            case Change(kind=ChangeKind.PERSON_ADDED, person=PersonRule() as rule, learned=None):
+            case Change(kind=ChangeKind.MANUAL_ADDED, manual=ManualRule() as rule, learned=None):
                 assert rule.rule_id not in self.rules
                 self.rules[rule.rule_id] = rule
-            case Change(kind=ChangeKind.PERSON_REMOVED, person=PersonRule() as rule, learned=None):
+            case Change(kind=ChangeKind.MANUAL_REMOVED, manual=ManualRule() as rule, learned=None):
                 assert self.rules.pop(rule.rule_id) == rule
-            case Change(kind=ChangeKind.LEARNED_ADDED, person=None, learned=LearnedEntry() as entry):
+            case Change(kind=ChangeKind.LEARNED_ADDED, manual=None, learned=LearnedEntry() as entry):
                 assert entry.key not in self.learned
                 self.learned[entry.key] = entry
-            case Change(kind=ChangeKind.LEARNED_REMOVED, person=None, learned=LearnedEntry() as entry):
+            case Change(kind=ChangeKind.LEARNED_REMOVED, manual=None, learned=LearnedEntry() as entry):
                 assert self.learned.pop(entry.key) == entry
             case _:
                 raise AssertionError(change)
@@ -34,7 +34,7 @@ class Overlay:
 
 _NAMES = st.sampled_from(["a.example", "b.example", "c.example"])
 _RULES = st.builds(
-    PersonRule,
+    ManualRule,
     rule_id=st.just(0),
     action=st.sampled_from(ListAction),
     kind=st.sampled_from([EntryKind.HOST, EntryKind.WILDCARD]),
@@ -63,7 +63,7 @@ _STEPS = st.one_of(
 
 def take(store: Store, step: str, value: object) -> None:
     match step, value:
-        case "rule", PersonRule() as rule:
+        case "rule", ManualRule() as rule:
             store.lists.add_rule(rule.action, rule.kind, rule.pattern, comment=rule.comment, expires_at=rule.expires_at)
         case "rules", list(rules):
             store.lists.add_rules(rules)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.dialects import sqlite
 
-from gatewayfilter.interfaces import Offer, Priority, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.frontier import DEAD_KEEP_S
 from gatewayfilter.store.repositories.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
@@ -16,8 +16,8 @@ from gatewayfilter.store.sql.database import Database
 LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL
 
 
-def offers(count: int, priority: int = LINK, start: int = 0) -> list[Offer]:
-    return [Offer(f"http://{priority}.example/{number}", priority) for number in range(start, start + count)]
+def offers(count: int, priority: int = LINK, start: int = 0) -> list[CrawlRequest]:
+    return [CrawlRequest(f"http://{priority}.example/{number}", priority) for number in range(start, start + count)]
 
 
 @pytest.mark.parametrize("priority", [VISIT, RECHECK, MANUAL])
@@ -37,7 +37,7 @@ def test_a_full_frontier_still_hurries_what_waits(store: Store) -> None:
     frontier.max_waiting = 3
     frontier.add(offers(3), 1.0)
     known = offers(3)[2].url
-    assert frontier.add([Offer(known, VISIT), *offers(1, start=50)], 1.0) == 0
+    assert frontier.add([CrawlRequest(known, VISIT), *offers(1, start=50)], 1.0) == 0
     assert frontier.lease(1, 60.0, 1.0)[0].url == known
     assert frontier.refused == 1
 
@@ -65,10 +65,10 @@ def test_what_another_process_adds_counts_near_the_limit(sqlite_url: str) -> Non
 def test_a_visit_overtakes_a_hundred_thousand_links_and_they_come_after_it_in_order(sqlite_url: str) -> None:
     """With links due now, links due later, and some in work."""
     with closing(Store.open(sqlite_url)) as store:
-        links = [Offer(f"http://s{n % 500}.example/{n}", LINK, 0.0 if n % 2 else 1e9) for n in range(100_000)]
+        links = [CrawlRequest(f"http://s{n % 500}.example/{n}", LINK, 0.0 if n % 2 else 1e9) for n in range(100_000)]
         assert store.frontier.add(links, 1.0) == 100_000
         in_work = store.frontier.lease(50, 60.0, 2.0)
-        store.frontier.add([Offer("http://recheck.example/", RECHECK), Offer("http://visit.example/")], 3.0)
+        store.frontier.add([CrawlRequest("http://recheck.example/", RECHECK), CrawlRequest("http://visit.example/")], 3.0)
         first = store.frontier.lease(4, 60.0, 3.0)
         expected = ["http://visit.example/", "http://recheck.example/", links[101].url, links[103].url]
         assert [lease.url for lease in first] == expected
@@ -85,7 +85,7 @@ def _steps_of_a_look(store: Store) -> int:
         steps += 100
         return 0
 
-    store.frontier.add([Offer("http://another.example/")], 4.0)
+    store.frontier.add([CrawlRequest("http://another.example/")], 4.0)
     with store._database.read() as connection:
         raw = connection.connection.driver_connection
         assert raw is not None
@@ -119,13 +119,13 @@ def test_what_rested_and_what_died_is_forgotten_in_the_end(store: Store) -> None
     frontier.add(offers(3, VISIT), 100.0)
     rests, dies, waits = frontier.lease(3, 60.0, 100.0)
     frontier.done(rests, rest_until=1000.0)
-    frontier.bury(dies, "gave up")
+    frontier.dead_letter(dies, "gave up")
     frontier.retry(waits, 100.0, "")
-    frontier.add([Offer("http://a.example/")], 999.0)
+    frontier.add([CrawlRequest("http://a.example/")], 999.0)
     assert len(frontier.show(10)) == 4
-    frontier.add([Offer("http://b.example/")], 1100.0)
+    frontier.add([CrawlRequest("http://b.example/")], 1100.0)
     assert {row.state for row in frontier.show(10)} == {QueueState.WAITING, QueueState.DEAD}
-    frontier.add([Offer("http://c.example/")], 200.0 + DEAD_KEEP_S)
+    frontier.add([CrawlRequest("http://c.example/")], 200.0 + DEAD_KEEP_S)
     assert {row.url for row in frontier.show(10)} == {waits.url, *(f"http://{name}.example/" for name in "abc")}
 
 
@@ -134,7 +134,7 @@ def test_what_is_settled_is_bounded_and_the_oldest_goes_first(store: Store) -> N
     frontier.max_waiting = 5
     frontier.add(offers(10, VISIT), 100.0)
     for number, lease in enumerate(frontier.lease(10, 60.0, 100.0)):
-        assert frontier.bury(lease, "gave up") if number % 2 else frontier.done(lease, rest_until=9000.0)
+        assert frontier.dead_letter(lease, "gave up") if number % 2 else frontier.done(lease, rest_until=9000.0)
     frontier.add(offers(6, VISIT, start=10), 101.0)
     for lease in frontier.lease(6, 60.0, 101.0):
         frontier.done(lease, rest_until=5000.0)
@@ -144,12 +144,14 @@ def test_what_is_settled_is_bounded_and_the_oldest_goes_first(store: Store) -> N
 
 
 _URLS = st.integers(0, 8).map(lambda number: f"http://{number}.example/")
-_OFFERS = st.builds(Offer, url=_URLS, priority=st.sampled_from([*Priority]), not_before=st.sampled_from([0.0, 3.0, 7.0, 30.0]))
+_OFFERS = st.builds(
+    CrawlRequest, url=_URLS, priority=st.sampled_from([*Priority]), not_before=st.sampled_from([0.0, 3.0, 7.0, 30.0])
+)
 
 
 @given(batches=st.lists(st.lists(_OFFERS, max_size=6), max_size=6))
 @settings(max_examples=25, deadline=None)
-def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[Offer]]) -> None:
+def test_any_offers_come_out_in_order(scratch_url: str, batches: list[list[CrawlRequest]]) -> None:
     """Against a model: a dictionary in order of arrival, sorted by priority and the time from which each URL is due."""
     with closing(Store.open(scratch_url)) as store:
         store.frontier.clear()

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from gatewayfilter.interfaces import ChangeFeed, ListStore, PublisherFeed
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, PersonRule
+from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store import Store
 
 ALLOW, BLOCK = ListAction.ALLOW, ListAction.BLOCK
-ADDED, REMOVED = ChangeKind.PERSON_ADDED, ChangeKind.PERSON_REMOVED
+ADDED, REMOVED = ChangeKind.MANUAL_ADDED, ChangeKind.MANUAL_REMOVED
 LEARNED, UNLEARNED = ChangeKind.LEARNED_ADDED, ChangeKind.LEARNED_REMOVED
 
 
@@ -18,8 +18,8 @@ def entry(key: str, *, action: ListAction = BLOCK, category: str = "gambling", e
     return LearnedEntry(key, action, category, f"http://{key}", "score 42.0 (limit 20.0): 赌博", 10.5, expires_at)
 
 
-def steps(feed: ChangeFeed, after: int = 0) -> list[tuple[ChangeKind, PersonRule | LearnedEntry | None]]:
-    return [(change.kind, change.person or change.learned) for change in feed.read(after)]
+def steps(feed: ChangeFeed, after: int = 0) -> list[tuple[ChangeKind, ManualRule | LearnedEntry | None]]:
+    return [(change.kind, change.manual or change.learned) for change in feed.read(after)]
 
 
 def test_nothing_yet(lists: ListStore, feed: ChangeFeed) -> None:
@@ -33,11 +33,11 @@ def test_nothing_yet(lists: ListStore, feed: ChangeFeed) -> None:
 
 def test_a_rule_comes_back_as_it_was_given(lists: ListStore, feed: ChangeFeed) -> None:
     rule = lists.add_rule(BLOCK, EntryKind.REGEX, r"^https?://[a-z]+\.例え/", comment="späße", group="kids", expires_at=99.5)
-    assert rule == PersonRule(rule.rule_id, BLOCK, EntryKind.REGEX, r"^https?://[a-z]+\.例え/", "späße", "kids", 99.5)
+    assert rule == ManualRule(rule.rule_id, BLOCK, EntryKind.REGEX, r"^https?://[a-z]+\.例え/", "späße", "kids", 99.5)
     assert rule.rule_id > 0
     assert lists.rules() == [rule]
     (change,) = feed.read(0)
-    assert change == Change(feed.last_seq(), ADDED, person=rule)
+    assert change == Change(feed.last_seq(), ADDED, manual=rule)
 
 
 def test_the_same_rule_again_is_no_change(lists: ListStore, feed: ChangeFeed) -> None:
@@ -65,7 +65,7 @@ def test_rules_are_switched_off_and_on(lists: ListStore, feed: ChangeFeed) -> No
     assert lists.switch_rules([first.rule_id, third.rule_id, third.rule_id, 999], enabled=False) == 2
     off = [replace(first, enabled=False), second, replace(third, enabled=False)]
     assert lists.rules() == off
-    kinds = [(change.kind, change.person) for change in feed.read(seq)]
+    kinds = [(change.kind, change.manual) for change in feed.read(seq)]
     assert kinds == [(REMOVED, first), (ADDED, off[0]), (REMOVED, third), (ADDED, off[2])]
     assert lists.switch_rules([first.rule_id, second.rule_id], enabled=False) == 1
     assert lists.switch_rules([rule.rule_id for rule in off], enabled=True) == 3
@@ -90,7 +90,7 @@ def test_many_rules_at_once(lists: ListStore, feed: ChangeFeed) -> None:
     kept = lists.add_rule(BLOCK, EntryKind.HOST, "h0.example")
     turned = lists.add_rule(BLOCK, EntryKind.HOST, "h1.example")
     seq = feed.last_seq()
-    many = [PersonRule(0, BLOCK, EntryKind.HOST, f"h{number}.example") for number in range(1300)]
+    many = [ManualRule(0, BLOCK, EntryKind.HOST, f"h{number}.example") for number in range(1300)]
     many[1] = replace(many[1], action=ALLOW)
     many += [replace(many[7], comment="the last one counts")]
     assert lists.add_rules(many) == 1299
@@ -101,7 +101,7 @@ def test_many_rules_at_once(lists: ListStore, feed: ChangeFeed) -> None:
     assert rules["h7.example"].comment == "the last one counts"
     changes = feed.read(seq, limit=5000)
     assert len(changes) == 1300
-    added = {change.person.pattern: change.person for change in changes if change.kind is ADDED and change.person}
+    added = {change.manual.pattern: change.manual for change in changes if change.kind is ADDED and change.manual}
     assert added == {pattern: rule for pattern, rule in rules.items() if pattern != "h0.example"}
     assert lists.add_rules(many) == 0
     assert lists.add_rules([]) == 0
@@ -228,4 +228,4 @@ def test_what_one_user_changes_another_reads(open_store: Callable[[], Store]) ->
     mine, theirs = open_store(), open_store()
     rule = mine.lists.add_rule(BLOCK, EntryKind.HOST, "a.example")
     assert theirs.lists.rules() == [rule]
-    assert [change.person for change in theirs.feed.read(0)] == [rule]
+    assert [change.manual for change in theirs.feed.read(0)] == [rule]

@@ -21,9 +21,9 @@ def test_one_row_a_page_and_client(store: Store) -> None:
 def test_settling_takes_the_page_off_for_everybody(store: Store) -> None:
     store.unblock.ask([ask(), ask(client="10.0.0.2"), ask(url="http://b.example/")])
     other, *_ = [found for found in store.unblock.open_requests() if found.url == "http://a.example/"]
-    settled = store.unblock.settle(other.request_id)
+    settled = store.unblock.complete(other.request_id)
     assert settled == other
-    assert store.unblock.settle(other.request_id) is None
+    assert store.unblock.complete(other.request_id) is None
     assert [found.url for found in store.unblock.open_requests()] == ["http://b.example/"]
 
 

@@ -26,7 +26,7 @@ def following(store: Store) -> int:
 
 
 def hosts(store: Store, after: int) -> list[str]:
-    return [change.person.pattern for change in store.feed.read(after) if change.person]
+    return [change.manual.pattern for change in store.feed.read(after) if change.manual]
 
 
 def test_what_others_commit_is_seen_at_the_next_look(open_store: Callable[[], Store]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewayfilter.interfaces import Offer, Priority, UnblockRequest, Validators
+from gatewayfilter.interfaces import CrawlRequest, Priority, UnblockRequest, Validators
 from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
 from gatewayfilter.store import Store
@@ -104,8 +104,11 @@ def test_a_client_that_asks_for_much_pushes_out_its_own_requests(store: Store, m
 def test_long_urls_are_refused_sooner_than_short_ones(store: Store) -> None:
     store.frontier.max_waiting = 80
 
-    def offers(length: int, first: int) -> list[Offer]:
-        return [Offer(f"http://a.example/{number:06}".ljust(length, "x"), Priority.VISIT) for number in range(first, first + 200)]
+    def offers(length: int, first: int) -> list[CrawlRequest]:
+        return [
+            CrawlRequest(f"http://a.example/{number:06}".ljust(length, "x"), Priority.VISIT)
+            for number in range(first, first + 200)
+        ]
 
     assert store.frontier.add(offers(2_048, 0), 1.0) == 20
     assert store.frontier.add(offers(1_024, 1_000), 1.0) == 20

@@ -6,7 +6,7 @@ GENERATION = 8_192
 """Entries of a generation: hosts, pages, or pairs of both that a worker keeps at hand; 1 to 3 MB for each of the two."""
 
 
-class FactsCache[K, V](dict[K, V]):
+class BoundedCache[K, V](dict[K, V]):
     """Keeps what was asked for lately: `cache[key]` is one look-up in compiled code when the key is known.
 
     There are two generations: when the young one is full it becomes the old one, from which what is asked for comes back

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from zlib import crc32
 
-from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import host_names
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, Effect, read_cosmetic
@@ -219,7 +219,7 @@ class CosmeticIndex:
         if len(self._chunks) != len(self._chunk_sources) or len(self._subjects) != len(self._subject_rules):
             raise SnapshotError("the compiled Adblock rules are damaged")
         self._of_few = self._find_few()
-        self._looks: FactsCache[tuple[str, frozenset[int]], HostLooks] = FactsCache(self._look_at)
+        self._looks: BoundedCache[tuple[str, frozenset[int]], HostLooks] = BoundedCache(self._look_at)
         self._bases: dict[frozenset[int], _Base] = {}
 
     def __len__(self) -> int:

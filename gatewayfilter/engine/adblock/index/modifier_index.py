@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import chain
 from operator import or_
 
-from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names
 from gatewayfilter.engine.adblock.index.pattern import shape_of
 from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index, party_of
@@ -215,7 +215,7 @@ class ModifierIndex:
         self._indexes = tuple(index if kinds else None for index, kinds in zip(indexes, self._kinds, strict=True))
         self.asks_responses = bool(self._addresses) or self._indexes[Group.RESPONSE] is not None
         self._ready: dict[int, FoundRule] = {}
-        self._concerns = FactsCache(self._find_concern)
+        self._concerns = BoundedCache(self._find_concern)
 
     def find(self, group: Group, request: Request, off: frozenset[int]) -> list[FoundRule]:
         """Returns every rule of a group that matches and whose source is on.

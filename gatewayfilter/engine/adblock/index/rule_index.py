@@ -16,7 +16,7 @@ up every substring of length k in Python.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest, host_names
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RuleTable
@@ -29,7 +29,7 @@ from gatewayfilter.urls import host_suffixes, registrable_domain
 type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
 
-type Near = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
+type Proximity = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
 """What is known of requests to one host from another: the party (`party_of`); the masks, or-ed, of the rules by literals;
 those of the other candidates; and of each of these its mask, its number, and what is left to be tested of a request."""
 
@@ -96,9 +96,9 @@ class RuleIndex:
         self._sources: Mapping[str, int] = sections.numbered_names()
         self._source_rules = _Postings(sections, len(self._sources))
         self._everywhere: Candidates = tuple((masks[rule], rule) for rule in sections.numbers())
-        self._at_host = FactsCache(self._find_host)
-        self._at_page = FactsCache(self._find_page)
-        self._near = FactsCache(self._find_near)
+        self._at_host = BoundedCache(self._find_host)
+        self._at_page = BoundedCache(self._find_page)
+        self._near = BoundedCache(self._find_near)
 
     def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of the first rule found that matches, -1 without one. All sources are on.
@@ -143,7 +143,7 @@ class RuleIndex:
                     return rule
         return -1
 
-    def _find_near(self, hosts: tuple[str, str]) -> Near:
+    def _find_near(self, hosts: tuple[str, str]) -> Proximity:
         """Works out which rules may matter for requests to a host from a source, all but those found by literals."""
         host, source = hosts
         party = party_of(host, source)

@@ -63,12 +63,12 @@ class DirectReader:
         self._connection = connection
         self._reader = reader
         self._transport = writer.transport
-        self._begun = False
+        self._completed = False
 
     async def read(self, size: int) -> bytes:
         """Returns the next bytes, `b""` at the end."""
-        if not self._begun or self._reader._buffer or self._reader.at_eof() or self._reader.exception() is not None:  # type: ignore[attr-defined]  # noqa: SLF001  it has no way to ask
-            self._begun = True
+        if not self._completed or self._reader._buffer or self._reader.at_eof() or self._reader.exception() is not None:  # type: ignore[attr-defined]  # noqa: SLF001  it has no way to ask
+            self._completed = True
             return await self._reader.read(size)
         if self._transport.is_closing():
             return await self._reader.read(size)

@@ -15,19 +15,19 @@ from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy.mitm.fastpath.request import take_request
 from gatewayfilter.proxy.mitm.fastpath.response import take_body, take_response
-from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Hooks, LongWay, Sent
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Hooks, Sent, SlowPath
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 
 
-def take(http_layer: HttpLayer, handler: layer.Layer, event: events.DataReceived, long_way: LongWay) -> Sent | Commands | None:
+def take(http_layer: HttpLayer, handler: layer.Layer, event: events.DataReceived, slow_path: SlowPath) -> Sent | Commands | None:
     """Handles what came from a client or an origin.
 
     Args:
         http_layer: has the connections.
         handler: of the connection that the data came from.
         event: the data.
-        long_way: for what turns out not to be plain.
+        slow_path: for what turns out not to be plain.
 
     Returns:
         What is to be sent, or further commands when it goes on the long way, or `None` when nothing was done.
@@ -37,10 +37,10 @@ def take(http_layer: HttpLayer, handler: layer.Layer, event: events.DataReceived
         return None
     if type(handler) is GatewayHttp1Server:
         if handler.state == handler.read_headers and not handler.buf:
-            return take_request(http_layer, handler, event.data, hooks, long_way)
+            return take_request(http_layer, handler, event.data, hooks, slow_path)
     elif type(handler) is GatewayHttp1Client and not handler.buf:
         if handler.state == handler.read_headers:
-            return take_response(http_layer, handler, event.data, hooks, long_way)
+            return take_response(http_layer, handler, event.data, hooks, slow_path)
         if handler.state == handler.read_body:
-            return take_body(http_layer, handler, event.data, hooks, long_way)
+            return take_body(http_layer, handler, event.data, hooks, slow_path)
     return None

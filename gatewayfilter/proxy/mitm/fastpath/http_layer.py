@@ -21,7 +21,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._events import ErrorCode, RequestHeaders, ResponseProtocolError
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
-from gatewayfilter.proxy.mitm.fastpath.steps import Begun, Step
+from gatewayfilter.proxy.mitm.fastpath.steps import CompletedHooks, Step
 
 type RunHook = Callable[[commands.StartHook], bool]
 """Runs a hook; returns False when it has to wait: whoever is above finishes it."""
@@ -44,21 +44,21 @@ def _event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) ->
     yield from run_steps(self, steps)
 
 
-def run_steps(http: HttpLayer, steps: _Steps, begun: Begun | None = None) -> layer.CommandGenerator[None]:
+def run_steps(http: HttpLayer, steps: _Steps, completed: CompletedHooks | None = None) -> layer.CommandGenerator[None]:
     """Does steps, the last one first, and all that follows from them.
 
     Args:
         http: not within another step.
         steps: layers, and what they do.
-        begun: hooks that ran before.
+        completed: hooks that ran before.
     """
     replies: deque[tuple[layer.Layer, events.HookCompleted]] = deque()
     http.__dict__["hook_replies"] = replies
     try:
-        yield from _run(http, steps, replies, begun)
+        yield from _run(http, steps, replies, completed)
         while replies:
             waiting, reply = replies.popleft()
-            yield from _run(http, [(waiting, waiting.handle_event(reply))], replies, begun)
+            yield from _run(http, [(waiting, waiting.handle_event(reply))], replies, completed)
     finally:
         del http.__dict__["hook_replies"]
 
@@ -101,9 +101,12 @@ def closing(stream: HttpStream, inside: Iterator[commands.Command]) -> Iterator[
 
 
 def _run(  # noqa: C901, PLR0912  the hot loop: a call costs more
-    http: HttpLayer, steps: _Steps, replies: deque[tuple[layer.Layer, events.HookCompleted]], begun: Begun | None = None
+    http: HttpLayer,
+    steps: _Steps,
+    replies: deque[tuple[layer.Layer, events.HookCompleted]],
+    completed: CompletedHooks | None = None,
 ) -> layer.CommandGenerator[None]:
-    run_hook: RunHook | None = getattr(http.context.options, "run_hook", None) if begun is None else begun.run
+    run_hook: RunHook | None = getattr(http.context.options, "run_hook", None) if completed is None else completed.run
     while steps:
         child, coming = steps[-1]
         for command in coming:

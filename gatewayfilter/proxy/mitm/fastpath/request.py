@@ -18,7 +18,7 @@ from mitmproxy.proxy.mode_specs import ReverseMode
 from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields, read_request
-from gatewayfilter.proxy.mitm.fastpath.steps import Begun, Commands, Hooks, LongWay, Sent, Step, behind
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Hooks, Sent, SlowPath, Step, behind
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 
@@ -30,7 +30,7 @@ _assemble: Final[Callable[[http.Request], bytes]] = http1.assemble_request_head
 
 
 def take_request(
-    http_layer: HttpLayer, server: GatewayHttp1Server, data: bytes, hooks: Hooks, long_way: LongWay
+    http_layer: HttpLayer, server: GatewayHttp1Server, data: bytes, hooks: Hooks, slow_path: SlowPath
 ) -> Sent | Commands | None:
     """Handles what a client asks for. Returns what follows, or `None` when nothing was done."""
     request = read_request(data)
@@ -50,7 +50,7 @@ def take_request(
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
         asked = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
         steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(asked))]
-        return long_way(http_layer, steps, Begun(hooks, flow, *ran, waits=waits))
+        return slow_path(http_layer, steps, CompletedHooks(hooks, flow, *ran, waits=waits))
 
     waits = hooks.call("requestheaders", flow)
     if waits is not None or flow.response is not None or flow.error is not None:

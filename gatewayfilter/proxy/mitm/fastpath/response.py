@@ -16,7 +16,7 @@ from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResp
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, Fields, keeps_open, read_response
-from gatewayfilter.proxy.mitm.fastpath.steps import Begun, Commands, Hooks, LongWay, Sent, Step, process
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Hooks, Sent, SlowPath, Step, process
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 
@@ -43,7 +43,7 @@ def _waiting(http_layer: HttpLayer, client: GatewayHttp1Client) -> tuple[HttpStr
 
 
 def take_response(
-    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, long_way: LongWay
+    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, slow_path: SlowPath
 ) -> Sent | Commands | None:
     """Handles the beginning of a response. Returns what follows, or `None` when nothing was done."""
     waiting = _waiting(http_layer, client)
@@ -64,20 +64,20 @@ def take_response(
     if waits is not None or flow.response is not response or flow.error is not None or not _streams_on(stream, fields):
         came = ResponseHeaders(server.stream_id, flow.response, end_stream=size == 0)
         steps: list[Step] = [(client, _body_of(client, body, size)), (stream, stream.handle_event(came))]
-        return long_way(http_layer, steps, Begun(hooks, flow, HttpResponseHeadersHook, waits=waits))
+        return slow_path(http_layer, steps, CompletedHooks(hooks, flow, HttpResponseHeadersHook, waits=waits))
     if size == 0:
         response.data.content = b""
-        return _Exchange(http_layer, stream, server, client, hooks, long_way).finish([], streamed=False)
+        return _Exchange(http_layer, stream, server, client, hooks, slow_path).finish([], streamed=False)
     server.response = response
     stream.server_state = stream.state_stream_response_body
     head = _assemble(response)
     if size != CHUNKED:
         client.body_reader = ContentLengthReader(size)
         client.state = client.read_body
-        return _Exchange(http_layer, stream, server, client, hooks, long_way).go_on([head], body)
-    begun = commands.SendData(server.conn, head)
+        return _Exchange(http_layer, stream, server, client, hooks, slow_path).go_on([head], body)
+    completed = commands.SendData(server.conn, head)
     steps = [(client, _body_of(client, body, size))]
-    return chain((begun,), long_way(http_layer, steps, Begun(hooks, flow, waits=None)))
+    return chain((completed,), slow_path(http_layer, steps, CompletedHooks(hooks, flow, waits=None)))
 
 
 def _keeps_bodies(options: Any) -> bool:
@@ -111,7 +111,7 @@ def _body_of(client: GatewayHttp1Client, body: bytes, size: int) -> Commands:
 
 
 def take_body(
-    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, long_way: LongWay
+    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, slow_path: SlowPath
 ) -> Sent | Commands | None:
     """Handles a further part of a body whose length is known."""
     reader = client.body_reader
@@ -123,7 +123,7 @@ def take_body(
     stream, server = waiting
     if stream.server_state != stream.state_stream_response_body or server.response is not stream.flow.response:
         return None
-    return _Exchange(http_layer, stream, server, client, hooks, long_way).go_on([], data)
+    return _Exchange(http_layer, stream, server, client, hooks, slow_path).go_on([], data)
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class _Exchange:
     server: GatewayHttp1Server
     client: GatewayHttp1Client
     hooks: Hooks
-    long_way: LongWay
+    slow_path: SlowPath
 
     def go_on(self, sent: list[bytes], body: bytes) -> Sent | Commands:
         """Passes a part of the body on, and ends the exchange when it is the last one."""
@@ -168,8 +168,8 @@ class _Exchange:
         if waits is not None or not self._is_done(response, streamed=streamed):
             done = client.mark_done(response=True)
             answer = process(stream, stream.send_response(already_streamed=streamed))
-            begun = Begun(self.hooks, flow, HttpResponseHook, waits=waits)
-            return chain(self._send(sent), self.long_way(self.http_layer, [(client, done), (stream, answer)], begun))
+            completed = CompletedHooks(self.hooks, flow, HttpResponseHook, waits=waits)
+            return chain(self._send(sent), self.slow_path(self.http_layer, [(client, done), (stream, answer)], completed))
         if not streamed:
             sent.append(_assemble(response))
         if flow.request.data.method != b"HEAD" and _is_chunked(response):

@@ -29,7 +29,7 @@ class Hooks(Protocol):
         ...
 
 
-class Begun:
+class CompletedHooks:
     """The hooks of a flow that ran already, while the rest goes the long way.
 
     Args:
@@ -61,7 +61,7 @@ class Begun:
         return False
 
 
-type LongWay = Callable[[HttpLayer, list[Step], Begun], Commands]
+type SlowPath = Callable[[HttpLayer, list[Step], CompletedHooks], Commands]
 """Does the rest of a message as mitmproxy does it."""
 
 

@@ -74,10 +74,10 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
 
     def _interim(self) -> bytes:
         """Returns the status of an interim answer that has begun to arrive, `b""` when it is another one."""
-        begun = self.buf._data  # noqa: SLF001  it has no way to peek
-        if begun[9:10] != b"1" and b" 1" not in begun[:16]:
+        completed = self.buf._data  # noqa: SLF001  it has no way to peek
+        if completed[9:10] != b"1" and b" 1" not in completed[:16]:
             return b""
-        found = _INTERIM.fullmatch(begun[: max(begun.find(b"\n"), 0)].rstrip(b"\r"))
+        found = _INTERIM.fullmatch(completed[: max(completed.find(b"\n"), 0)].rstrip(b"\r"))
         return bytes(found[1]) if found is not None else b""
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:

@@ -35,7 +35,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
     _line_ends: int = 0
     """Bytes of line ends that came before the next request."""
-    _begun: int | None = None
+    _completed: int | None = None
     """The stream whose head has come in part, while its time is limited."""
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
@@ -54,7 +54,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         waits = self.state == self.read_headers and len(self.buf) > 0
         if not waits:
             self._line_ends = 0
-        if waits or self._begun is not None:
+        if waits or self._completed is not None:
             yield from self._tell_deadlines(waits=waits)
         if self.keeps_too_much() and self.state == self.read_headers:
             yield commands.SendData(self.conn, assemble(error_response(Fault.HEADERS_TOO_LARGE)))
@@ -65,10 +65,10 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
 
     def _tell_deadlines(self, *, waits: bool) -> layer.CommandGenerator[None]:
         if not waits:
-            self._begun = None
+            self._completed = None
             yield HeadDoneHook(self.context.client)
-        elif self._begun != self.stream_id:
-            self._begun = self.stream_id
+        elif self._completed != self.stream_id:
+            self._completed = self.stream_id
             yield HeadBegunHook(self.context.client)
 
     def _read_head(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:

@@ -26,7 +26,7 @@ _H2_HEAD_FRAMES: Final = frozenset({1, 9})
 class GatewayHttp2Server(BoundedHttp2Server):
     """The client's side of an HTTP/2 connection, with error pages of ours and limits for heads that come in parts."""
 
-    _begun: int | None = None
+    _completed: int | None = None
     """The last stream when a head came in part, while its time is limited."""
 
     def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
@@ -51,8 +51,8 @@ class GatewayHttp2Server(BoundedHttp2Server):
             yield from super()._handle_event(event)
             if type(event) is events.DataReceived:
                 last = self.h2_conn.highest_inbound_stream_id if self._awaits_head() else None
-                if last != self._begun:
-                    self._begun = last
+                if last != self._completed:
+                    self._completed = last
                     yield HeadDoneHook(self.context.client) if last is None else HeadBegunHook(self.context.client)
             return
         number = event.stream_id

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
 from gatewayfilter.engine.adblock.index import bounded_cache, literal_scan
-from gatewayfilter.engine.adblock.index.bounded_cache import FactsCache
+from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.literal_scan import SCANNERS, VARIABLE, available_scanners, make_scan
 from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex, party_of
@@ -71,7 +71,7 @@ def test_the_cache_keeps_what_is_in_use_through_a_flood(monkeypatch: pytest.Monk
         asked.append(key)
         return key.upper()
 
-    cache = FactsCache(find)
+    cache = BoundedCache(find)
     for number in range(100):
         assert cache["mine"] == "MINE"
         assert cache[f"theirs{number}"] == f"THEIRS{number}"

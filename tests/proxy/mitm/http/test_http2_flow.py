@@ -12,9 +12,9 @@ import pytest
 import trustme
 
 from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
+from tests.proxy.connection_fakes import until
 from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway
-from tests.proxy.wire_fakes import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

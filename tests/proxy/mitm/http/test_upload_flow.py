@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
+from tests.proxy.connection_fakes import until
 from tests.proxy.proxy_fakes import Gateway
-from tests.proxy.wire_fakes import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

@@ -14,10 +14,10 @@ from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.user_file import Users
-from gatewayfilter.proxy.listener.host_policy import TlsDecision
-from gatewayfilter.proxy.listener.listener import FrontDoor
-from gatewayfilter.proxy.listener.pinned_apps import PassThrough, PassThroughFile
-from gatewayfilter.proxy.listener.services import Wire
+from gatewayfilter.proxy.listener.host_policy import HostPolicy
+from gatewayfilter.proxy.listener.listener import Listener
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApps, PinnedAppsFile
+from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from tests.proxy.proxy_fakes import Gateway
@@ -46,7 +46,7 @@ class WireGateway(Gateway):
     """A running proxy with a front door that decides."""
 
     hosts: FakeHosts = field(default_factory=FakeHosts)
-    pass_through: PassThrough | None = None
+    pinned_apps: PinnedApps | None = None
 
     def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
         whole = whole or Settings(proxy=settings)
@@ -61,9 +61,9 @@ class WireGateway(Gateway):
         )
 
     @property
-    def door(self) -> FrontDoor:
+    def listener(self) -> Listener:
         [found] = self.master._instance._servers
-        assert isinstance(found, FrontDoor)
+        assert isinstance(found, Listener)
         return found
 
 
@@ -77,10 +77,12 @@ async def wire_gateway(
     chosen = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
     settings = Settings(data_dir=state, proxy=ProxySettings.model_validate(chosen), tls=tls)
     recorder = DecisionRecorder(gateway.records.append)
-    gateway.pass_through = PassThrough(PassThroughFile(state / "pass-through.json"), after=2)
-    decision = TlsDecision(gateway.hosts, tls, recorder, gateway.counters, gateway.pass_through)
-    wire = Wire(gateway.counters, decision, decision, gateway.pass_through, Users(users) if users else None, recorder)
-    gateway.master = LeanMaster(settings, gateway.addon(settings.proxy, settings), wire)
+    gateway.pinned_apps = PinnedApps(PinnedAppsFile(state / "pass-through.json"), after=2)
+    decision = HostPolicy(gateway.hosts, tls, recorder, gateway.counters, gateway.pinned_apps)
+    services = ConnectionServices(
+        gateway.counters, decision, decision, gateway.pinned_apps, Users(users) if users else None, recorder
+    )
+    gateway.master = LeanMaster(settings, gateway.addon(settings.proxy, settings), services)
     await gateway.master.start()
     host, gateway.port = gateway.master.address
     gateway.url = f"http://[{host}]:{gateway.port}" if ":" in host else f"http://{host}:{gateway.port}"
