@@ -45,8 +45,8 @@ class PageClassifier:
     Args:
         lexicon: the words.
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
-        extractor: who tells main text from the rest of a page.
-        rules: extraction rules, whose fields take the place of zones; `None` for none.
+        extractor: separates main text from the rest of a page.
+        rules: extraction rules; their fields take the place of zones; `None` for none.
         topics: asked what a page reads like where the words are not clear; `None` for words alone.
     """
 
@@ -97,7 +97,7 @@ class PageClassifier:
         return self._classify(plain_text(text), "")
 
     def text_of(self, page: Page) -> str:
-        """Returns what a page says (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
+        """Returns the text of a page (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
         return self._read(page)[0].visible()
 
     def explain(self, page: Page) -> Explained:

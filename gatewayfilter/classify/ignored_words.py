@@ -1,8 +1,8 @@
-"""Words that count for nothing on a page, because they were put there by whoever asked for it.
+"""Words of a page that do not count, because its request put them there.
 
 Search pages repeat what they are asked, in title and headings too. Matching is generous: a word of the page goes when it stands
 anywhere in the ignored text, also across separators there (`ca.sino` is repeated as `casino`), and Chinese text by pairs of
-characters, since it has no spaces. Too much may go: who ignores words asks whether a verdict still stands without them.
+characters, since it has no spaces. Too much may be removed: callers test whether a verdict still stands without these words.
 """
 
 import re

@@ -33,7 +33,7 @@ type _Signature = tuple[tuple[str, int, int, int], ...]
 class ReloadingClassifier:
     """Judges pages by the words that stand in these folders now. Implements `interfaces.Classify`.
 
-    A change is taken in by the first page judged at least `CHECK_EVERY_S` after the last look, in the thread that judges it:
+    A change is taken in by the first page judged at least `CHECK_EVERY_S` after the last check, in the thread that judges it:
     call it off the event loop, as any `Classify`. While the new words are compiled, other threads judge by the old ones. Files
     that cannot be used leave the last good words in use; that is logged once for each state of the files.
 
@@ -76,11 +76,11 @@ class ReloadingClassifier:
         return self._newest().classify_text(text)
 
     def text_of(self, page: Page) -> str:
-        """Returns what a page says, as `PageClassifier` does."""
+        """Returns the text of a page, as `PageClassifier` does."""
         return self._current.text_of(page)
 
     def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
-        """Returns how a page's score in a category came about, `None` where nothing on the page speaks of it."""
+        """Returns how a page's score in a category came about, `None` where nothing on the page counts for it."""
         version = self.words_version()
         return arithmetic_of(self._current.explain(page), version, category)
 

@@ -84,7 +84,7 @@ class Sum:
     Attributes:
         strong: what words and combinations of weight `WEAK` and more add up to.
         topic: what the lighter ones add up to, of which `topic_counted` counts.
-        context: what speaks against it adds up to, of which `context_counted` is taken away.
+        context: sum of what counts against it, of which `context_counted` is taken away.
         limit: the score above which the page is of the category, at its length.
         words: how many different words and combinations were found, of which `min_words` are needed.
     """
@@ -129,7 +129,7 @@ class _Page(NamedTuple):
         length: bytes of visible text.
         offers: what the offers add up to.
         weak_share: of a limit, what topic words may fill.
-        against_all: context that speaks against every category.
+        against_all: context that counts against every category.
     """
 
     length: int
@@ -236,7 +236,7 @@ class Judge:
         best = _best(found)
         chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
         counted = self._counted(best, chance)
-        if not counted:  # nothing speaks for or against any category
+        if not counted:  # nothing counts for or against any category
             return Judgement("", 0.0, self._lowest_limit, {}, ())
         shared = [item for meaning, item in best.items() if meaning.category == ANY]
         placed = [item for item in shared if not item[2]]
@@ -247,7 +247,7 @@ class Judge:
         return self._verdict([tally for tally in tallies if tally.sum.words], placed)
 
     def _counted(self, best: Mapping[Meaning, _Found], chance: float) -> dict[str, list[_Counted]]:
-        """Returns what counts for each category that anything speaks for or against; what is shared by all comes later."""
+        """Returns what counts for each category that anything counts for or against; what is shared by all comes later."""
         counted: dict[str, list[_Counted]] = {}
         for meaning, item in best.items():
             name = meaning.category

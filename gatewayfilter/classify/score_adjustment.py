@@ -26,7 +26,7 @@ CLEAR = 3.0
 
 
 def asks_for_reading(found: Judgement, lexicon: Lexicon, length: int) -> bool:
-    """Tells whether it matters what a text of so many bytes reads like: words hint at a category, and are not clear."""
+    """Returns whether it matters what a text of so many bytes reads like: words hint at a category, and are not clear."""
     if found.category:
         return found.score < CLEAR * found.limit
     return any(_is_hinted(found, lexicon, name, length) for name in found.scores)
@@ -45,7 +45,7 @@ def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicMod
     if not found.category:
         reading = topics.read(text)
         if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category, length):
-            # A score may be over its limit already, of fewer words than the category asks for.
+            # A score may be over its limit already, of fewer words than the category requires.
             missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
             shifts = {reading.category: max(missing, 0.0)}
             terms = " · ".join(topics.telling(text, reading.category))
@@ -81,7 +81,7 @@ def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], categ
 
 
 def is_grey(found: Judgement, lexicon: Lexicon) -> bool:
-    """Tells whether any category's score is neither clearly under nor clearly over its limit."""
+    """Returns whether any category's score is neither clearly under nor clearly over its limit."""
     return any(_grey(score / _limit(found, lexicon, name)) for name, score in found.scores.items())
 
 
@@ -92,7 +92,7 @@ def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
 
     Args:
         found: by the words.
-        lexicon: whose limits count.
+        lexicon: the limits.
         logit: the model's log-odds that the page is harmful.
     """
     probability = 1.0 / (1.0 + exp(-min(max(logit, -30.0), 30.0)))

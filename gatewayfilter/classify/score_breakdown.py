@@ -5,12 +5,12 @@ from gatewayfilter.judgements import Arithmetic
 
 
 def arithmetic_of(explained: Explained, words_version: str, category: str = "") -> Arithmetic | None:
-    """Returns how a category's score came about, `None` where nothing speaks of it.
+    """Returns how a category's score came about, `None` where nothing counts for it.
 
     Args:
         explained: a judgement with its sums.
         words_version: of the words that judged.
-        category: whose score; by default the page's, and of a harmless page the one nearest to its limit.
+        category: category of the score; by default the page's, and of a harmless page the one nearest to its limit.
     """
     found = explained.classification
     # Each category has a limit of its own.

@@ -71,7 +71,7 @@ def page_text(
     Args:
         html: the markup.
         url: its address, `""` for none.
-        extractor: tells main text from the rest.
+        extractor: separates main text from the rest.
         named: zone → text that an extraction rule found, which takes the zone's place. What a rule leaves out of the main text
             is `rest`: no rule hides anything.
         page: what `read_html` made of the markup, where it was read already.
@@ -85,7 +85,7 @@ def page_text(
     labels = list(dict.fromkeys(page.labels))
     if sum(map(len, page.hidden)) > shown:
         rest = rest + page.hidden
-    if sum(map(len, main)) < LITTLE_TEXT:  # a page of links or pictures: what they are called is what it says
+    if sum(map(len, main)) < LITTLE_TEXT:  # a page of links or pictures: their names are its text
         main, rest = main + rest, []
         if shown < LITTLE_TEXT:
             main, labels = main + labels, []

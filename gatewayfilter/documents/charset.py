@@ -31,7 +31,7 @@ _DETECTED_BONUS = 0.15
 _DAMAGE_MALUS = 2.0
 _JAPANESE = frozenset({"cp932", "euc_jp"})
 _FOREIGN_KANA = 0.5
-"""EUC-JP and GB 18030 write kana alike: a text full of them is Japanese, whatever its label says."""
+"""EUC-JP and GB 18030 write kana alike: a text full of them is Japanese, whatever its label."""
 
 # Python's codec → (the WHATWG name we report, the labels that mean it). Codecs that are no charset of the web
 # (idna, unicode_escape, utf-7 …) are left out on purpose: a label must not choose them.
@@ -98,8 +98,8 @@ def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded |
     """Decodes a page as a browser does that believes its label; `None` where that is what `decode` did, or where there is none.
 
     Bytes that are no text can be put beside a page to make its charset look like another one, while browsers follow the label
-    and show the page. A label whose charset was not `chosen` is worth a second look. Strict UTF-8 is UTF-8 whatever is said.
-    So is UTF-16 that nothing but zero bytes speaks for: no browser guesses it.
+    and show the page. A label whose charset was not `chosen` is worth a second look. Strict UTF-8 is UTF-8 whatever the label.
+    So is UTF-16 with no evidence but zero bytes: no browser guesses it.
     """
     if chosen in {"", "utf-8"} or any(body.startswith(bom) for bom, _ in _BOMS):
         return None
@@ -174,7 +174,7 @@ def _detected(body: bytes) -> Iterator[str]:
 
 
 def _unmarked_utf16(body: bytes) -> str:
-    """Tells UTF-16 without a BOM by the zero bytes of its ASCII characters."""
+    """Recognises UTF-16 without a BOM by the zero bytes of its ASCII characters."""
     head = body[:400]
     if len(head) < 4 or b"\x00" not in head:
         return ""

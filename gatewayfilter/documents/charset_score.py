@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001  the marks of Chinese and Japanese texts are meant
-"""How much a text looks like something that people wrote: tells charsets apart that can all decode the same bytes."""
+"""Score of decoded text, from noise to prose: chooses among charsets that can all decode the same bytes."""
 
 _HAN = frozenset(
     "的一是不了在人有我他这这個个们们来来到时時大地为為子中你说說生国國年着著就那和要她出也得里裡后後自以会會家可下而过過天去能对對小多然于於心学學么麼之都好看起发發当當"
@@ -18,7 +18,7 @@ def plausibility(text: str, kana: float = 1.0) -> float:
     """Returns from below -1 (noise) to 1 (prose) what the characters above ASCII look like; 0.0 where there are none.
 
     Looks at the first `_SAMPLE` of them. Frequent characters of Chinese and Korean, kana, and letters beside letters of their
-    own kind speak for a text; rare ideographs, marks and replacements against it.
+    own kind raise the score; rare ideographs, marks and replacements lower it.
 
     Args:
         text: the text.

@@ -1,6 +1,6 @@
-"""What a reader sees of an HTML page, told from its tags: the Python of `markup.read_html`.
+"""Visible text of an HTML page, from its tags: the Python of `markup.read_html`.
 
-Which of the blocks are the main text is told by text_density.py, or by main_text.py with another extractor.
+Which of the blocks are the main text is decided by text_density.py, or by main_text.py with another extractor.
 """
 
 import re
@@ -71,7 +71,7 @@ def texts_of(before: str, tokens: Sequence[Token]) -> HtmlText:
 
 
 def hides(attributes: str) -> bool:
-    """Tells whether the attributes of a tag hide what it contains."""
+    """Returns whether the attributes of a tag hide what it contains."""
     lower = attributes.lower()
     if "none" in lower or "hidden" in lower or "font-size" in lower:
         return _HIDDEN.search(_ARIA_HIDDEN.sub("", lower)) is not None
@@ -94,7 +94,7 @@ class _Reader:
         pieces = self._pieces
         pieces.append(before)
         for _, name, attributes, text in tokens:
-            # Most tags change nothing, and a third are links: told here, where it costs least.
+            # Most tags change nothing, and a third are links: decided here, where it costs least.
             if not name:
                 pass
             elif self._hidden_by:

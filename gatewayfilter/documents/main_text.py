@@ -42,7 +42,7 @@ def split_main(html: str, page: HtmlText, extractor: Extractor) -> tuple[list[st
 
 
 def is_tame(html: str) -> bool:
-    """Tells whether a DOM parser can be trusted with a page: no tag of many attributes, no deep nesting.
+    """Returns whether a DOM parser can be trusted with a page: no tag of many attributes, no deep nesting.
 
     Depth is never underestimated: an end tag closes nothing but the innermost element, after those whose end may be left out.
     """

@@ -13,7 +13,7 @@ from gatewayfilter.documents.tags import text_before, tokens_of
 
 
 class Markup(NamedTuple):
-    """What a page says and what it refers to."""
+    """Text and references of a page."""
 
     texts: HtmlText
     references: References
@@ -64,12 +64,12 @@ _reading = compiled_reading() or PURE
 
 
 def read_markup(html: str) -> Markup:
-    """Returns what a page says and what it refers to. Never raises; linear, bounded by `MAX_HTML` and `MAX_TAGS`."""
+    """Returns the text and the references of a page. Never raises; linear, bounded by `MAX_HTML` and `MAX_TAGS`."""
     return _reading.markup(html)
 
 
 def read_html(html: str) -> HtmlText:
-    """Returns what a page says. Never raises; linear and bounded as `read_markup`."""
+    """Returns the text of a page. Never raises; linear and bounded as `read_markup`."""
     return _reading.html(html)
 
 

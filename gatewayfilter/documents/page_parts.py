@@ -61,5 +61,5 @@ def parts_of(page: Page) -> PageParts:
 
 
 def is_html_document(body: bytes) -> bool:
-    """Tells whether a body begins as HTML documents do, whatever its origin calls it."""
+    """Returns whether a body begins as HTML documents do, whatever its origin calls it."""
     return _HTML_DOCUMENT.match(body) is not None

@@ -22,19 +22,19 @@ MAX_CHARS = 300_000
 PDF_TYPES = frozenset({"application/pdf", "application/x-pdf"})
 _MARK = b"%PDF-"
 _MARK_WITHIN = 1024
-"""Where readers of PDF look for its mark."""
+"""Where PDF readers search for the header."""
 
 _log = logging.getLogger(__name__)
 
 
 @cache
 def can_read_pdf() -> bool:
-    """Tells whether the extra `pdf` is installed."""
+    """Returns whether the extra `pdf` is installed."""
     return find_spec("pypdf") is not None
 
 
 def is_pdf(content_type: str, body: bytes) -> bool:
-    """Tells whether a body is a PDF file that can be read here: by its type and its mark."""
+    """Returns whether a body is a PDF file that can be read here: by its type and its mark."""
     return content_type in PDF_TYPES and _MARK in body[:_MARK_WITHIN] and can_read_pdf()
 
 
@@ -58,15 +58,15 @@ def _aside() -> ThreadPoolExecutor:
 
 
 def read_pdf_aside(body: bytes) -> "Future[tuple[str, str]]":
-    """Reads a PDF file in a thread of its own, one file at a time; afterwards `pdf_text` knows it at no cost.
+    """Reads a PDF file in a thread of its own, one file at a time; afterwards `pdf_text` returns it at no cost.
 
-    For those who must not wait `TIME_LIMIT_S` for each file that somebody made to be slow.
+    For callers that must not wait `TIME_LIMIT_S` for each file that was built to be slow.
     """
     return _aside().submit(pdf_text, body)
 
 
 class _Reader:
-    """Reads files one at a time and remembers what they said: judging a file, keeping its text and recognising it each ask."""
+    """Reads files one at a time and caches their text: classifying, archiving and fingerprinting each need it."""
 
     def __init__(self) -> None:
         self._confined = Sandbox("gatewayfilter.documents.pdf_text:read_confined", TIME_LIMIT_S)

@@ -1,6 +1,6 @@
-"""What a page refers to, told from its tags: the Python of `markup.read_references`.
+"""References of a page, from its tags: the Python of `markup.read_references`.
 
-Source: [cloud-crawler §5.1]: the text of a link and the note beside a picture say what a video or picture shows.
+Source: [cloud-crawler §5.1]: the text of a link and the note beside a picture describe a video or picture.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _REFERRING = frozenset(
     for name in ("a", "/a", "area", "link", "base", "img")
     for letters in product(*zip(name.lower(), name.upper(), strict=True))
 )
-"""As they may be written: told without a call."""
+"""As they may be written: decided without a call."""
 MAX_LINKS = 5_000
 MAX_IMAGES = 2_000
 MAX_TEXT = 500
@@ -22,7 +22,7 @@ MAX_TEXT = 500
 
 
 class PageLink(NamedTuple):
-    """A link: its reference as written, what it says (the alt text of a picture where that is all), its `rel` and `type`.
+    """A link: its reference as written, its text (the alt text of a picture where that is all), its `rel` and `type`.
 
     `on_page` is False for a `link` element of the head, which a reader does not see.
     """

@@ -21,7 +21,7 @@ RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes", "xmp")
 TEXT_TAGS = ("title", "textarea")
 """Elements whose content is text up to their end tag: no tag, no comment begins there. Not after `/>`: `svg` has empty ones."""
 NO_SCRIPT = "noscript"
-"""The element that browsers skip to its end tag, whatever begins within; what it says to others is read up to there."""
+"""The element that browsers skip to its end tag, whatever begins within; its text for other readers is read up to there."""
 
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (

@@ -2,7 +2,7 @@
 
 Source: [cloud-crawler §5.1]: density, Gaussian smoothing over neighbours, maximum-sum subsequence.
 Deviation: a block element takes the place of a line, so that a minified page reads like any other; characters in links
-speak against a block instead of not at all; ideographs weigh more than letters (docs/decisions/0006-text-density.md).
+count against a block instead of not at all; ideographs weigh more than letters (docs/decisions/0006-text-density.md).
 """
 
 import math
@@ -15,9 +15,9 @@ from gatewayfilter.compiled import load
 SIGMA = 1.0
 """Standard deviation of the smoothing, in blocks: a caption between two paragraphs is carried, a teaser beside a menu is not."""
 THRESHOLD = 25.0
-"""Smoothed density that speaks neither for nor against main text: half a line of prose outside links."""
+"""Smoothed density that counts neither for nor against main text: half a line of prose outside links."""
 MAX_DENSITY = 400.0
-"""A longer block says no more than one so long: a single imprint or licence must not outweigh an article."""
+"""A longer block counts no more than one of this length: a single imprint or licence must not outweigh an article."""
 LINK_WEIGHT = 0.5
 """What a character in a link takes away."""
 LEAST_SUM = 150.0
@@ -25,7 +25,7 @@ LEAST_SUM = 150.0
 LINK_HEAVY = 0.5
 """Share of characters in links above which a block is never main text."""
 _IDEOGRAPH_WEIGHT = 2.5
-"""An ideograph says as much as two letters and a half."""
+"""An ideograph carries as much as two letters and a half."""
 _CJK = re.compile(r"[\u3400-\u9fff\uac00-\ud7a3\u3040-\u30ff]")
 _compiled = load("gatewayfilter.documents._density")
 
@@ -112,7 +112,7 @@ _WEIGHTS = _weights(SIGMA)
 
 
 def densest_run(values: Sequence[float], least: float) -> tuple[int, int]:
-    """Returns the run (start, end) whose sum is highest and above `least`, `(0, 0)` for none; the first of equals. O(n)."""
+    """Returns the run (start, end) with the highest sum and above `least`, `(0, 0)` for none; the first of equals. O(n)."""
     best, best_run = least, (0, 0)
     total, start = 0.0, 0
     for index, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""The rules in use, asked for a page: the first whose expression matches the URL reads it, in a confined process.
+"""The extraction rules in use: the first that matches a page's URL reads the page, in a sandboxed process.
 
 Follows changes of the rule folder like the words do. A rule that cannot be read is left out and logged once for each state.
 """
@@ -36,7 +36,7 @@ _KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """What a rule said of a page."""
+    """Result of a rule for a page."""
 
     rule: ExtractionRule
     extracted: Extracted

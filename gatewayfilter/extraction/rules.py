@@ -94,7 +94,7 @@ class ExtractionRule:
     version: int = 0
 
     def matches(self, url: str) -> bool:
-        """Tells whether the rule is for this URL; the fragment does not count. Linear."""
+        """Returns whether the rule is for this URL; the fragment does not count. Linear."""
         try:
             return compile_linear(self.urls).fullmatch(url.partition("#")[0]) is not None
         except UnicodeError:  # lone surrogates

@@ -1,4 +1,4 @@
-"""How the lists grow: a classified page becomes an entry with evidence and an expiry, and a task where a person shall look."""
+"""How the lists grow: a classified page becomes an entry with evidence and an expiry, and a review task in doubt."""
 
 from gatewayfilter.learn.image_classifier import load_image_classifier
 from gatewayfilter.learn.learning_pipeline import LearningPipeline

@@ -1,4 +1,4 @@
-"""What whoever asked for a page said in asking: a page that repeats it is no evidence against its site.
+"""Words of the request (query, posted form): a page that repeats them is no evidence against its site.
 
 Any client, and any web page that a client opens, chooses the query of a URL; a client chooses its header fields too.
 """
@@ -21,19 +21,19 @@ _PARTS: Final = re.compile(r"[&;]")
 
 
 def asked_words(page: Page) -> str:
-    """Returns what was said in asking for a page, in the spellings in which a site may repeat it; `""` for nothing."""
+    """Returns the words of the request for a page, in the spellings in which a site may repeat them; `""` for none."""
     urls = [parse_url(text) for text in dict.fromkeys((page.url, page.final_url)) if text]
     return _spellings([*(url.query[1:] for url in urls if url.query), page.said])
 
 
 def address_words(page: Page) -> str:
-    """Returns what the path and the query of a page's URLs say: a site may repeat its path as well."""
+    """Returns the words in the path and the query of a page's URLs: a site may repeat its path as well."""
     urls = [parse_url(text) for text in dict.fromkeys((page.url, page.final_url)) if text]
     return _spellings([*(url.path for url in urls if url.path != "/"), *(url.query[1:] for url in urls if url.query), page.said])
 
 
 def touches(said: str, found: Classification) -> bool:
-    """Tells whether a verdict may rest on these words: one of them is in its evidence, or part of that has no place in a text."""
+    """Returns whether a verdict may rest on these words: they are in its evidence, or part of that has no place in a text."""
     words = IgnoredWords(said)
     return any(hit.position < 0 or words.taken_out_of(hit.word) != hit.word for hit in found.evidence)
 

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class ForeignImages:
-    """Asks somebody else's classifier. Implements `judgements.ClassifyImage`.
+    """Client of an external image classifier. Implements `judgements.ClassifyImage`.
 
     One that fails, or answers with anything but a classification, has not judged: the picture stays unknown, and what it
     failed of is logged the first time.

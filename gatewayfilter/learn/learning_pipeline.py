@@ -32,7 +32,7 @@ class _Judged:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a harmless page of which nobody spoke."""
+        """Whether it is a harmless page without a manual verdict."""
         return not self.by_hand and not self.classification.harmful
 
 
@@ -41,17 +41,17 @@ class LearningPipeline:
 
     Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
     `hosts_harmful`, `images_known_bad`, `pages_alike` (harmless ones that are nearly the same as a harmful one) and
-    `pages_repeating` (skipped because they are harmful only by what was said in asking for them).
+    `pages_repeating` (skipped because only the words of their request make them harmful).
 
     Args:
         classify: judges what is not known.
         list_growth: puts it on the lists.
         counters: where pages are counted.
         settings: what becomes of harmful pages.
-        recognition: knows content again; `None` judges every page.
+        recognition: finds the verdict of content that was judged before; `None` judges every page.
         intake: makes tasks for people; `None` makes none.
-        read_text: tells what a page says, for people and for what they said of the same text before.
-        images: judges images that no list of known ones has; `None` knows only those.
+        read_text: returns the text of a page, for review tasks and for manual verdicts on the same text.
+        images: judges images that are on no list of known ones; `None` uses the lists alone.
     """
 
     def __init__(
@@ -123,23 +123,23 @@ class LearningPipeline:
         self._counters.add("pages_harmful" if classification.harmful else "pages_harmless")
 
     def knows_images(self) -> bool:
-        """Tells whether images are worth fetching: some are known, or somebody judges them."""
+        """Returns whether images are worth fetching: some are on a list, or a classifier judges them."""
         return self._images is not None or (self._recognition is not None and self._recognition.knows_images())
 
     def is_near_duplicate(self, page: Page) -> bool:
-        """Tells whether the page that was just judged is nearly the same as a harmful one, though harmless. Tells it once."""
+        """Returns whether the page that was just judged is harmless but nearly the same as a harmful one; true once."""
         return self._intake is not None and self._intake.near_duplicates.take(page.final_url)
 
     def _put_on_list(self, page: Page, classification: Classification, *, by_hand: bool, mode: GrowthMode) -> LearnedEntry:
         block = by_hand or mode is not GrowthMode.REVIEW
         counts = not classification.harmful or (not by_hand and self._counts(page, classification))
         if classification.harmful and not block and self._intake is not None:
-            # A person who has said so of this address before is not asked again.
+            # An address that has this manual verdict already gets no second task.
             block = self._intake.confirmed(parse_url(page.url).key, classification.category)
         return self._list_growth.learn(page, classification, block=block, by_hand=by_hand, counts=counts)
 
     def _counts(self, page: Page, classification: Classification) -> bool:
-        """Tells whether a harmful page may count for its host: not by the words of its path alone, which a site may repeat."""
+        """Returns whether a harmful page may count for its host: not by the words of its path alone, which a site may repeat."""
         if page.secondhand or self._settings.domains is DomainGrowth.OFF or _is_image(page):
             return False
         return self._stands(page, classification, address_words(page)) is not None
@@ -179,7 +179,7 @@ class LearningPipeline:
         return _Judged(found, identity)
 
     def _unrepeated(self, page: Page, found: Classification | None) -> Classification | None:
-        """Returns a verdict without what was said in asking for the page, `None` for one that is harmful by nothing else."""
+        """Returns a verdict without the words of the request, `None` for a page that only they make harmful."""
         if found is None or not found.harmful or _is_image(page):
             return found
         left = self._stands(page, found, asked_words(page))
@@ -195,11 +195,11 @@ class LearningPipeline:
         return replace(alone, text_digest=found.text_digest) if alone is not None and alone.harmful else None
 
     def _is_of_content(self, page: Page, found: Classification) -> bool:
-        """Tells whether a verdict holds for the same content at any address, so that it may be known again by that alone."""
+        """Returns whether a verdict holds for the same content at any address, so that its fingerprint may answer for it."""
         if _is_image(page):
             return True
         kind = page.content_type
-        if found.harmful and kind not in _HTML:  # as plain text also comments and scripts of a page speak
+        if found.harmful and kind not in _HTML:  # as plain text, comments and scripts of a page count too
             return False
         if kind not in HTML_TYPES and not is_pdf(kind, page.body):  # what is read otherwise than as a page opens no page
             return False
@@ -221,7 +221,7 @@ class LearningPipeline:
         return _is_answered(page) and self._images is not None if _is_image(page) else is_readable(page)
 
     def _listed_image(self, page: Page) -> _Judged | None:
-        """Returns what a list of known images says of a picture."""
+        """Returns the verdict of the list of known images on a picture."""
         if self._recognition is None or not _is_image(page) or not _is_answered(page):
             return None
         known = self._recognition.image(page.body)
@@ -231,7 +231,7 @@ class LearningPipeline:
         return _Judged(known.classification, by_hand=True)
 
     def _said_of_text(self, page: Page) -> Classification | None:
-        """Returns what a person said of a page with the same text in other clothes."""
+        """Returns the manual verdict on a page with the same text and other markup."""
         text = self._text_of(page)
         if not text or self._recognition is None:
             return None
@@ -260,7 +260,7 @@ class LearningPipeline:
         self._intake.page(page, classification, blocked=blocked, text=text, identity=identity, content=content)
 
     def _find_near_duplicates(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
-        """Notes a harmless page that is nearly the same as a harmful one, and asks a person about it; it stays allowed."""
+        """Notes a harmless page that is nearly the same as a harmful one, and opens a review task for it; it stays allowed."""
         if self._intake is None:
             return
         near_duplicates = self._intake.near_duplicates.find(classification.title, lambda: self._text_of(page))

@@ -22,7 +22,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def is_readable(page: Page) -> bool:
-    """Tells whether a page succeeded (2xx) and is HTML, XHTML, plain text or, with the extra `pdf`, PDF.
+    """Returns whether a page succeeded (2xx) and is HTML, XHTML, plain text or, with the extra `pdf`, PDF.
 
     By its type, or by its first bytes where the type is missing or wrong.
     """

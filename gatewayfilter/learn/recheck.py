@@ -1,4 +1,4 @@
-"""Which learned entries are looked at again: those whose time is over, and all that block when the words have changed."""
+"""Learned entries to judge again: those that expired, and all that block when the words have changed."""
 
 from itertools import islice
 from typing import Final
@@ -7,7 +7,7 @@ from gatewayfilter.interfaces import CrawlRequest, ListStore, Priority
 from gatewayfilter.model import ListAction
 
 MOST_LEARNED: Final = 500_000
-"""Entries that the learned lists hold: whoever has a public site can have as many pages of it judged as somebody asks for."""
+"""Most entries of the learned lists: a public site can have as many of its pages judged as clients request."""
 
 
 def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[CrawlRequest]:
@@ -32,8 +32,8 @@ def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[Craw
 def forget_surplus(lists: ListStore, most: int = MOST_LEARNED, limit: int = 1000) -> int:
     """Takes entries off the lists, through the change feed, when they hold too many: first those that expire first.
 
-    Harmless pages go before harmful ones, as they are listed for a shorter time, and what a person said stays longest. The next
-    visit to such a page makes it unknown, and has it judged anew.
+    Harmless pages go before harmful ones, as they are listed for a shorter time, and manual verdicts stay longest. The next
+    visit to such a page makes it unknown, and has it judged again.
 
     Args:
         lists: where the entries are.
@@ -56,7 +56,7 @@ def rejudge_offers(lists: ListStore, limit: int) -> list[CrawlRequest]:
 
     Args:
         lists: where the entries are.
-        limit: most offers; what is left is judged anew when it expires.
+        limit: most offers; what is left is judged again when it expires.
 
     Raises:
         StoreError: the lists could not be read.

@@ -1,9 +1,9 @@
-"""Pages that have not changed: their origin says so, and their verdict counts anew without a judgement.
+"""Unchanged pages (304): their verdict is renewed without classification.
 
-Source: [cloud-crawler §3] pages are fetched anew by a schedule; conditional requests (RFC 9110 §13) spare the body and the judge.
+Source: [cloud-crawler §3] pages are fetched again by a schedule; conditional requests (RFC 9110 §13) spare body and classifier.
 Deviation: that a harmless page has not changed is believed for `BELIEVED_S` only; then it is fetched whole and judged. Otherwise
 a site could get itself a harmless verdict and answer "not modified" for ever. A harmful one gains nothing by that.
-And a person's word about the same content, wherever it was seen, counts more than a verdict of before: then the page is fetched
+And a manual verdict on the same content, wherever it was seen, counts more than an earlier verdict: then the page is fetched
 whole too, and known again.
 """
 
@@ -39,12 +39,12 @@ class Revisits:
     Args:
         validators: where they are kept.
         verdicts: what was judged.
-        list_growth: lets an entry count anew.
-        settings: a harmful page that waits for a person (`learn.mode = "review"`) is judged anew, so that it is asked about.
+        list_growth: renews an entry.
+        settings: a harmful page that waits for a person (`learn.mode = "review"`) is judged again, so that its task is opened.
         words: returns the version of the words in use: other words judge the same page differently.
         clock: Unix seconds.
-        recognition: knows what people said of content; `None` where nobody says anything.
-        read_text: tells what a page says: a person's word is about its text too.
+        recognition: the manual verdicts on content; `None` where there are none.
+        read_text: returns the text of a page: a manual verdict is about its text too.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Revisits:
         validators = validators_of(page)
         if validators is not None and self._recognition is not None:
             contents = self._contents(page, self._recognition)
-            # What a person said may be taken back, and then a verdict that rests on it must not count anew.
+            # A manual verdict may be undone, and then a verdict that rests on it must not be renewed.
             validators = None if self._is_by_hand(contents) else replace(validators, contents=contents)
         self._validators.note(page.url, validators, self._words(), self._clock())
 
     def renew(self, page: Page) -> Classification | None:
-        """Lets the verdict of an unchanged page count anew; `None` when there is none that may.
+        """Renews the verdict of an unchanged page; `None` when there is none that may be renewed.
 
         Raises:
             StoreError: the database refuses.
@@ -126,7 +126,7 @@ class Revisits:
         return contents
 
     def _is_by_hand(self, contents: bytes) -> bool:
-        """Tells whether a person, or a list of known images, says something of one of these contents."""
+        """Returns whether there is a manual verdict, or one of a list of known images, on one of these contents."""
         if self._recognition is None:
             return False
         found = [self._recognition.recorded(content) for content in _identities(contents)]

@@ -48,7 +48,7 @@ class CustomWords:
         return file
 
     def add(self, category: str, phrase: str, weight: float = DEFAULT_WEIGHT) -> bool:
-        """Adds a word, or changes its weight; a negative weight makes it context that speaks against the category.
+        """Adds a word, or changes its weight; a negative weight makes it context that counts against the category.
 
         Returns whether anything changed.
 

@@ -1,4 +1,4 @@
-"""The sensitive words of all categories: what counts, how much, what covers a hit and what speaks against it."""
+"""The sensitive words of all categories: what counts, how much, what covers a hit and what counts against it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Combination:
 
     Attributes:
         parts: phrases as the lexicon writes them, at least two.
-        weight: what all of them on one page add; negative speaks against the category.
+        weight: what all of them on one page add; negative counts against the category.
     """
 
     parts: tuple[str, ...]

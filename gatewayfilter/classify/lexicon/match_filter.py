@@ -1,4 +1,4 @@
-"""Tells which of the automaton's matches count: whole words, not covered by an exception, not inside a longer word."""
+"""Returns which of the automaton's matches count: whole words, not covered by an exception, not inside a longer word."""
 
 import re
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Patterns(NamedTuple):
 
 
 type Match = tuple[int, int, int]
-"""What an automaton says: number of the pattern, start and end."""
+"""A match of the automaton: number of the pattern, start and end."""
 type Hits = dict[Meaning, tuple[int, int]]
 """Each meaning that counts, with start and end of its first place."""
 
@@ -90,7 +90,7 @@ class Automaton:
 def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
     """Returns what counts of a text. Linear in the text and the matches, but for sorting them.
 
-    Does not count: what touches a letter at a closed end; a match inside an exception, save context, which speaks there too; a
+    Does not count: what touches a letter at a closed end; a match inside an exception, save context, which counts there too; a
     word inside a longer word of its category (a part of a combination counts there). Phrases of a pair that stand near each other
     (proximity.py) have a meaning for each such place.
 
@@ -148,14 +148,14 @@ def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns
 def _placed(text: str, matches: list[Match], kinds: bytes) -> list[tuple[int, int, int, int]]:
     """Returns start, minus end, pattern and which ends touch a letter, first and longest first.
 
-    Matches that touch a letter where no meaning of theirs is open are left out: most of all, and told here at least cost.
+    Matches that touch a letter where no meaning of theirs is open are left out: these are most, and this is the cheapest place.
     """
     padded = f" {text} "
     placed: list[tuple[int, int, int, int]] = []
     for number, start, end in matches:
         kind = kinds[number]
         touches = 0
-        # Nearly always a blank or a small letter: told without a call.
+        # Nearly always a blank or a small letter: decided without a call.
         if kind & LEFT and (before := padded[start]) != " " and ("a" <= before <= "z" or is_alphabetic(before)):
             if not kind & OPEN:
                 continue
@@ -170,7 +170,7 @@ def _placed(text: str, matches: list[Match], kinds: bytes) -> list[tuple[int, in
 
 
 def is_alphabetic(character: str) -> bool:
-    """Tells letters and digits of scripts that put blanks between words; Chinese, Japanese and Thai do not."""
+    """Whether it is a letter or digit of a script that puts blanks between words; Chinese, Japanese and Thai do not."""
     if character.isascii():
         return character.isalnum()
     return character.isalnum() and not (

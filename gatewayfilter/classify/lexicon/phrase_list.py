@@ -20,14 +20,14 @@ _CATEGORY = re.compile(r'#\s*listcategory:\s*"?([^"\r\n]*)', re.IGNORECASE)
 
 @dataclass(slots=True)
 class PhraseList:
-    """What a list of others says.
+    """A word list of a foreign format.
 
     Attributes:
-        words: phrase → weight; negative speaks against.
+        words: phrase → weight; negative counts against.
         combinations: phrases that count only together → weight.
         rejected: lines that could not be read; `samples` are the first of them: (line number, why).
         near: lists of phrases that count near each other; only word files have them.
-        title: what the list calls its category, `""` when it does not say.
+        title: the category's name in the list, `""` when it has none.
     """
 
     words: dict[str, float] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Pairs of phrases that count where they stand close together: any of one list beside any of another.
 
-"hurt your boss", "burn their cars", "beat the wife": who does harm to whom is said in a thousand ways, and no list holds all of
+"hurt your boss", "burn their cars", "beat the wife": who does harm to whom has thousands of phrasings, and no list holds all of
 them. Two lists of fifty phrases hold 2,500. They must stand in one sentence and close together: a long text is not to join what
 it says apart.
 """
@@ -25,7 +25,7 @@ class Proximity:
     """Two lists, any phrase of one beside any phrase of the other.
 
     Attributes:
-        name: what they say together, for people; unique in its category.
+        name: the meaning of the combination, for people; unique in its category.
         weight: for each of up to `MOST` places.
     """
 
@@ -38,7 +38,7 @@ class Proximity:
 def places(text: str, found: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """Returns start and end of up to `MOST` places where both sides stand close together.
 
-    No phrase counts in two of them, and none that says the same as an earlier one counts. Linear.
+    No phrase counts in two of them, and none with the same text as an earlier one counts. Linear.
 
     Args:
         text: what was searched.

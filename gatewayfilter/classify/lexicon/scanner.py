@@ -29,7 +29,7 @@ class Scanner:
     """The compiled lexicon. Immutable; safe to share between threads.
 
     Attributes:
-        parts: (category, phrase) → the meaning that says: this part of a combination is there.
+        parts: (category, phrase) → the meaning that marks this part of a combination.
     """
 
     def __init__(self, lexicon: Lexicon) -> None:

@@ -14,7 +14,7 @@ offers = ["sign up now"]          # show that a page offers something: topic wor
 10 = ["online casino", "free spins"]
 "2.5" = ["jackpot"]
 
-[context]                  # what speaks against it: taken away from the score
+[context]                  # what counts against it: taken away from the score
 6 = ["gambling commission"]
 
 [combinations]             # count only together
@@ -28,7 +28,7 @@ other = ["bonus", "free bet"]
 ```
 
 Exceptions and offers count for all categories, whichever file names them. The category `any` is none: its files hold
-exceptions, offers, and context that speaks against every category.
+exceptions, offers, and context that counts against every category.
 """
 
 import json
@@ -53,7 +53,7 @@ MAX_WEIGHT = 1000.0
 LEAST_SHORT_SHARE = 0.1
 CATEGORY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 ANY = "any"
-"""The name under which files speak of all categories."""
+"""The name that files use for all categories."""
 _KEYS = (
     "category",
     "language",
@@ -73,7 +73,7 @@ _NOT_OF_ANY = frozenset({"limit", "short_share", "min_words", "words", "combinat
 
 @dataclass(slots=True)
 class WordFile:
-    """What one file says; phrases as they are written."""
+    """Content of one file; phrases as they are written."""
 
     category: str
     language: str = ""

@@ -66,7 +66,7 @@ class LinearModel:
     Attributes:
         weights: float32[2 ** BITS]; `bias` belongs to them.
         examples: how many texts it was trained on, `harmful` of them harmful.
-        auc: area under the ROC curve by cross-validation: how well it tells texts apart that it was not trained on.
+        auc: area under the ROC curve by cross-validation: how well it separates texts that it was not trained on.
         trained_at: Unix seconds.
     """
 

@@ -20,7 +20,7 @@ def load_model[T](path: Path, most_bytes: int, checked: Callable[[Arrays], T], a
     Args:
         path: of the file.
         most_bytes: of the file, and of all that it unpacks to.
-        checked: makes the model of the arrays; whatever it raises says what is wrong with them.
+        checked: makes the model of the arrays; what it raises names the fault.
         advice: ends the sentence about a file that is no model.
 
     Raises:

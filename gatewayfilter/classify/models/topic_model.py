@@ -1,8 +1,8 @@
 """What a text reads like: multinomial logistic regression over hashed words and pairs of neighbouring words.
 
-A list of words finds what somebody thought of; this finds texts that speak as harmful pages do, in words of their own. It comes
+A list of words finds what its author thought of; this finds texts written like harmful pages, in other words. It comes
 with the words (`lists/words/topics.npz`), trained by `scripts/train_topics.py` on described sites and harmless texts, and
-score_adjustment.py asks it where the words are not clear. An ideograph counts as a word, so Chinese needs no segmenter.
+score_adjustment.py uses it where the words are not clear. An ideograph counts as a word, so Chinese needs no segmenter.
 
 Deviation: the papers judge by words alone (docs/decisions/0010-topic-model.md).
 """
@@ -72,7 +72,7 @@ def _plain_code(word: str) -> int:
 
 
 _code = lru_cache(maxsize=1 << 15)(_plain_code)
-"""For words of some length at most: nobody fills the cache with pages full of letters."""
+"""For words of some length at most: a page full of letters cannot fill the cache."""
 
 
 class Reading(NamedTuple):
@@ -117,7 +117,7 @@ class TopicModel:
     def most_harmful(self, text: str) -> float:
         """Returns the probability that the most harmful part of a whole text is harmful, 1.0 for one of more than `MOST_PARTS`.
 
-        So nobody gets a page past it by putting harmless text before what the page is about.
+        Harmless text before the subject of a page does not hide it.
         """
         if len(text) > MOST_PARTS * MAX_CHARACTERS:
             return 1.0

@@ -1,6 +1,6 @@
 """Two views of a text: the normal one that people read, and the squashed one without the tricks that hide words.
 
-plain_views.py says what they are. _views.pyx does the same, where it was compiled, in one pass each and a tenth of the time: a
+plain_views.py describes them. _views.pyx does the same, where it was compiled, in one pass each and a tenth of the time: a
 character at a time for the normal view, and lines that squashing would change for the squashed one. What a character becomes it
 asks here, once a process.
 """
@@ -19,7 +19,7 @@ _ALONE = (
     (0, 0x900), (0x10A0, 0x1100), (0x1E00, 0xA000), (0xAC00, 0xD7A4), (0xE000, 0xF900), (0xFB00, 0x10000), (0x1F000, 0x1FB00)
 )  # fmt: skip
 """Codes of characters that may stand alone. Of all that compose with a character before them there are only those here that
-`combining` tells; texts with others, Indic ones mostly, are left to Python."""
+`combining` decides; texts with others, Indic ones mostly, are left to Python."""
 _BEYOND = 0x1FB00
 _CAPITAL_SIGMA = "\u03a3"
 """Another small letter at the end of a word."""

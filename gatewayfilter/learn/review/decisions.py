@@ -1,4 +1,4 @@
-"""What a person says of a task, and what comes of it: lists, fingerprints and the task change together, and change back.
+"""Decisions on review tasks: lists, fingerprints and the task change in one step, and can be changed back.
 
 Source: [page-dedup] disposal tasks are reviewed by a person; the verdict stays with the content.
 """
@@ -28,10 +28,10 @@ _MOST_STEPS = 1000
 
 
 class ReviewService:
-    """Decides tasks. Every step says who and when, can be taken back, and can be done again.
+    """Decides tasks. Every step records who and when, can be undone, and can be redone.
 
     Each step is one transaction that begins with reading the task: of two people who decide at the same time the second is told
-    what the first one said. Within it verdicts come first, then lists, then fingerprints: the order in which the learner takes
+    what the first one decided. Within it verdicts come first, then lists, then fingerprints: the order in which the learner takes
     their locks.
 
     Args:
@@ -63,7 +63,7 @@ class ReviewService:
         self._undo_log = UndoLog(reviews, lists, verdicts, recognition)
 
     def approve(self, task_id: int, who: str, note: str = "") -> ReviewTask:
-        """Says that the task is right: it is blocked, and the same content is known as harmful from now on.
+        """Approves a task: it is blocked, and the same content counts as harmful from now on.
 
         Raises:
             ReviewError: there is no such task, or it is decided already.
@@ -76,14 +76,14 @@ class ReviewService:
             return self._block(task, who, note, APPROVE)
 
     def change(self, task_id: int, category: str, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
-        """Says that the page is harmful, but of another category; also for a task that the same person decided already.
+        """Moves a task to another category; also one that the same person has decided already.
 
         Args:
             task_id: the task's number.
             category: the right one.
             who: the person.
             note: why.
-            overturn: also where somebody else has decided already.
+            overturn: also where another person has decided already.
 
         Raises:
             ReviewError: there is no such task, the category is empty or the one it has, or somebody else has decided.
@@ -97,7 +97,7 @@ class ReviewService:
             return self._block(task, who, note, CHANGE, category)
 
     def reject(self, task_id: int, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
-        """Says that the page is harmless: it is allowed, by a rule in the person's name that outranks every list.
+        """Rejects a task: the page is harmless and allowed, by a manual rule in the person's name, which outranks every list.
 
         The same content is known as harmless from now on, wherever it stands. A host is taken off the list and not listed
         again; its pages go on being judged one by one.
@@ -106,7 +106,7 @@ class ReviewService:
             task_id: the task's number.
             who: the person.
             note: why.
-            overturn: also where somebody else has approved it.
+            overturn: also where another person has approved it.
 
         Raises:
             ReviewError: there is no such task, it is rejected already, or somebody else has approved it.
@@ -159,7 +159,7 @@ class ReviewService:
             return self._block(task, who, note, step.action, category, redoes=undo.step_id)
 
     def same_content(self, task_id: int) -> list[ReviewTask]:
-        """Returns the other open tasks whose pages have this page's body or text: what is said of one is true of all.
+        """Returns the other open tasks whose pages have this page's body or text: a decision on one holds for all.
 
         Raises:
             StoreError: the database refuses.
@@ -195,7 +195,7 @@ class ReviewService:
         return self._write(decided, who, action, {**before, "note": note, "to": category}, redoes)
 
     def _write(self, task: ReviewTask, who: str, action: str, detail: dict[str, Any], redoes: int) -> ReviewTask:
-        """Keeps a person's verdict with the content, and the step with the task."""
+        """Stores the manual verdict with the content, and the step with the task."""
         if task.decided_at is None:
             raise AssertionError("a decision has a time")
         for content in contents(task) if task.kind is ReviewKind.PAGE else ():

@@ -45,7 +45,7 @@ class NearDuplicates:
 
         Args:
             title: the page's; without one there is nothing to find.
-            text: returns what the page says; asked only when a title is alike.
+            text: returns the text of the page; called only when a title is similar.
 
         Raises:
             StoreError: the tasks cannot be read.
@@ -76,7 +76,7 @@ class NearDuplicates:
             self._noted.popitem(last=False)
 
     def take(self, url: str) -> bool:
-        """Tells whether the page at this address was noted, and forgets it."""
+        """Returns whether the page at this address was noted, and forgets it."""
         return self._noted.pop(url, 0) is None
 
     def _refresh(self) -> None:

@@ -40,7 +40,7 @@ class ProposedPhrase:
 
     Attributes:
         word: the sensitive word that counted against harmless pages.
-        category: whose word it is.
+        category: category of the word.
         phrase: what covers it.
         pages: harmless pages on which it stands.
     """
@@ -60,8 +60,8 @@ def propose(
     """Returns phrases that stand around sensitive words on rejected pages and on no approved one, the most useful first.
 
     Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. Beside the word there must be
-    one that says something: "the casino" would cover the word nearly everywhere. A person takes them over
-    (`gatewayfilter review phrases --take`), nobody else.
+    one with meaning of its own: "the casino" would cover the word nearly everywhere. A person takes them over
+    (`gatewayfilter review phrases --take`); nothing else does.
 
     Args:
         rejected: tasks whose pages a person found harmless.
@@ -109,7 +109,7 @@ def _found_on(tasks: Iterable[ReviewTask], phrases: Collection[str]) -> set[str]
 
 
 def _says_something(rest: str) -> bool:
-    """Tells whether what stands beside a word is more than function words and numbers."""
+    """Returns whether what stands beside a word is more than function words and numbers."""
     pieces = rest if _HAN.search(rest) else _WORD.findall(rest)
     return any(piece not in _SAYS_LITTLE and piece.isalpha() for piece in pieces)
 

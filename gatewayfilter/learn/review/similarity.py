@@ -59,7 +59,7 @@ def title_similarity(one: str, other: str) -> float:
 
 
 def are_alike(title: str, fingerprint: int, other_title: str, other_fingerprint: int) -> bool:
-    """Tells whether two pages are near duplicates."""
+    """Returns whether two pages are near duplicates."""
     if not fingerprint or not other_fingerprint or title_similarity(title, other_title) < ALIKE_TITLES:
         return False
     return distance(fingerprint, other_fingerprint) <= ALIKE_BITS

@@ -33,7 +33,7 @@ _COMPARED = 300
 
 
 class TaskIntake:
-    """Opens tasks, at most one for each list key, and none where a person has said the same of it already.
+    """Opens tasks, at most one for each list key, and none where the same manual verdict stands already.
 
     Counts `reviews_opened` and `reviews_dropped`.
 
@@ -46,7 +46,7 @@ class TaskIntake:
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
         clock: Unix seconds.
         together: makes one transaction of what is read and written meanwhile, in which no other task is opened.
-        explain: tells how scores came about; `None` keeps no arithmetic with tasks.
+        explain: returns how scores came about; `None` stores no breakdown with tasks.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class TaskIntake:
         return self._open(task)
 
     def refused(self, key: str) -> bool:
-        """Tells whether a person rejected the last task about this list key.
+        """Returns whether a person rejected the last task about this list key.
 
         Raises:
             StoreError: the database refuses.
@@ -165,7 +165,7 @@ class TaskIntake:
         return task is not None and task.state is ReviewState.REJECTED
 
     def confirmed(self, key: str, category: str) -> bool:
-        """Tells whether a person approved the last task about this list key, in this category.
+        """Returns whether a person approved the last task about this list key, in this category.
 
         Raises:
             StoreError: the database refuses.
@@ -186,7 +186,7 @@ class TaskIntake:
                 self._counters.add("reviews_dropped")
                 return None
             self._counters.add("reviews_opened")
-            # What a person allowed is open all the same, by that person's rule.
+            # What a person allowed passes all the same, by that manual rule.
             allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
 
@@ -209,5 +209,5 @@ class TaskIntake:
 
 
 def _is_change(task: ReviewTask, earlier: ReviewTask | None) -> bool:
-    """Tells whether a person has neither been asked about this list key nor said the same of it already."""
+    """Returns whether this list key has neither an open task nor the same manual verdict already."""
     return earlier is None or (earlier.state is not ReviewState.OPEN and earlier.category != task.category)

@@ -27,7 +27,7 @@ class UndoLog:
         self._recognition = recognition
 
     def of(self, task: ReviewTask) -> dict[str, Any]:
-        """Returns what is needed to take back a step that is about to be made, as JSON knows it."""
+        """Returns what is needed to take back a step that is about to be made, as JSON values."""
         return {
             "state": task.state.value,
             "category": task.category,
@@ -41,7 +41,7 @@ class UndoLog:
     def put_back(self, task: ReviewTask, step: ReviewStep, now: float) -> ReviewTask:
         """Makes everything be as before a step. Returns the task as it was; it is not written.
 
-        What others did since stays: a rule that a person made or changed, and a word about the same content that was said in
+        What others did since stays: a rule that a person made or changed, and a verdict on the same content that was given in
         another task.
 
         Raises:
@@ -100,7 +100,7 @@ class UndoLog:
         self._lists.add_rules([rule for rule in rules if rule.pattern not in taken])
 
     def _speak_for_contents(self, task: ReviewTask) -> None:
-        """Lets each content of a task be known as what the newest decision says that still stands, of whatever task."""
+        """Restores the verdict of each content of a task from the newest decision that still stands, of any task."""
         others = [other for other in self._reviews.same_content(task) if other.task_id != task.task_id]
         decided = [other for other in (*others, task) if other.decided_at is not None]
         for content in contents(task):

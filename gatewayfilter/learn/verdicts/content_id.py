@@ -22,7 +22,7 @@ _END = 4096
 
 
 class ContentIds:
-    """Tells what content is, under a secret key: who does not know it cannot make two contents with one proof.
+    """Identifies content by a keyed hash: without the key two contents with one identifier cannot be made.
 
     Args:
         key: 32 random bytes; other keys make other identities.

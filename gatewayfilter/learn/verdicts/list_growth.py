@@ -1,7 +1,7 @@
 """From a classification to list entries.
 
 Source: [url-filter §crawler and sensitive words] what is judged harmful goes on the black list, all else on the white list.
-Deviation: entries expire and are judged anew, because pages change; and each carries its evidence.
+Deviation: entries expire and are judged again, because pages change; and each carries its evidence.
 """
 
 import time
@@ -39,10 +39,10 @@ class _Lesson:
 class ListGrowth:
     """Writes what was learned of a page into the lists, where the change feed carries it to every worker.
 
-    An entry is for exactly the URLs that were fetched: one page says nothing of the others, and whoever may write on one page
+    An entry is for exactly the URLs that were fetched: one page is no evidence about the others, and an author of one page
     of a site could otherwise get all of it blocked. A host is listed whole only when most of what is known of it is harmful
     (`learn_host`): of its pages that the crawler fetched itself, by URLs without a query. People's rules are not looked at
-    here: a person's allow stands before every list in the engine's order, so a learned block of the same URL has no effect until
+    here: a manual allow stands before every list in the engine's order, so a learned block of the same URL has no effect until
     that rule is removed.
 
     Args:
@@ -83,7 +83,7 @@ class ListGrowth:
 
         After a redirect both URLs are listed, the one that was asked for and the one that answered: the second is what other
         pages link to. An address that a person confirmed to be harmful stays blocked for as long as that word counts, whatever
-        its page says by now: a judgement never outdoes a person.
+        its page contains by now: a classification never overrides a manual verdict.
 
         Args:
             page: what was judged.
@@ -118,7 +118,7 @@ class ListGrowth:
         answered = asked if page.final_url == page.url else parse_url(page.final_url)
         urls = {url.text: url for url in (asked, answered)}
         entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
-        # Not the URL that was asked for, which may be a redirect that anybody can write; and whoever asks chooses a query.
+        # Not the URL that was asked for, which may be a redirect that anybody can write; and the client chooses a query.
         counting = answered.text if counts and not page.secondhand and not answered.query else ""
         return _Lesson(asked.key, classification, tuple(urls), counting, entries)
 
@@ -143,7 +143,7 @@ class ListGrowth:
 
         Args:
             page: the page that was just learned.
-            refused: tells whether a person refused to have this list key listed.
+            refused: returns whether a person refused to have this list key listed.
 
         Returns:
             The new entry (not put on the list when `learn.domains` is `review`), `None` when there is none.
@@ -190,5 +190,5 @@ class ListGrowth:
 
 
 def is_confirmed(entry: LearnedEntry) -> bool:
-    """Tells whether a person approved that this address is blocked."""
+    """Returns whether a person approved that this address is blocked."""
     return entry.action is ListAction.BLOCK and entry.detail.endswith(CONFIRMED)

@@ -1,4 +1,4 @@
-"""Knows content again that was judged before: its verdict costs a hash instead of a judgement.
+"""Fingerprints of judged content: a known one costs a hash instead of a classification.
 
 Source: [page-dedup] known content gets its recorded verdict; a hit refreshes the validity of one month.
 """
@@ -19,11 +19,11 @@ from gatewayfilter.model import Classification
 VALID_S = 30 * 86_400.0
 """One month, as in the paper."""
 MANUAL_VALID_S = 3650 * 86_400.0
-"""Of what a person said. Deviation: the paper's month is for verdicts that can be made again; nobody is asked twice."""
+"""Of a manual verdict. Deviation: the paper's month is for verdicts that can be computed again; people are not asked twice."""
 _MOST_RECENT = 4096
 """Fingerprints kept in memory, some 2 KB each."""
 _RECENT_S = 600.0
-"""For which they are believed without a look at the database, where another learner may have judged anew."""
+"""For which they are used without a database query, though another learner may have judged again."""
 _WARM_AFTER = 16
 """Look-ups in the database after which a process reads the fingerprints that were met last, all at once: one by one each costs
 0.1 ms and more. Commands that judge a page or two do not."""
@@ -37,7 +37,7 @@ _FLUSH_EVERY_S = 60.0
 class Recognition:
     """Recorded verdicts by content. Threads may share one.
 
-    A verdict of the classifier counts as long as the words that it was judged by are in use; a person's always.
+    A verdict of the classifier counts as long as the words that it was judged by are in use; a manual one always.
 
     Args:
         store: where fingerprints are kept.
@@ -71,7 +71,7 @@ class Recognition:
         return content, self.find(content)
 
     def knows_images(self) -> bool:
-        """Tells whether there is any image to know again; looks into the database once a minute at most.
+        """Returns whether any image is stored; queries the database once a minute at most.
 
         A database that refuses is asked again later: nothing but images depends on the answer.
         """
@@ -118,7 +118,7 @@ class Recognition:
     def record(
         self, content: ContentId, classification: Classification, url: str, *, judge: str = "", at: float | None = None
     ) -> None:
-        """Records a verdict for this content; a person's is not replaced by the classifier's.
+        """Records a verdict for this content; a manual one is not replaced by the classifier's.
 
         Args:
             content: what was judged.
@@ -142,7 +142,7 @@ class Recognition:
 
         Args:
             judged: the verdicts.
-            words: the version in use before the first of them was judged: words that change meanwhile judge them anew.
+            words: the version in use before the first of them was judged: words that change meanwhile judge them again.
 
         Raises:
             StoreError: they cannot be written.
@@ -174,7 +174,7 @@ class Recognition:
         return self._store.find(content, self._clock())
 
     def forget(self, content: ContentId) -> None:
-        """Forgets what is recorded: the next time it is judged anew.
+        """Forgets what is recorded: the next time it is judged again.
 
         Raises:
             StoreError: it cannot be written.
@@ -213,7 +213,7 @@ class Recognition:
     def _remember(self, fingerprints: Iterable[Fingerprint], now: float) -> None:
         """Keeps harmless verdicts of the classifier.
 
-        Others are looked up each time: a person may have said otherwise meanwhile, in another process.
+        Others are looked up each time: a person may have decided otherwise meanwhile, in another process.
         """
         with self._lock:
             for fingerprint in fingerprints:

@@ -1,4 +1,4 @@
-"""Hosts where anybody may publish: what one page of theirs is says nothing of the next."""
+"""Hosts where anybody may publish: one page of theirs is no evidence about the next."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,5 +26,5 @@ class UserContentHosts:
         return cls(filter(None, (line.partition("#")[0].strip().lower() for line in lines)))
 
     def holds(self, host: str) -> bool:
-        """Tells whether anybody may publish on this host."""
+        """Returns whether anybody may publish on this host."""
         return any(name in self._hosts for name in host_suffixes(host))
