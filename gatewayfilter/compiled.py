@@ -20,7 +20,7 @@ MODULES = (
 
 
 def load(name: str) -> ModuleType | None:
-    """Returns a compiled module, `None` where Python shall do its work: asked for, not built, out of date or not loadable."""
+    """Returns a compiled module, `None` where Python does its work: on request, not built, out of date, not loadable."""
     return None if why_not(name) else importlib.import_module(name)
 
 
@@ -41,7 +41,7 @@ def why_not(name: str) -> str:
 
 
 def is_forbidden() -> bool:
-    """Tells whether the environment asks for Python alone."""
+    """Returns whether the environment asks for Python alone."""
     return os.environ.get("GATEWAYFILTER_PURE", "") not in {"", "0"}
 
 
@@ -51,6 +51,6 @@ def in_use() -> dict[str, str]:
 
 
 def _is_stale(built: Path) -> bool:
-    """Tells whether a checkout's source is newer than what was built of it, as after a pull without `make`."""
+    """Returns whether a checkout's source is newer than what was built of it, as after a pull without `make`."""
     source = built.with_name(built.name.partition(".")[0] + ".pyx")
     return source.exists() and source.stat().st_mtime > built.stat().st_mtime

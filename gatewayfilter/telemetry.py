@@ -105,7 +105,7 @@ class Counters:
 
 
 class StatusFile:
-    """`run/<name>.json` in the state folder: what a process says of itself, for the supervisor, `doctor` and people.
+    """`run/<name>.json` in the state folder: a process's report on itself, for the supervisor, `doctor` and people.
 
     Written whole and renamed, so that a reader never sees half of it.
     """
@@ -154,4 +154,4 @@ def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
     plain = sys.stderr.isatty() if json_lines is None else not json_lines
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells each of its plugins at INFO
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its plugins at INFO

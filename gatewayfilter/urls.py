@@ -135,7 +135,7 @@ def parse_url(text: str) -> Url:
         raise UrlError(f"the URL is longer than {MAX_URL_LENGTH} characters")
     try:
         parsed = can_ada.parse(text)
-    except (ValueError, TypeError) as error:  # TypeError: lone surrogates, which no UTF-8 can say
+    except (ValueError, TypeError) as error:  # TypeError: lone surrogates, which UTF-8 cannot encode
         raise UrlError(f"not a URL: {text[:200]!r}") from error
     scheme = _PROTOCOLS.get(parsed.protocol)
     if scheme is None:
@@ -186,7 +186,7 @@ def _canonical_host(text: str) -> str:
 
 
 def is_ip_literal(host: str) -> bool:
-    """Tells whether a canonical host is an IPv4 or IPv6 literal."""
+    """Returns whether a canonical host is an IPv4 or IPv6 literal."""
     if host.startswith("["):
         return True
     if not host[-1:].isdigit():
@@ -283,7 +283,7 @@ def registrable_domain(host: str) -> str:
 
 
 def is_public_suffix(host: str) -> bool:
-    """Tells whether a canonical host is a public suffix such as ``com`` or ``co.uk``, which no list may block as a whole."""
+    """Returns whether a canonical host is a public suffix such as ``com`` or ``co.uk``, which no list may block as a whole."""
     if is_ip_literal(host):
         return False
     labels = host.split(".")
@@ -319,7 +319,7 @@ def registry_suffixes() -> tuple[frozenset[str], frozenset[str], frozenset[str]]
 
 
 def is_registry_suffix(host: str) -> bool:
-    """Tells whether a canonical host is a suffix of a registry (``com``, ``co.uk``). About 0.1 µs.
+    """Returns whether a canonical host is a suffix of a registry (``com``, ``co.uk``). About 0.1 µs.
 
     A company's suffix (``github.io``) is none here, nor is a single label that the public suffix list does not have.
     """

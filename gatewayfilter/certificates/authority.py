@@ -43,7 +43,7 @@ _VALID_FOR: Final = timedelta(days=3650)
 RENEW_WITHIN_DAYS: Final = 60
 """From when on its end is warned of: devices need time to get the next certificate."""
 _BACKDATED: Final = timedelta(days=2)
-"""Clients whose clocks are slow accept a new CA at once."""
+"""Clients with slow clocks accept a new CA at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ class Page:
     """A fetched page.
 
     Attributes:
-        url: what was asked for; `final_url` what answered, after redirects. Both canonical.
+        url: the requested URL; `final_url` the one that answered, after redirects. Both canonical.
         status: HTTP status.
         headers: lower-case names; the last of repeated ones.
         body: decoded (content-encoding removed), bounded by the fetcher.
@@ -22,8 +22,8 @@ class Page:
         elapsed_ms: from connect to the last byte.
         secondhand: others may have had a hand in it: a client was given it through the proxy, or an outbound proxy of the crawler
             fetched it without TLS. It never counts for its host.
-        said: what the client said in asking for it, besides its URL.
-        ignored: text whose words count for nothing when it is classified.
+        said: words of the client's request for it, besides its URL.
+        ignored: text with words that do not count when it is classified.
     """
 
     url: str
@@ -59,7 +59,7 @@ class PageArchive(Protocol):
         ...
 
     def pin(self, reference: str, until: float) -> None:
-        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap says."""
+        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap."""
         ...
 
 
@@ -80,12 +80,12 @@ class PassedResponse:
     """A response that passed the proxy, as it came over the wire.
 
     Attributes:
-        url: what was asked for, canonical.
+        url: the requested URL, canonical.
         status: HTTP status.
         headers: lower-case names; the last of repeated ones.
         body: with its content encoding still on it, bounded by the proxy.
-        public: it is certain that the URL's host sent it, anybody who asks gets the same, and may keep it: what is found out may
-            go on a list.
+        public: it is certain that the URL's host sent it, that every client gets the same, and that it may be cached: its
+            verdict may go on a list.
         said: the values of the request's header fields, of a public one; bounded.
     """
 
@@ -98,7 +98,7 @@ class PassedResponse:
 
 
 class PassedSink(Protocol):
-    """Takes public pages as they pass, so that nobody has to fetch them again. Never waits, never raises."""
+    """Takes public pages as they pass, so that the crawler need not fetch them again. Never waits, never raises."""
 
     def passed(self, response: PassedResponse) -> bool:
         """Returns whether it was taken; a page that was not is offered to the frontier instead."""
@@ -136,8 +136,8 @@ class BatchSink(PageSink, Protocol):
     def batch(self, pages: Sequence[Page]) -> Sequence[Classification | None]:
         """As `PageSink.page` for each of them, in their order.
 
-        When it raises, none, some or all of them were learned: handing them over again, one by one, makes it whole, and tells
-        whose fault it was.
+        When it raises, none, some or all of them were learned: handing them over again, one by one, completes the batch and shows
+        which page fails.
         """
         ...
 
@@ -146,7 +146,7 @@ class Revisits(Protocol):
     """Spares the judge pages that have not changed: what to ask with, and what an origin's "not modified" does."""
 
     def conditions(self, urls: Sequence[str]) -> Mapping[str, Validators]:
-        """Returns by which validators pages may be asked for; a URL that is missing has to be fetched whole."""
+        """Returns the validators for conditional requests; a URL that is missing has to be fetched whole."""
         ...
 
     def note(self, page: Page) -> None:
@@ -154,5 +154,5 @@ class Revisits(Protocol):
         ...
 
     def renew(self, page: Page) -> Classification | None:
-        """Lets the verdict of an unchanged page count anew; `None` when there is none that may. Raises `StoreError`."""
+        """Lets the verdict of an unchanged page count again; `None` when there is none that may. Raises `StoreError`."""
         ...

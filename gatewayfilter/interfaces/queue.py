@@ -23,7 +23,7 @@ class CrawlRequest:
         url: canonical text.
         priority: see `Priority`.
         not_before: Unix seconds before which it is not leased.
-        task: whose strategy counts, a name of `crawl.tasks`; `""` for none.
+        task: the crawl task with the strategy to use, a name of `crawl.tasks`; `""` for none.
         depth: links away from where the task began.
     """
 
@@ -77,7 +77,7 @@ class QueuedUrl:
 
 
 class CrawlRequestSink(Protocol):
-    """Takes URLs that nobody has an opinion on. Never waits, never raises: full means drop and count."""
+    """Takes unknown URLs. Never waits, never raises: full means drop and count."""
 
     def offer(self, offer: CrawlRequest) -> bool:
         """Returns whether it was taken."""
@@ -107,7 +107,7 @@ class Frontier(Protocol):
         ...
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
+        """Puts a failed URL back; `counted` as an attempt or not. Returns False when the lease is no longer ours."""
         ...
 
     def again(self, lease: Lease, at: float, priority: int) -> bool:
@@ -175,13 +175,13 @@ class Crawlers(Protocol):
     """Which crawlers are alive."""
 
     def beat(self, name: str, now: float) -> None:
-        """Says that a crawler is alive now (Unix seconds)."""
+        """Records that a crawler is alive now (Unix seconds)."""
         ...
 
     def alive(self, since: float) -> list[str]:
-        """Returns the names of those that said so since then (Unix seconds), in order."""
+        """Returns the names of those recorded since then (Unix seconds), in order."""
         ...
 
     def leave(self, name: str) -> bool:
-        """Says that a crawler ends. Returns False when it was not known."""
+        """Removes a crawler that ends. Returns False when there was none of this name."""
         ...

@@ -36,7 +36,7 @@ class PublisherFeed(ChangeFeed, Protocol):
 
 
 class ListStore(Protocol):
-    """People's rules and learned entries. Each change and its step in the feed are one transaction."""
+    """Manual rules and learned entries. Each change and its step in the feed are one transaction."""
 
     def add_rule(
         self,
@@ -49,7 +49,7 @@ class ListStore(Protocol):
         expires_at: float | None = None,
         enabled: bool = True,
     ) -> ManualRule:
-        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group."""
+        """Adds a manual rule, or replaces all else of the one with the same kind, pattern and group."""
         ...
 
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
@@ -111,7 +111,7 @@ class HostPages:
 
 
 class VerdictStore(Protocol):
-    """What the classifier said of each URL, with its evidence."""
+    """The classifier's verdict on each URL, with its evidence."""
 
     def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
         """Keeps the newest judgement of a URL (canonical text); `counts` as `counting` below."""
@@ -150,13 +150,13 @@ class EvidenceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What an origin said by which it knows a page again (RFC 9110 §8.8).
+    """Validators of a page, as its origin sent them (RFC 9110 §8.8).
 
     Attributes:
         url: that answered, canonical text: the validators are its alone.
         etag: with its quotes, `""` for none.
         last_modified: as it was sent, `""` for none.
-        contents: by which the page's content is known again, as who noted it wrote it; empty where nobody asks.
+        contents: fingerprints of the page's content, as their writer encoded them; empty where none are used.
     """
 
     url: str
@@ -169,7 +169,7 @@ class ValidatorStore(Protocol):
     """The validators of pages that were judged."""
 
     def note(self, url: str, validators: Validators | None, judged_by: str, fetched_at: float) -> None:
-        """Keeps those of a page (by the URL that was asked for) that was fetched whole; `None` forgets them."""
+        """Keeps those of a page (by the requested URL) that was fetched whole; `None` forgets them."""
         ...
 
     def find(self, urls: Sequence[str], judged_by: str, since: float) -> dict[str, Validators]:
@@ -199,13 +199,13 @@ class DecisionLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnblockRequest:
-    """Somebody who met the block page asks for the page to be unblocked.
+    """A request to unblock a page, sent from its block page.
 
     Attributes:
         url: canonical text of what was blocked.
-        client: who asks, as `log.hash_clients` writes it.
-        comment: what they say, bounded.
-        at: Unix seconds of the newest request; `times` how often it was asked.
+        client: the sender, as `log.hash_clients` writes it.
+        comment: the sender's text, bounded.
+        at: Unix seconds of the newest request; `times` how many there were.
         request_id: the database's number, 0 before it has one.
     """
 
@@ -229,7 +229,7 @@ class UnblockRequests(Protocol):
         ...
 
     def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
-        """Returns what nobody has settled yet, the newest first."""
+        """Returns the open requests, the newest first."""
         ...
 
     def complete(self, request_id: int) -> UnblockRequest | None:

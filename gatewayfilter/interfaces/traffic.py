@@ -1,4 +1,4 @@
-"""What the proxy asks for: verdicts, changes to traffic, pages of our own."""
+"""What the proxy needs: verdicts, changes to traffic, internal pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class ChangeTraffic(Protocol):
         """Returns what to change in the response, `None` for nothing.
 
         Args:
-            request: what was asked.
+            request: the request.
             status: HTTP status.
             headers: of the response, lower-case names.
             address: of the server that answers, `""` when unknown.
@@ -54,7 +54,7 @@ class InternalRequest:
     """A request for a page of the filter itself.
 
     Attributes:
-        url: what was asked for.
+        url: the requested URL.
         method: upper case.
         headers: lower-case name → value, the first of repeated ones.
         client: address of the asking device, `""` when unknown.
@@ -70,7 +70,7 @@ class InternalRequest:
 
 @dataclass(frozen=True, slots=True)
 class InternalAnswer:
-    """What the filter says for itself: status, headers (lower-case names) and body."""
+    """A response of the filter itself: status, headers (lower-case names) and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -81,7 +81,7 @@ class InternalPages(Protocol):
     """The filter's own pages, which it answers instead of any origin. Pure: no I/O, no lock."""
 
     def answers(self, url: Url) -> bool:
-        """Returns whether this URL is one of ours; cheap, it is asked for every request and before any decision."""
+        """Returns whether this URL is one of ours; cheap, it is called for every request, before any decision."""
         ...
 
     def respond(self, request: InternalRequest) -> InternalAnswer:

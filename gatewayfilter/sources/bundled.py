@@ -19,12 +19,12 @@ _HEADER_SIZE = 2048
 def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Definition, Path]]:
     """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category.
 
-    `! Enabled: no` keeps a list off until somebody switches it on.
+    `! Enabled: no` keeps a list off until it is switched on.
 
     Args:
         folder: holds `*.txt`: in Adblock syntax where the category blocks, a domain a line where it does not. A missing folder
             holds none.
-        categories: says what being in a category means.
+        categories: define what being in a category means.
     """
     found: dict[str, tuple[Definition, Path]] = {}
     for path in sorted(folder.glob("*.txt")):

@@ -17,8 +17,8 @@ class CatalogEntry:
         name: as in `source add NAME`.
         licence: as its publisher states it, for people to read before they subscribe.
         description, description_zh: one sentence for people, in English and simplified Chinese.
-        interval_h: how often its publisher wants it asked for, in hours; 0 when nothing is said.
-        default: one of the lists that somebody gets who asks for the usual ones.
+        interval_h: update interval that its publisher wants, in hours; 0 for none.
+        default: one of the usual lists, which are added together.
     """
 
     name: str

@@ -22,7 +22,7 @@ class Category:
         category_id: as in verdicts and settings.
         title, title_zh: in English and in simplified Chinese, for people.
         description: one sentence.
-        action: what its lists mean unless a subscription says otherwise.
+        action: what its lists mean unless a subscription sets another.
         aliases: words in file and folder names by which it is guessed.
     """
 
@@ -62,7 +62,7 @@ class Categories:
         return category_id in self._by_id
 
     def get(self, category_id: str) -> Category:
-        """Returns a category, also by an alias; one that nobody registered is titled by its name and blocks."""
+        """Returns a category, also by an alias; an unregistered one is titled by its name and blocks."""
         known = self._by_id.get(self._by_alias.get(category_id, category_id))
         return known or Category(category_id, category_id, category_id, "", ListAction.BLOCK)
 

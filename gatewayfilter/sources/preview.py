@@ -79,7 +79,7 @@ class _KnownSink(CountingSink):
 
 
 def preview_list(item: SourceFile, in_use: Snapshot, now: Decide, visits: Sequence[tuple[str, str]], most: int = 10) -> Preview:
-    """Says what a list would change. It is built into a snapshot in memory: about 2 µs and 150 bytes an entry.
+    """Returns what a list would change. It is built into a snapshot in memory: about 2 µs and 150 bytes an entry.
 
     Args:
         item: the list.

@@ -1,8 +1,9 @@
-"""Compiles sources, people's rules and learned entries into a snapshot, and puts it into use.
+"""Compiles sources, manual rules and learned entries into a snapshot, and puts it into use.
 
 Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot/patch.py): the lists
-are not read again, however long they are. Everything is built anew when a list changed, came or went; when the program or the
-public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch says it is due.
+are not read again, however long they are. Everything is built again when a list changed, came or went; when the program or the
+public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch
+reports that it is due.
 """
 
 import logging
@@ -37,7 +38,7 @@ from gatewayfilter.sources.subscriptions import Progress, Subscriptions
 _log = logging.getLogger(__name__)
 
 _READERS = 2
-"""Raised when the readers of lists take or refuse what they did not before: lists that are stored are then read anew."""
+"""Raised when the readers of lists take or refuse what they did not before: lists that are stored are then read again."""
 
 _LARGEST_LIST = 4_000_000_000
 """Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
@@ -67,7 +68,7 @@ class PublishReport:
         feed_seq: the newest list change in it.
         manual_rules, learned: how many of each are in it.
         sources: the subscriptions in it, and those that were left out.
-        rebuilt: why everything was built anew, `""` when the snapshot follows from the one before.
+        rebuilt: why everything was built again, `""` when the snapshot follows from the one before.
         elapsed_s: from reading the first list to the snapshot in use.
     """
 
@@ -98,7 +99,7 @@ def build_snapshot(
 
     Args:
         sources: the lists; among several that list a key the first is named in verdicts.
-        rules: people's rules.
+        rules: manual rules.
         learned: learned entries.
         feed_seq: the newest list change that rules and learned entries include.
         progress: called before each source, and before the tables are built.
@@ -144,16 +145,16 @@ def publish(
     """Makes the snapshot of everything that is enabled now and puts it into use.
 
     Everything is read after the publishers' lock was taken: who changes a list and then publishes finds it in use afterwards,
-    whoever else publishes at the same time.
+    whatever other process publishes at the same time.
 
     Args:
         folder: where it goes.
         subscriptions: the lists from outside.
-        lists: people's rules and learned entries.
+        lists: manual rules and learned entries.
         feed: read first, so that what changes while we read is in the snapshot, or in the overlay, or in both.
         progress: called with what is being done, how much is done and how much there is.
         clock: Unix seconds, by which learned entries have expired and are left out.
-        full: builds everything anew even where the snapshot could follow from the one in use.
+        full: builds everything again even where the snapshot could follow from the one in use.
 
     Raises:
         SnapshotError: it could not be written; the last one stays in use.
@@ -255,7 +256,7 @@ class _Desk:
         return _Done(put_into_use(image), len(rules), image.learned, reports)
 
     def build(self, put_into_use: PutIntoUse) -> _Done:
-        """Publishes a snapshot of everything, read anew."""
+        """Publishes a snapshot of everything, read again."""
         inputs = mark_of_inputs(self.files)
         builder = SnapshotBuilder(feed_seq=self.feed_seq, created_at=self.now)
         rules = self._rules()
@@ -329,7 +330,7 @@ def _seq_in_use(folder: SnapshotFolder) -> int:
 
 
 def _compact(lists: ListStore, up_to: int) -> None:
-    """Forgets the steps that the snapshot before this one holds: whoever must fall back to it misses nothing."""
+    """Forgets the steps that the snapshot before this one holds: a process that falls back to it misses nothing."""
     try:
         lists.compact_feed(up_to)
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""Finds the lines of lists that speak of a URL, or hold a text, by reading the lists: the snapshot knows no line numbers."""
+"""Finds the lines of lists that match a URL, or hold a text, by reading the lists: the snapshot holds no line numbers."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class ListLine:
     Attributes:
         line: its number, from 1.
         text: as it stands there, cut to `SAMPLE_LENGTH` characters.
-        key: the list key by which it speaks of the URL, `""` for one found by its text.
+        key: the list key by which it matches the URL, `""` for one found by its text.
     """
 
     line: int
@@ -35,14 +35,14 @@ class ListLine:
 
 
 def covering_keys(url: Url) -> frozenset[str]:
-    """Returns every list key by which a list can speak of a URL: its own, its prefixes, its host, the domains above it."""
+    """Returns every list key by which a list can match a URL: its own, its prefixes, its host, the domains above it."""
     domains = (domain_key(suffix) for suffix in host_suffixes(url.host))
     prefixes = (key for host in hosts_of_prefixes(url) for key in url.prefix_keys(host))
     return frozenset({url.key, host_key(url.host), *domains, *prefixes})
 
 
 def lines_about(item: SourceFile, url: Url) -> Iterator[ListLine]:
-    """Yields the lines of a list that speak of a URL, in order; none of an Adblock list, whose rules the engine matches.
+    """Yields the lines of a list that match a URL, in order; none of an Adblock list, whose rules the engine matches.
 
     Reads the whole file, about 3 s a gigabyte: only lines that name the host's registrable domain are looked at closely.
 

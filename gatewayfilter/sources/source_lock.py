@@ -14,7 +14,7 @@ from gatewayfilter.errors import SourceError
 def locked_source(folder: Path, name: str) -> Iterator[Path]:
     """Holds a source's lock, and yields an empty work folder that is gone afterwards unless it was renamed.
 
-    Whoever is killed in between leaves a work folder behind, which the next one removes: the lock goes with its process.
+    A process that is killed in between leaves a work folder behind, which the next one removes: the lock goes with its process.
 
     Args:
         folder: of all sources; made when it is not there.
@@ -45,7 +45,7 @@ def locked_source(folder: Path, name: str) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Removes the work folders of those who were killed: an addition that nobody tries again would lie there for good."""
+    """Removes the work folders of killed processes: an addition that is not tried again would lie there for good."""
     for work in folder.glob(".*.part"):
         try:
             lock = os.open(folder / f"{work.name.removesuffix('.part')}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -54,7 +54,7 @@ def sweep(folder: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(work, ignore_errors=True)
-        except OSError:  # somebody is at work there
+        except OSError:  # in use
             continue
         finally:
             os.close(lock)

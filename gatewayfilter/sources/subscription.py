@@ -14,13 +14,13 @@ from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a person asked for (`source.json`).
+    """Definition of a subscription (`source.json`).
 
     Attributes:
         name: unique; lower-case letters, digits and hyphens.
         address: an http(s) address, or a path to a file or UT1 folder.
         list_format: how it is read, `None` until the first download finds out.
-        interval_h: how often it is asked for news, in hours; 0 as often as `sources.interval_h` says.
+        interval_h: update interval in hours; 0 for `sources.interval_h`.
         added_at: Unix seconds.
         bundled: comes with the program; can be disabled, not changed or removed.
     """
@@ -42,11 +42,11 @@ class SourceState:
 
     Attributes:
         sha256: of the copy in use, unpacked, in hexadecimal.
-        checked_at: when it was last asked for, whatever came of it.
+        checked_at: time of the last download, successful or not.
         changed_at: when the copy in use was taken.
         failed_at: when it last failed; `failures` counts those since the last success.
         error: why it last failed, `""` when the last attempt went well.
-        retry_after_s: how long the server asked to be left alone when it failed.
+        retry_after_s: Retry-After of the server when it failed.
     """
 
     etag: str = ""
@@ -67,7 +67,7 @@ class Subscription:
     Attributes:
         list_path: the last good copy; it may be missing.
         report: what became of its lines, `None` when it was never read.
-        next_due_at: Unix seconds from which it is asked for news.
+        next_due_at: Unix seconds from which an update is due.
     """
 
     definition: Definition
@@ -142,7 +142,7 @@ def read_definition(path: Path) -> Definition:
 
 
 def read_state(path: Path) -> SourceState:
-    """Reads `state.json`; a missing or damaged one only means that the list is asked for anew."""
+    """Reads `state.json`; a missing or damaged one only means that the list is downloaded again."""
     try:
         return SourceState(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -43,7 +43,7 @@ _LONGEST_WAIT_S = 7 * 86_400.0
 """What a server may ask us to wait at most (Retry-After)."""
 
 _JITTER = 0.1
-"""Share of the interval by which sources are spread, so that they are not all asked at once."""
+"""Share of the interval by which updates are spread, so that they are not all due at once."""
 
 _LEAST_SHARE = 0.1
 """A list that shrinks below this share of its last entries is taken for an accident of its publisher."""
@@ -82,7 +82,7 @@ class Subscriptions:
 
     @cached_property
     def catalog(self) -> dict[str, CatalogEntry]:
-        """The lists that `add` knows by name."""
+        """The lists that `add` takes by name."""
         return load_catalog(self._bundled / "catalog.toml")
 
     @cached_property
@@ -132,7 +132,7 @@ class Subscriptions:
         return state.checked_at + interval_s * (1 + _JITTER * crc32(definition.name.encode()) / 2**32)
 
     def due(self, now: float) -> list[str]:
-        """Returns the enabled sources that should be asked for news."""
+        """Returns the enabled sources with an update due."""
         return [
             subscription.definition.name
             for subscription in self.all()
@@ -176,14 +176,14 @@ class Subscriptions:
             list_format: by default from the catalogue, or found out.
             category: by default from the catalogue, or guessed from the address.
             action: by default what the category means.
-            interval_h: how often to ask for news, in hours; 0 as often as the catalogue or the settings say.
+            interval_h: update interval in hours; 0 for that of the catalogue or the settings.
             fetch: False leaves the first download to the next update.
             preview: only report what the list holds; nothing is kept.
             look: called with the plain list of a preview, before it is gone.
-            progress: told of the download, in bytes.
+            progress: called with the bytes downloaded.
 
         Raises:
-            SourceError, ListError: it cannot be added; says why.
+            SourceError, ListError: it cannot be added; with the reason.
         """
         definition = self._define(address, name, list_format, category, interval_h)
         definition = replace(definition, action=action or self.categories.get(definition.category).action)
@@ -301,11 +301,11 @@ class Subscriptions:
     def update(
         self, names: Sequence[str] | None = None, *, force: bool = False, progress: Progress | None = None
     ) -> list[UpdateResult]:
-        """Asks sources for news, one after the other; the failure of one is its result and disturbs no other.
+        """Updates sources, one after the other; the failure of one is its result and disturbs no other.
 
         Args:
             names: which; `None` for those that are due now. Starter lists never change.
-            force: fetch anew whatever the server says of our copy, and take a list that shrank, too.
+            force: fetch again whatever the validators of our copy, and take a list that shrank, too.
             progress: called before each source and at the end.
 
         Raises:

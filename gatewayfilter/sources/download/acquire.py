@@ -61,13 +61,13 @@ def acquire(
         wanted: what to get.
         work: an empty folder, for this.
         sleep: waits between two tries of a download.
-        received: told how many bytes of the download are there.
+        received: called with the number of bytes downloaded.
 
     Returns:
         The list, or the newest validators when it is the copy at hand.
 
     Raises:
-        SourceError, ListError: it could not be got, or is no list; says why.
+        SourceError, ListError: it could not be downloaded, or is no list; with the reason.
     """
     try:
         return _acquire(wanted, work, sleep, received)

@@ -27,10 +27,10 @@ _LONGEST_WAIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of the copy we hold, to ask it for news only.
+    """Validators and metadata of the copy we hold, for conditional requests.
 
     Attributes:
-        may_be_cut: nobody announced where the copy ends, and it ends within a line.
+        may_be_cut: no length was announced, and the copy ends within a line.
     """
 
     etag: str = ""
@@ -46,7 +46,7 @@ class _PassingError(SourceError):
     """A failure that may be gone in a moment.
 
     Attributes:
-        retry_after_s: how long the server asks to be left alone, 0 when it does not say.
+        retry_after_s: Retry-After of the server, 0 for none.
     """
 
     def __init__(self, sentence: str, retry_after_s: float = 0.0) -> None:
@@ -70,7 +70,7 @@ def _opener() -> OpenerDirector:
 
 
 def is_web_address(address: str) -> bool:
-    """Tells whether an address is downloaded; everything else is a path."""
+    """Returns whether an address is downloaded; everything else is a path."""
     return address.lower().startswith(("http://", "https://"))
 
 
@@ -86,22 +86,22 @@ def download(
 ) -> Validators | None:
     """Downloads into `target`; a failure that may pass is tried twice more, after about 1 and 2 s.
 
-    A server that asks to be left alone for longer (Retry-After) is not tried again; the error has `retry_after_s`.
+    A server with a longer Retry-After is not tried again; the error has `retry_after_s`.
 
     Args:
         address: http or https.
-        target: written anew; holds the body as it came, perhaps compressed.
+        target: written again; holds the body as it came, perhaps compressed.
         known: validators of the copy at hand.
         max_bytes: the largest body taken.
         timeout_s: the longest time for one try, and for silence of the server.
         sleep: waits between two tries.
-        received: told of the progress.
+        received: called with the progress.
 
     Returns:
         The new validators, or `None` when nothing changed since `known`.
 
     Raises:
-        SourceError: it could not be downloaded; says why.
+        SourceError: it could not be downloaded; with the reason.
     """
     for attempt in range(_TRIES):
         try:
@@ -110,7 +110,7 @@ def download(
             wait_s = max(error.retry_after_s, _FIRST_WAIT_S * 2**attempt)
             if attempt == _TRIES - 1 or wait_s > _LONGEST_WAIT_S:
                 raise
-            # Who asks the same server at the same moment must not do so again.
+            # Jitter: clients that failed together must not retry together.
             sleep(wait_s * (1 + random.random() / 2))  # noqa: S311  spreads, hides nothing
     raise AssertionError("unreachable")
 
@@ -160,7 +160,7 @@ def _translated(address: str, timeout_s: float) -> Iterator[None]:
 
 
 def _retry_after_s(headers: Message) -> float:
-    """Returns what Retry-After asks for, in seconds or as a date; 0 for nothing that can be read. Source: [RFC 9110 §10.2.3]."""
+    """Returns the delay of Retry-After, in seconds or as a date; 0 for nothing that can be read. Source: [RFC 9110 §10.2.3]."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

@@ -1,6 +1,6 @@
 """`!#include`: puts the parts of an Adblock list that stand in files of their own where the list wants them.
 
-A part must lie in the list's own folder or below: whoever serves a list on a shared host speaks for no other list there. As in
+A part must lie in the list's own folder or below: a list on a shared host has no authority over other lists there. As in
 uBlock Origin, parts may include parts, conditions around an include count, and each part is bounded like a list.
 """
 
@@ -22,7 +22,7 @@ type Get = Callable[[str, Path], None]
 
 
 def has_includes(file: BinaryIO) -> bool:
-    """Tells whether a list includes others; reads it to its end."""
+    """Returns whether a list includes others; reads it to its end."""
     return any(is_begin and piece.startswith(_MARK) for piece, is_begin in _pieces(file))
 
 
@@ -35,7 +35,7 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 
 
 def expand_includes(path: Path, address: str, work: Path, get: Get, max_bytes: int) -> int:
-    """Puts the parts into a list, in place. A part that cannot be had leaves its line and a comment that says why.
+    """Puts the parts into a list, in place. A part that cannot be had leaves its line and a comment with the reason.
 
     Args:
         path: of the list.

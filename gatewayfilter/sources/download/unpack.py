@@ -30,11 +30,11 @@ def unpack(origin: Path, target: Path, folders: Collection[str], max_bytes: int)
     """Writes the plain list to `target`.
 
     A UT1 category (a folder, or an archive of one or more) becomes its domains followed by its path prefixes. Of another archive
-    its only list is taken. UTF-16 and UTF-32 that say so by a byte order mark become UTF-8.
+    its only list is taken. UTF-16 and UTF-32 with a byte order mark become UTF-8.
 
     Args:
         origin: a file, compressed or not, or a folder.
-        target: written anew.
+        target: written again.
         folders: which category to take of an archive with several, by any of these names.
         max_bytes: the largest plain list taken, and the largest that any step on the way to it may become.
 

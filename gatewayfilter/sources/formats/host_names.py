@@ -51,7 +51,7 @@ def _registry_suffixes() -> PublicSuffixList:
 
 
 def all_ordinary(hosts: list[str]) -> bool:
-    """Tells whether none of these names (all of `HOST_PATTERN`) needs a closer look. About 0.2 µs a name."""
+    """Returns whether none of these names (all of `HOST_PATTERN`) needs a full check. About 0.2 µs a name."""
     names, wildcards = _suffix_rules()
     return (
         names.isdisjoint(hosts)

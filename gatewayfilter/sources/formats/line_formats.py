@@ -28,7 +28,7 @@ class LineFormat:
 
     Attributes:
         read: returns the keys of a line without comment; raises RuleError when it is no entry at all.
-        ordinary: lines that need no closer look than `host_names.all_ordinary`: group 1 is the host; a group 2, if there is one,
+        ordinary: lines that need no check but `host_names.all_ordinary`: group 1 is the host; a group 2, if there is one,
             what follows it in the key. `None`: there are none.
         prefix: what makes that host a key.
     """
@@ -140,7 +140,7 @@ LINE_FORMATS: Mapping[ListFormat, LineFormat] = {
     ListFormat.URLS: LineFormat(_read_url, _URL_LINE),
     ListFormat.UT1: LineFormat(_read_ut1, _HOST_LINE, "."),
 }
-"""Formats in which a line says all. Adblock rules are the engine's to read, digests have no keys, exports no lines (parse.py)."""
+"""Formats read line by line. Adblock rules are the engine's to read, digests have no keys, exports no lines (parse.py)."""
 
 
 def line_format(list_format: ListFormat, action: ListAction) -> LineFormat:
@@ -148,7 +148,7 @@ def line_format(list_format: ListFormat, action: ListAction) -> LineFormat:
 
     Args:
         list_format: one of `LINE_FORMATS`, or RPZ.
-        action: what the list means; only RPZ can say it differently.
+        action: what the list means; only RPZ entries can differ.
     """
     if list_format is ListFormat.RPZ:
         return LineFormat(RpzReader(action).read)

@@ -36,7 +36,7 @@ class ParseReport:
         cosmetic: Adblock rules that make no request and stop none.
         unsupported: Adblock rules that were understood but cannot be honoured, by modifier.
         rejected: lines, or names on a line, that are no valid entry.
-        refused: those of them that are valid Adblock rules, but speak of the web as a whole or cost too much.
+        refused: those of them that are valid Adblock rules, but match the web as a whole or cost too much.
         samples: (line number, text, why) of the first of them, those refused before all others, at most `SAMPLE_LIMIT`.
         taken: the first entries as list keys, at most `SAMPLE_LIMIT`; none of an Adblock list.
     """
@@ -54,5 +54,5 @@ class ParseReport:
 
     @property
     def entries(self) -> int:
-        """What the list holds that says something, cosmetic rules included."""
+        """Number of effective entries, cosmetic rules included."""
         return self.accepted + self.cosmetic

@@ -54,7 +54,7 @@ class CountingSink:
         return len(digests)
 
     def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
-        """Reads the rules and says what became of them."""
+        """Reads the rules and reports the result."""
         return AdblockBuilder().add_list(source, lines)
 
 
@@ -68,7 +68,7 @@ def parse_list(
         list_format: how to read it.
         sink: where its entries go.
         source: the sink's number for this list.
-        action: what the list means, for formats that say of an entry whether it blocks or allows: those of the other kind are
+        action: what the list means, for formats in which an entry blocks or allows: those of the other kind are
             rejected.
     """
     if list_format is ListFormat.ADBLOCK:

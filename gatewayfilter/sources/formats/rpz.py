@@ -1,4 +1,4 @@
-"""Reads response policy zones: DNS zone files in which the target of a name says what becomes of it.
+"""Reads response policy zones: DNS zone files in which the target of a name is its action.
 
 Source: draft-vixie-dnsop-dns-rpz-00 §4 (policy actions), §3.1 (QNAME triggers); RFC 1035 §5 for the file.
 """
@@ -16,12 +16,12 @@ _ADDRESSES = frozenset({"A", "AAAA"})
 _BLOCKING = frozenset({".", "*.", "rpz-drop."})
 _PASSING = "rpz-passthru."
 _OF_THE_ZONE = frozenset({"SOA", "NS", "TXT", "RRSIG", "DNSKEY", "NSEC", "NSEC3", "NSEC3PARAM", "DS", "MX", "CAA"})
-"""Types of records that say something of the zone or of a walled garden, nothing of a name."""
+"""Types of records that describe the zone or a walled garden, not a name."""
 
 _TYPES = frozenset({"CNAME", "DNAME"}) | _ADDRESSES | _OF_THE_ZONE
 _OTHER_TRIGGERS = (".rpz-ip", ".rpz-client-ip", ".rpz-nsdname", ".rpz-nsip")
 _ORDINARY = re.compile(rf"(\*\.)?{HOST_PATTERN}[ \t]+(?:IN[ \t]+)?CNAME[ \t]+\.", re.ASCII)
-"""A line that says all by itself, as nearly every line of a large zone does."""
+"""A line that is complete in itself, as nearly every line of a large zone does."""
 
 _COMMENT = re.compile(r'("[^"]*")|;.*')
 
