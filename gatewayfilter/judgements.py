@@ -73,7 +73,7 @@ class ReviewKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ScoreBreakdown:
     """How a page's score in one category came about: ``strong + topic_counted - context_counted + opinion``.
 
     Attributes:
@@ -111,7 +111,7 @@ class ReviewTask:
         category: of the verdict as it stands: the classifier's, or the one a person gave.
         group_id: the first of the tasks whose pages are alike; its own number for the first.
         blocked: whether it is blocked until somebody decides.
-        arithmetic: of the score in `category` when the task was made, `None` for a domain and for tasks of before it was kept.
+        score_breakdown: in `category` when the task was made, `None` for a domain and for tasks of before it was kept.
         text: what the page says, bounded.
         simhash: of the text, for likeness (learn/review/similarity.py), 0 without text.
         page, content: the page's and its visible text's identity, `None` for a domain.
@@ -135,7 +135,7 @@ class ReviewTask:
     decided_at: float | None = None
     decided_by: str = ""
     final_url: str = ""
-    arithmetic: Arithmetic | None = None
+    score_breakdown: ScoreBreakdown | None = None
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -303,6 +303,6 @@ class ReadText(Protocol):
 class ExplainScore(Protocol):
     """Tells how a page's score came about."""
 
-    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
+    def breakdown_of(self, page: Page, category: str) -> ScoreBreakdown | None:
         """Returns it by the words in use, `None` where nothing on the page speaks of the category. Costs a judgement."""
         ...

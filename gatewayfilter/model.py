@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.urls import Url
 
 
@@ -17,21 +18,25 @@ class Action(StrEnum):
 class Reason(StrEnum):
     """Why. The codes stand in logs, block pages and `check`; docs/reasons.md explains each."""
 
-    MANUAL_ALLOW = "person-allow"
-    MANUAL_BLOCK = "person-block"
-    MANUAL_SPLICE = "person-splice"
+    MANUAL_ALLOW = "manual-allow"
+    MANUAL_BLOCK = "manual-block"
+    MANUAL_SPLICE = "manual-splice"
     BLACKLIST = "blacklist"
     LEARNED = "learned"
     ADBLOCK = "adblock"
     ADBLOCK_EXCEPTION = "adblock-exception"
     WHITELIST = "whitelist"
     SPLICELIST = "splicelist"
-    PASS_THROUGH = "pass-through"  # noqa: S105  a reason, no secret
+    PINNED_APP = "pinned-app"
     UNKNOWN = "unknown"
     BAD_REQUEST = "bad-request"
     NOT_HTTP = "not-http"
     FAILURE = "failure"
     INTERNAL_ADDRESS = "internal-address"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Reason | None":
+        return next((reason for reason in cls if reason == current_code(str(value))), None)
 
 
 class ResourceType(StrEnum):
@@ -354,10 +359,14 @@ class LearnedEntry:
 class ChangeKind(StrEnum):
     """What the change feed carries."""
 
-    MANUAL_ADDED = "person-added"
-    MANUAL_REMOVED = "person-removed"
+    MANUAL_ADDED = "manual-added"
+    MANUAL_REMOVED = "manual-removed"
     LEARNED_ADDED = "learned-added"
     LEARNED_REMOVED = "learned-removed"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ChangeKind | None":
+        return next((kind for kind in cls if kind == current_code(str(value))), None)
 
 
 @dataclass(frozen=True, slots=True)

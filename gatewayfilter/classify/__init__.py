@@ -9,7 +9,7 @@ from gatewayfilter.classify.lexicon.phrase_list import PhraseList, parse_phrase_
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
 from gatewayfilter.classify.reloading_classifier import ReloadingClassifier, load_classifier, words_version
-from gatewayfilter.classify.score_breakdown import arithmetic_of
+from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.documents.page_parts import PageParts, parts_of
 from gatewayfilter.documents.pdf_text import is_pdf, read_pdf_aside
 from gatewayfilter.extraction.rule_book import RuleBook, RuleResult, extract
@@ -36,7 +36,7 @@ __all__ = [
     "RuleVersion",
     "Segment",
     "WordFile",
-    "arithmetic_of",
+    "breakdown_of",
     "export_category",
     "extract",
     "format_word_file",

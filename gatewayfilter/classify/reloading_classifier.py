@@ -14,11 +14,11 @@ from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.lexicon.word_file import read_word_file
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
 from gatewayfilter.classify.models.topic_model import TOPICS_FILE, TopicModel
-from gatewayfilter.classify.score_breakdown import arithmetic_of
+from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import Arithmetic
+from gatewayfilter.judgements import ScoreBreakdown
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import Extractor
 
@@ -79,10 +79,10 @@ class ReloadingClassifier:
         """Returns the text of a page, as `PageClassifier` does."""
         return self._current.text_of(page)
 
-    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
+    def breakdown_of(self, page: Page, category: str) -> ScoreBreakdown | None:
         """Returns how a page's score in a category came about, `None` where nothing on the page counts for it."""
         version = self.words_version()
-        return arithmetic_of(self._current.explain(page), version, category)
+        return breakdown_of(self._current.explain(page), version, category)
 
     def words_version(self) -> str:
         """Returns what names the words and extraction rules in use: others have another name."""

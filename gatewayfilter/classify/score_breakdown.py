@@ -1,10 +1,10 @@
 """How a score came about, as it is kept and shown."""
 
 from gatewayfilter.classify.classifier import Explained
-from gatewayfilter.judgements import Arithmetic
+from gatewayfilter.judgements import ScoreBreakdown
 
 
-def arithmetic_of(explained: Explained, words_version: str, category: str = "") -> Arithmetic | None:
+def breakdown_of(explained: Explained, words_version: str, category: str = "") -> ScoreBreakdown | None:
     """Returns how a category's score came about, `None` where nothing counts for it.
 
     Args:
@@ -19,7 +19,7 @@ def arithmetic_of(explained: Explained, words_version: str, category: str = "") 
     if (total := explained.sums.get(name)) is None:
         return None
     score = found.scores.get(name, 0.0)
-    return Arithmetic(
+    return ScoreBreakdown(
         words_version=words_version,
         category=name,
         strong=round(total.strong, 3),

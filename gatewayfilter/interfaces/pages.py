@@ -154,5 +154,5 @@ class Revisits(Protocol):
         ...
 
     def renew(self, page: Page) -> Classification | None:
-        """Lets the verdict of an unchanged page count again; `None` when there is none that may. Raises `StoreError`."""
+        """Renews the verdict of an unchanged page; `None` when there is none that may be renewed. Raises `StoreError`."""
         ...

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
+from gatewayfilter.renamed_codes import current_code
+
 
 class Priority(IntEnum):
     """How urgent a URL is in the frontier: the smaller, the sooner."""
@@ -58,8 +60,12 @@ class QueueState(StrEnum):
 
     WAITING = "waiting"
     LEASED = "leased"
-    RESTING = "resting"
+    DONE = "done"
     DEAD = "dead"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "QueueState | None":
+        return next((state for state in cls if state == current_code(str(value))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ class Frontier(Protocol):
         ...
 
     def stats(self, now: float) -> dict[str, int]:
-        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
+        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
         ...
 
     def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:

@@ -69,7 +69,7 @@ class Revisits:
         self._read_text = read_text
 
     def conditions(self, urls: Sequence[str]) -> Mapping[str, Validators]:
-        """Returns by which validators pages may be asked for; a URL that is missing has to be fetched whole.
+        """Returns the validators for conditional requests; a URL that is missing has to be fetched whole.
 
         Raises:
             StoreError: the database refuses.

@@ -11,7 +11,7 @@ from gatewayfilter.wiring.learning import page_archive, recognition
 if TYPE_CHECKING:
     from gatewayfilter.config import Settings
     from gatewayfilter.interfaces import Page
-    from gatewayfilter.judgements import Arithmetic, ReviewTask
+    from gatewayfilter.judgements import ReviewTask, ScoreBreakdown
     from gatewayfilter.model import Classification
     from gatewayfilter.store import Store
 
@@ -21,12 +21,12 @@ class JudgedToday:
     """A task's page by the words in use.
 
     Attributes:
-        arithmetic: of the category that the task was made in, `None` where nothing on the page speaks of it any more.
+        score_breakdown: of the category that the task was made in, `None` where nothing on the page speaks of it any more.
         whole: the archived page was judged; otherwise the text that the task keeps, without its zones.
     """
 
     classification: Classification
-    arithmetic: Arithmetic | None
+    score_breakdown: ScoreBreakdown | None
     whole: bool
 
 
@@ -56,14 +56,14 @@ def judged_today(settings: Settings, store: Store, task: ReviewTask) -> JudgedTo
         ClassifyError: the words cannot be used.
         StartupError, StoreError: as `archived_page`.
     """
-    from gatewayfilter.classify import arithmetic_of
+    from gatewayfilter.classify import breakdown_of
 
-    then = task.arithmetic
+    then = task.score_breakdown
     if then is None or then.words_version == (version := words_in_use(settings)):
         return None
     page = archived_page(settings, store, task)
     explained = classifier(settings).explain(page or _text_alone(task))
-    return JudgedToday(explained.classification, arithmetic_of(explained, version, then.category), page is not None)
+    return JudgedToday(explained.classification, breakdown_of(explained, version, then.category), page is not None)
 
 
 def _text_alone(task: ReviewTask) -> Page:

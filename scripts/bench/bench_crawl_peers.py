@@ -166,7 +166,7 @@ def run_ours(
         begun = time.process_time()
         store.frontier.add([CrawlRequest(url) for url in urls], time.time())
         await until(lambda: len(timed.judged_at) >= len(urls), 300)
-        await until(lambda: store.frontier.stats(0.0)["resting"] >= len(urls), 300)
+        await until(lambda: store.frontier.stats(0.0)["done"] >= len(urls), 300)
         if buffer is not None:
             await asyncio.to_thread(buffer.flush)
         if writer is not None:

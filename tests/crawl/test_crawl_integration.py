@@ -42,9 +42,9 @@ async def test_the_whole_way(origin: Origin, store: Store, tmp_path: Path) -> No
     await running
     rows = {row.url: (row.state, row.priority) for row in store.frontier.show(10)}
     assert rows == {
-        origin.url("/bad"): (QueueState.RESTING, Priority.VISIT),
-        origin.url("/more"): (QueueState.RESTING, Priority.LINK),
-        "http://10.0.0.1/": (QueueState.RESTING, Priority.VISIT),
+        origin.url("/bad"): (QueueState.DONE, Priority.VISIT),
+        origin.url("/more"): (QueueState.DONE, Priority.LINK),
+        "http://10.0.0.1/": (QueueState.DONE, Priority.VISIT),
         origin.url("/ill"): (QueueState.DEAD, Priority.VISIT),
     }
     assert (tmp_path / "seen.bloom").exists()
@@ -80,7 +80,7 @@ async def test_a_paused_queue_is_left_alone_until_it_goes_on_and_dead_letters_co
     assert origin.requests == ["/a"]
     origin.answers["/a"] = reply()
     assert store.frontier.revive() == 1
-    await until(lambda: store.frontier.stats(time.time())["resting"] == 1)
+    await until(lambda: store.frontier.stats(time.time())["done"] == 1)
     assert origin.requests == ["/a", "/a"]
     stop.set()
     await running

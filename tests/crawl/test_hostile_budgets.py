@@ -207,7 +207,7 @@ async def test_a_calendar_without_end(origin: Origin, tmp_path: Path, monkeypatc
     running = asyncio.create_task(worker.run(stop))
     try:
         async with asyncio.timeout(BUDGET_S):
-            while store.frontier.stats(0.0)["resting"] < 31:  # noqa: ASYNC110  the queue's thread writes it
+            while store.frontier.stats(0.0)["done"] < 31:  # noqa: ASYNC110  the queue's thread writes it
                 await asyncio.sleep(0.01)
     finally:
         stop.set()

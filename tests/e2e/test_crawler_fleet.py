@@ -92,7 +92,7 @@ def test_when_everything_is_killed_nothing_is_lost_and_what_was_settled_is_not_d
     gateway = fleet(state, 2).start()
     share_the_queue(gateway, 2)
     queue(gateway, first)
-    until("the first half settled", lambda: states(state)["resting"] == len(first), 40.0)
+    until("the first half settled", lambda: states(state)["done"] == len(first), 40.0)
     sites.go.clear()
     queue(gateway, second)
     until("pages in work", lambda: len(leased(state)) >= len(second) // 2, 20.0)

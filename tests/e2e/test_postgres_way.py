@@ -42,7 +42,7 @@ def test_a_word_spoken_at_one_holds_in_both(two: list[GatewayProcess], http_site
     assert two[1].get(url).status == 200
     assert two[0].cli("list", "add", "--block", url).returncode == 0
     for one in two:
-        until("block page", partial(_reason_is, one, url, "person-block"), 5.0)
+        until("block page", partial(_reason_is, one, url, "manual-block"), 5.0)
     assert two[1].cli("list", "remove", url).returncode == 0
     for one in two:
         until("page again", partial(_reason_is, one, url, ""), 5.0)
@@ -87,5 +87,5 @@ def test_a_restart_finds_everything(two: list[GatewayProcess], http_site: Origin
     assert two[0].cli("list", "add", "--block", url).returncode == 0
     assert two[0].stop() == 0
     two[0].start()
-    assert two[0].get(url).reason == "person-block"
+    assert two[0].get(url).reason == "manual-block"
     assert not list(two[0].state.glob("**/*.sqlite3"))

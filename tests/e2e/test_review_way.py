@@ -66,7 +66,7 @@ def test_a_person_has_the_last_word(gateway: GatewayProcess, site: tuple[dict[st
     until("archived page", lambda: gateway.json("review", "show", number)["archived"], 5.0)
     decide(gateway, "reject", task, "--note", "a museum")
     until("page again", lambda: gateway.get(url).status == 200, 1.0)
-    assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"
+    assert gateway.json("check", url)["verdict"]["reason"] == "manual-allow"
 
     # The same content under another address is fetched, known, and not blocked; so is the same text in other markup.
     pages["/casino/2"] = (
@@ -103,7 +103,7 @@ def test_it_stands_after_a_restart_and_when_the_page_has_changed(
         assert gateway.get(url).status == 200
         assert gateway.json("crawl", url) is not None  # judged by hand, in other words: a person's rule stands before it
         assert gateway.get(url).status == 200
-        assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"
+        assert gateway.json("check", url)["verdict"]["reason"] == "manual-allow"
         mirror = f"{origin.base}/casino/1"
         assert gateway.get(mirror).status == 200
         until("verdict", lambda: gateway.json("check", mirror)["verdict"]["reason"] == "whitelist")

@@ -50,7 +50,7 @@ def test_first_visit_passes_and_the_next_one_is_blocked(
 
     assert gateway.cli("list", "add", "--allow", url).returncode == 0
     until("page again", lambda: gateway.get(url).status == 200, 1.0)
-    assert gateway.json("check", url)["verdict"]["reason"] == "person-allow"
+    assert gateway.json("check", url)["verdict"]["reason"] == "manual-allow"
 
 
 def test_chinese_page_without_a_charset_header(gateway: GatewayProcess, http_site: Origin) -> None:
@@ -100,7 +100,7 @@ def test_a_list_takes_effect_while_serving(gateway: GatewayProcess, http_site: O
 def test_persons_block_and_its_removal(gateway: GatewayProcess, http_site: Origin) -> None:
     url = f"{http_site.base}/garden/3"
     assert gateway.cli("list", "add", "--block", url, "--comment", "no beans").returncode == 0
-    until("block", lambda: gateway.get(url).reason == "person-block", 1.0)
+    until("block", lambda: gateway.get(url).reason == "manual-block", 1.0)
     assert gateway.cli("list", "remove", url).returncode == 0
     until("page", lambda: gateway.get(url).status == 200, 1.0)
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier, WordFile, arithmetic_of
+from gatewayfilter.classify import Lexicon, PageClassifier, WordFile, breakdown_of
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import Arithmetic, ReviewState
+from gatewayfilter.judgements import ReviewState, ScoreBreakdown
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.learn.review.phrase_suggestions import propose
 from gatewayfilter.learn.review.task_intake import MAX_TEXT
@@ -36,8 +36,8 @@ class SmallClassifier(PageClassifier):
     def __init__(self) -> None:
         super().__init__(Lexicon.of([WordFile("gambling", words={"casino": 30.0}, min_words=1, limit=20.0)]))
 
-    def arithmetic_of(self, page: Page, category: str) -> Arithmetic | None:
-        return arithmetic_of(self.explain(page), "words", category)
+    def breakdown_of(self, page: Page, category: str) -> ScoreBreakdown | None:
+        return breakdown_of(self.explain(page), "words", category)
 
 
 class Learner:
@@ -76,8 +76,8 @@ def test_it_is_blocked_shown_and_decided_like_any_other(store: Store, learner: L
     assert task.blocked
     assert "casino" in task.text
     assert len(task.text) <= MAX_TEXT
-    assert task.arithmetic is not None
-    assert task.arithmetic.score == found.score
+    assert task.score_breakdown is not None
+    assert task.score_breakdown.score == found.score
     learner.desk.reject(task.task_id, "ada", "x" * 10_000)
     propose(store.reviews.tasks(ReviewState.REJECTED), [])
     again = learner.sink.page(page(HARMFUL[name], "b.example"))

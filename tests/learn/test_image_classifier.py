@@ -90,7 +90,7 @@ def test_a_picture_is_judged_once_and_a_person_has_the_last_word(store: Store) -
     assert (look("c", BAD), look("d", GOOD)) == (ListAction.BLOCK, ListAction.ALLOW)
     assert images.judged == 2
     first = store.reviews.tasks()[0]
-    assert (first.url, first.arithmetic) == ("http://a.example/", None)
+    assert (first.url, first.score_breakdown) == ("http://a.example/", None)
     for task in (first, *world.desk.same_content(first.task_id)):
         world.desk.reject(task.task_id, "ada")
     assert look("e", BAD) is ListAction.ALLOW

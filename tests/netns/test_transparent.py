@@ -60,7 +60,7 @@ def test_events_pass_as_they_come(family: int, *, https: bool, network: Network)
 def test_a_blocked_host_gets_the_page(family: int, *, https: bool, network: Network) -> None:
     got = network.ask(family, "blocked.example", https=https)
     assert got["status"] == 403
-    assert got["filter"] == "block; reason=person-block"
+    assert got["filter"] == "block; reason=manual-block"
     assert "blocked.example" in got["text"]
 
 
@@ -69,7 +69,7 @@ def test_a_blocked_host_gets_the_page(family: int, *, https: bool, network: Netw
 def test_a_request_in_pieces_is_judged(family: int, lead: str, network: Network) -> None:
     for cut in (1, 2, 4, 5, 30):
         blocked = network.say("pieces", SITE[family], "blocked.example", "/x", cut, lead)
-        assert blocked == {"status": 403, "filter": "block; reason=person-block"}
+        assert blocked == {"status": 403, "filter": "block; reason=manual-block"}
         assert network.say("pieces", SITE[family], "site.example", "/x", cut, lead) == {"status": 200, "filter": ""}
 
 

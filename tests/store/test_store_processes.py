@@ -16,7 +16,7 @@ from gatewayfilter.store import Store
 
 PROLOGUE = """
 import sys, time
-from gatewayfilter.interfaces import Offer
+from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.model import *
 from gatewayfilter.store import Store
 store = Store.open(sys.argv[1])
@@ -45,7 +45,7 @@ while True:
     number += 1
     hosts = [f"{name}-{number}-{part}.example" for part in range(20)]
     store.lists.add_rules([ManualRule(0, ListAction.BLOCK, EntryKind.HOST, host) for host in hosts])
-    store.frontier.add([Offer(f"http://{name}.example/{number}/{part}") for part in range(20)], 100.0)
+    store.frontier.add([CrawlRequest(f"http://{name}.example/{number}/{part}") for part in range(20)], 100.0)
     store.log.write([LogRecord(1.0, "", "GET", f"{number}", "document", "allow", "unknown")] * 20)
 """
 
@@ -81,7 +81,7 @@ def test_every_url_goes_to_one_process_only(store: Store, start: Start) -> None:
     taken = [process.communicate(timeout=60)[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert sorted(taken[0] + taken[1]) == sorted(offered)
-    assert store.frontier.stats(200.0)["resting"] == 300
+    assert store.frontier.stats(200.0)["done"] == 300
 
 
 def test_a_reader_never_sees_a_step_before_an_earlier_one(store: Store, start: Start) -> None:

@@ -69,4 +69,4 @@ def test_leases_settled_together(open_store: Callable[[], Store]) -> None:
     with store.settling():
         assert [store.frontier.done(lease, 100.0) for lease in leases] == [True] * 3
         assert not store.frontier.done(leases[0], 100.0)
-    assert store.frontier.stats(2.0)["resting"] == 3
+    assert store.frontier.stats(2.0)["done"] == 3

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day, show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.renamed_codes import current_code
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
 
-_STATES = ("waiting", "leased", "resting", "dead")
+_STATES = ("waiting", "leased", "done", "dead")
+
+
+class _StateChoice(click.Choice[str]):
+    """A choice of queue states that takes those of earlier releases too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the state in use."""
+        return super().convert(current_code(value), param, ctx)
 
 
 @click.group("queue", cls=FilterGroup, short_help="The queue of pages to look at.", examples=("gatewayfilter queue stats",))
@@ -33,8 +42,8 @@ def queue_group() -> None:
 def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
     """Have pages looked at by the running crawler, ahead of all others; with --task, when that task's turn comes.
 
-    Exit code 1 when all were in the queue already (waiting, in work, or resting after they were looked at), 2 when one may not be
-    crawled: then none is added.
+    Exit code 1 when all were in the queue already (waiting, leased, or done a short time ago), 2 when one may not be crawled:
+    then none is added.
     """
     from gatewayfilter.cli.learning.crawl_tasks import chosen_task
     from gatewayfilter.crawl import may_crawl
@@ -104,7 +113,7 @@ def tasks(invocation: Invocation) -> None:
 
 
 @queue_group.command(examples=("gatewayfilter queue show", "gatewayfilter queue show --state dead --limit 100"), prints_data=True)
-@click.option("--state", type=click.Choice(_STATES), help="Only URLs in this state.")
+@click.option("--state", type=_StateChoice(_STATES), help="Only URLs in this state.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
 @click.pass_obj
 def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
@@ -206,7 +215,7 @@ def retry(invocation: Invocation) -> None:
 @click.option("--task", metavar="NAME", help="Only the URLs of this crawl task, which ends with that.")
 @click.pass_obj
 def clear(invocation: Invocation, *, yes: bool, task: str | None) -> int:
-    """Empty the queue: waiting, resting and failed URLs. They come back when somebody visits them again."""
+    """Empty the queue: waiting, done and dead URLs. They come back when somebody visits them again."""
     question = "Empty the queue?" if task is None else f"Take the URLs of the task {task} out of the queue?"
     if not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
         return 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.ui.classification_view import show_arithmetic, show_judgement
+from gatewayfilter.cli.ui.classification_view import show_breakdown, show_judgement
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, printable, say
 from gatewayfilter.cli.ui.page_files import page_of, read_bytes
@@ -286,11 +286,11 @@ def export_words(invocation: Invocation, *, category: str, only_own: bool) -> No
 @click.argument("text", nargs=-1, required=True, metavar="TEXT...|FILE|URL|-")
 @click.pass_obj
 def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
-    """Judge a text, a file, a page (an address with http) or standard input (-), mark the words, and show the arithmetic.
+    """Judge a text, a file, a page (an address with http) or standard input (-), mark the words, and show the score breakdown.
 
     Nothing is learned. Exit code 1 when it is harmful.
     """
-    from gatewayfilter.classify import arithmetic_of
+    from gatewayfilter.classify import breakdown_of
     from gatewayfilter.wiring import classifier
 
     explained = classifier(invocation.settings()).explain(_page(invocation, text))
@@ -299,9 +299,9 @@ def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
     else:
         _show_marked(explained)
         show_judgement(explained.classification)
-        if (arithmetic := arithmetic_of(explained, words_version="")) is not None:
+        if (breakdown := breakdown_of(explained, words_version="")) is not None:
             say()
-            show_arithmetic(arithmetic)
+            show_breakdown(breakdown)
     return int(explained.classification.harmful)
 
 

@@ -167,7 +167,7 @@ def export(invocation: Invocation, *, examples: bool) -> None:
         for task in all_tasks(store, None):
             if not examples:
                 steps = store.reviews.steps(task.task_id)
-                judged = {"classification": task.classification, "arithmetic": task.arithmetic}
+                judged = {"classification": task.classification, "score_breakdown": task.score_breakdown}
                 print_json_line({**summary(task), "text": task.text, **judged, "steps": steps})
             elif task.kind is ReviewKind.PAGE and task.state is not ReviewState.OPEN and task.text:
                 label = task.category if task.state is ReviewState.APPROVED else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.review.review_rows import summary
-from gatewayfilter.cli.ui.classification_view import show_arithmetic
+from gatewayfilter.cli.ui.classification_view import show_breakdown
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
@@ -47,10 +47,10 @@ class _Facts:
 @click.option("--text", "whole_text", is_flag=True, help="Show all of the text that was kept, not its beginning.")
 @click.pass_obj
 def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
-    """Show a task: evidence and arithmetic, the page's text, pages like it, what visitors asked, and every step taken.
+    """Show a task: evidence and score breakdown, the page's text, pages like it, what visitors asked, and every step taken.
 
-    Evidence and arithmetic are those of when the task was made. Where the words have changed since, the page is judged anew and
-    both stand beside each other.
+    Evidence and score breakdown are those of when the task was made. Where the words have changed since, the page is judged again
+    and both stand beside each other.
     """
     from gatewayfilter.cli.review.unblock_index import Asked
     from gatewayfilter.wiring import judged_today
@@ -77,7 +77,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
                 "archived": facts.archived,
                 "asked": facts.asked,
                 "classification": found.classification,
-                "arithmetic": found.arithmetic,
+                "score_breakdown": found.score_breakdown,
                 "today": facts.today,
             }
         )
@@ -139,7 +139,7 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
 
 def _show_evidence(task: ReviewTask, today: JudgedToday | None) -> None:
     """Prints the hits of the category that the task was made in; where the words have changed, what a hit counts today."""
-    category = task.arithmetic.category if task.arithmetic else task.classification.category or task.category
+    category = task.score_breakdown.category if task.score_breakdown else task.classification.category or task.category
     hits = _of_category(task.classification, category)
     if today is None:
         if hits:
@@ -172,15 +172,15 @@ def _weight(hit: Evidence | None) -> str:
 
 def _show_score(task: ReviewTask, today: JudgedToday | None) -> None:
     judged = task.classification
-    if (then := task.arithmetic) is None:
+    if (then := task.score_breakdown) is None:
         if judged.evidence:
             say(f"score {judged.score:.1f}; limit {judged.limit:.1f}")
         return
     say()
     if today is None:
-        show_arithmetic(then)
+        show_breakdown(then)
     else:
-        show_arithmetic(then, today.arithmetic, compared=True)
+        show_breakdown(then, today.score_breakdown, compared=True)
         found = today.classification
         now = f"{found.category}, score {found.score:.1f}" if found.harmful else f"harmless, score {found.score:.1f}"
         what = "" if today.whole else ", of the kept text alone, without its zones: the archive has the page no more"

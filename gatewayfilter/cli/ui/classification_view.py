@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gatewayfilter.cli.ui.output import counted, print_table, say
 
 if TYPE_CHECKING:
-    from gatewayfilter.judgements import Arithmetic
+    from gatewayfilter.judgements import ScoreBreakdown
     from gatewayfilter.model import Classification
 
 _SHOWN_EVIDENCE = 12
@@ -43,22 +43,22 @@ def show_judgement(classification: Classification) -> None:
         say(f"and {counted(more, 'more hit')}")
 
 
-def show_arithmetic(then: Arithmetic, now: Arithmetic | None = None, *, compared: bool = False) -> None:
+def show_breakdown(then: ScoreBreakdown, now: ScoreBreakdown | None = None, *, compared: bool = False) -> None:
     """Prints how a score came about, line by line.
 
     Args:
-        then: the arithmetic.
+        then: the score breakdown.
         now: by other words, beside it.
-        compared: there is a second judgement, whose arithmetic is `now`; `None` is then one without any hit.
+        compared: there is a second judgement, whose score breakdown is `now`; `None` is then one without any hit.
     """
-    both = [_arithmetic_rows(then), _arithmetic_rows(now) if now else {_WORDS: ("0.0", ""), _SCORE: ("= 0.0", "")}]
+    both = [_breakdown_rows(then), _breakdown_rows(now) if now else {_WORDS: ("0.0", ""), _SCORE: ("= 0.0", "")}]
     labels = [label for label in _LABELS if label in both[0] or (compared and label in both[1])]
     if not compared:
         rows = [(label.format(then.category), *both[0][label]) for label in labels]
-        print_table(("arithmetic", "", ""), rows)
+        print_table(("score breakdown", "", ""), rows)
         return
     cells = [(label.format(then.category), *(" ".join(side.get(label, ("", ""))).strip() for side in both)) for label in labels]
-    print_table(("arithmetic", "then", "by today's words"), cells)
+    print_table(("score breakdown", "then", "by today's words"), cells)
 
 
 _WORDS, _TOPIC, _CONTEXT, _OPINION, _SCORE = _LABELS = (
@@ -70,7 +70,7 @@ _WORDS, _TOPIC, _CONTEXT, _OPINION, _SCORE = _LABELS = (
 )
 
 
-def _arithmetic_rows(total: Arithmetic) -> dict[str, tuple[str, str]]:
+def _breakdown_rows(total: ScoreBreakdown) -> dict[str, tuple[str, str]]:
     """Returns label → amount and remark, without lines that add nothing."""
     rows = {_WORDS: (f"{total.strong:.1f}", "")}
     if total.topic:

@@ -36,7 +36,7 @@ class ReviewService:
 
     Args:
         reviews: the tasks.
-        lists: people's rules and learned entries.
+        lists: manual rules and learned entries.
         verdicts: what was judged of each URL.
         recognition: what was judged of each content.
         settings: how long a block counts.

@@ -11,13 +11,13 @@ from dataclasses import replace
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.judgements import (
-    Arithmetic,
     ContentId,
     ExplainScore,
     ReviewKind,
     ReviewState,
     ReviewStore,
     ReviewTask,
+    ScoreBreakdown,
     TaskOutline,
 )
 from gatewayfilter.learn.review.near_duplicates import NearDuplicates
@@ -46,7 +46,7 @@ class TaskIntake:
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
         clock: Unix seconds.
         together: makes one transaction of what is read and written meanwhile, in which no other task is opened.
-        explain: returns how scores came about; `None` stores no breakdown with tasks.
+        explain: tells how scores came about; `None` keeps no score breakdown with tasks.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class TaskIntake:
     def _open(self, task: ReviewTask, page: Page | None = None) -> int | None:
         if not _is_change(task, self._store.newest_of(task.key)):
             return None
-        task = replace(task, arithmetic=self._arithmetic_of(page, task.category))  # costs a judgement: beside the transaction
+        task = replace(task, score_breakdown=self._breakdown_of(page, task.category))  # costs a judgement: beside the transaction
         group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
         with self._together():
             earlier = self._store.newest_of(task.key)
@@ -190,11 +190,11 @@ class TaskIntake:
             allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
 
-    def _arithmetic_of(self, page: Page | None, category: str) -> Arithmetic | None:
+    def _breakdown_of(self, page: Page | None, category: str) -> ScoreBreakdown | None:
         if page is None or self._explain is None or page.content_type.startswith("image/"):
             return None
         try:
-            return self._explain.arithmetic_of(page, category)
+            return self._explain.breakdown_of(page, category)
         except ClassifyError:
             return None
 

@@ -15,7 +15,7 @@ class UndoLog:
 
     Args:
         reviews: the tasks.
-        lists: people's rules and learned entries.
+        lists: manual rules and learned entries.
         verdicts: what was judged of each URL.
         recognition: what was judged of each content.
     """

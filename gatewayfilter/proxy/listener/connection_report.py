@@ -50,7 +50,7 @@ class ConnectionReport:
     @property
     def is_learned(self) -> bool:
         """Whether that is so because of what was learned about the device."""
-        return self.decision.verdict.reason is Reason.PASS_THROUGH
+        return self.decision.verdict.reason is Reason.PINNED_APP
 
 
 def report_connection(
@@ -75,7 +75,7 @@ def report_connection(
         if entry.host == url.host and entry.client == (client or entry.client) and entry.learned_at <= now < entry.expires_at
     )
     looked_at = decision.action is HostAction.INTERCEPT and not decision.named and is_name(url.host)
-    counts = pinned_apps is not None and (looked_at or decision.verdict.reason is Reason.PASS_THROUGH)
+    counts = pinned_apps is not None and (looked_at or decision.verdict.reason is Reason.PINNED_APP)
     return ConnectionReport(
         decision, settings.tls.deny is DenyRule.PAGE, learned, counts, _raw_tunnels(settings, url, engine, client)
     )

@@ -284,7 +284,7 @@ class ClientHandshake:
 
     def _note_what_holds(self, found: HostVerdict, host: str, name: str = "") -> None:
         """Has a connection that passes because of what its device did asked about again while it is open."""
-        if found.verdict.reason is Reason.PASS_THROUGH:
+        if found.verdict.reason is Reason.PINNED_APP:
             judge, address = self._listener.decision.judge, self.address
             self._holds = lambda: judge(address, host, name).action is HostAction.SPLICE
 

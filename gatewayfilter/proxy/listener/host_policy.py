@@ -18,7 +18,7 @@ from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
 _log = logging.getLogger(__name__)
 
 _LOOK: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
-_LEARNED: Final = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.PASS_THROUGH))
+_LEARNED: Final = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.PINNED_APP))
 _COMPLAIN_EVERY_S: Final = 10.0
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, select
+from sqlalchemy import ColumnElement, Row, bindparam, delete, select
 
 from gatewayfilter.model import LogRecord
+from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.store.repositories.log_size import measure_log
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import DECISIONS
@@ -71,7 +72,7 @@ class SqlDecisionLog:
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
         with self._database.read() as connection:
             rows = connection.execute(_TAIL, {"after": after, "most": limit}).all()
-        return [(row[0], LogRecord(*row[1:])) for row in reversed(rows)]
+        return [(row[0], _record(row)) for row in reversed(rows)]
 
     def purge(self, before: float) -> int:
         """Removes records older than `before` (Unix seconds). Returns how many.
@@ -105,6 +106,12 @@ class SqlDecisionLog:
             if count < _PURGE_CHUNK:
                 return removed
             time.sleep(_PURGE_PAUSE_S)
+
+
+def _record(row: Row[Any]) -> LogRecord:
+    record = LogRecord(*row[1:])
+    reason = current_code(record.reason)
+    return record if reason == record.reason else record._replace(reason=reason)
 
 
 def _batches_of_values(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:

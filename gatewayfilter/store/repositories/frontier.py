@@ -46,8 +46,7 @@ class SqlFrontier:
 
     Attributes:
         max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is, and long URLs
-            sooner. Of resting
-            URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
+            sooner. Of done URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
         refused: how many this object refused so far.
     """
 
@@ -64,7 +63,7 @@ class SqlFrontier:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
 
         A waiting URL also keeps the earlier of the two times, unless it failed before: its back-off stays. A leased one is
-        left alone, a resting one until its rest is over (for a task that it is not of, `TASK_REST_S` at most), a dead letter for
+        left alone, a done one until its rest is over (for a task that it is not of, `TASK_REST_S` at most), a dead letter for
         `DEAD_REST_S`; after that they count as new.
         """
         wanted = _merged(offers)
@@ -134,16 +133,16 @@ class SqlFrontier:
         """
         if rest_until <= 0:
             return self._give_back(sql.FINISH, lease)
-        return self._give_back(sql.RETURN, lease, new_state=QueueState.RESTING.value, new_due_at=rest_until, new_error="")
+        return self._give_back(sql.RETURN, lease, new_state=QueueState.DONE.value, new_due_at=rest_until, new_error="")
 
     def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
         """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
-        resting = [(lease, until) for lease, until in finished if until > 0]
+        done = [(lease, until) for lease, until in finished if until > 0]
         leaving = [_held(lease) for lease, until in finished if until <= 0]
         with self._database.write(Area.FRONTIER) as connection:
-            if resting:
-                values = {"new_state": QueueState.RESTING.value, "new_error": ""}
-                connection.execute(sql.RETURN, [{**_held(lease), **values, "new_due_at": until} for lease, until in resting])
+            if done:
+                values = {"new_state": QueueState.DONE.value, "new_error": ""}
+                connection.execute(sql.RETURN, [{**_held(lease), **values, "new_due_at": until} for lease, until in done])
             if leaving:
                 connection.execute(sql.FINISH, leaving)
 
@@ -163,7 +162,7 @@ class SqlFrontier:
         return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
 
     def stats(self, now: float) -> dict[str, int]:
-        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `resting`, `dead`."""
+        """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
         with self._database.read() as connection:
             counts = {row.state: row.urls for row in connection.execute(sql.COUNTS)}
             due = connection.scalar(sql.DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
@@ -199,7 +198,7 @@ class SqlFrontier:
             return connection.execute(sql.REVIVE).rowcount
 
     def clear(self, task: str | None = None) -> int:
-        """Empties the queue, leased, resting and dead URLs included, or takes one task's URLs out. Returns how many."""
+        """Empties the queue, leased, done and dead URLs included, or takes one task's URLs out. Returns how many."""
         self._recount_in = 0
         statement = delete(FRONTIER) if task is None else delete(FRONTIER).where(sql.COLUMNS.task == task)
         with self._database.write(Area.FRONTIER) as connection:
@@ -249,10 +248,10 @@ class SqlFrontier:
 
     def _sweep(self, connection: Connection, now: float) -> None:
         """Forgets what rested long enough, dead letters of old, and what is too much; a bounded number at a time."""
-        leaving = [row.id for row in _due(connection, QueueState.RESTING, now, _SWEEP_MOST)]
+        leaving = [row.id for row in _due(connection, QueueState.DONE, now, _SWEEP_MOST)]
         leaving += [row.id for row in _due(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
         _delete(connection, leaving)
-        settled = _count(connection, QueueState.RESTING) + _count(connection, QueueState.DEAD)
+        settled = _count(connection, QueueState.DONE) + _count(connection, QueueState.DEAD)
         surplus = settled - 2 * self.max_waiting
         if surplus > 0:
             _delete(connection, connection.scalars(sql.OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
@@ -327,7 +326,7 @@ def _is_over(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> bool:
     """Whether a row only says that its URL was there, for others than the task that offers it, and the offer starts afresh."""
     if row.state == QueueState.DEAD.value:
         return bool(row.due_at + DEAD_REST_S <= now)
-    return bool(row.state == QueueState.RESTING.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
+    return bool(row.state == QueueState.DONE.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
 
 
 def _after_rest(offer: CrawlRequest, row: sql.FrontierRow, now: float) -> CrawlRequest:

@@ -11,13 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from gatewayfilter.judgements import (
-    Arithmetic,
     ContentId,
     ContentKind,
     ReviewKind,
     ReviewState,
     ReviewStep,
     ReviewTask,
+    ScoreBreakdown,
     TaskOutline,
 )
 from gatewayfilter.store.sql.classification_json import as_document, from_document
@@ -204,7 +204,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "classification": as_document(task.classification),
         "text": zlib.compress(task.text.encode(errors="replace"), 6),
         "final_url": task.final_url,
-        "arithmetic": asdict(task.arithmetic) if task.arithmetic else None,
+        "score_breakdown": asdict(task.score_breakdown) if task.score_breakdown else None,
     }
 
 
@@ -232,7 +232,7 @@ def _task(row: Any) -> ReviewTask:
         decided_at=row.decided_at,
         decided_by=row.decided_by,
         final_url=row.final_url,
-        arithmetic=Arithmetic(**row.arithmetic) if row.arithmetic else None,
+        score_breakdown=ScoreBreakdown(**row.score_breakdown) if row.score_breakdown else None,
     )
 
 

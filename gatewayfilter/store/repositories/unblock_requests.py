@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Row
 
 from gatewayfilter.interfaces import UnblockRequest
+from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import UNBLOCK_REQUESTS
 from gatewayfilter.urls import digest_of
@@ -91,7 +92,7 @@ def _request(row: Row[tuple[object, ...]]) -> UnblockRequest:
     return UnblockRequest(
         url=row.url,
         client=row.client,
-        reason=row.reason,
+        reason=current_code(row.reason),
         source_list=row.source_list,
         rule=row.rule,
         category=row.category,

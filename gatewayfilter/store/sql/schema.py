@@ -6,7 +6,7 @@ PostgreSQL index row grows too long. Times are Unix seconds.
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
 
-HEAD = "0012"
+HEAD = "0013"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -14,7 +14,7 @@ _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by
 METADATA = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
 MANUAL_RULES = Table(
-    "person_rules",
+    "manual_rules",
     METADATA,
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("identity", LargeBinary(16), nullable=False),  # MD5 of kind, group and pattern
@@ -25,7 +25,7 @@ MANUAL_RULES = Table(
     Column("comment", Text, nullable=False),
     Column("expires_at", Double),
     Column("enabled", Boolean, nullable=False, server_default=true()),
-    Index("ix_person_rules_identity", "identity", unique=True),
+    Index("ix_manual_rules_identity", "identity", unique=True),
     sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another rule
 )
 
@@ -61,7 +61,7 @@ FRONTIER = Table(
     Column("priority", Integer, nullable=False),
     Column("state", String(8), nullable=False),
     Column("not_before", Double, nullable=False),  # as it was offered or put back
-    Column("due_at", Double, nullable=False),  # waiting: lease from then on; leased, resting: until then; dead: since then
+    Column("due_at", Double, nullable=False),  # waiting: lease from then on; leased, done: until then; dead: since then
     Column("attempts", Integer, nullable=False),
     Column("token", String(32), nullable=False),
     Column("error", Text, nullable=False),
@@ -187,7 +187,7 @@ REVIEW_TASKS = Table(
     Column("classification", JSON, nullable=False),
     Column("text", LargeBinary, nullable=False),  # what people are shown, compressed by zlib
     Column("final_url", Text, nullable=False, server_default=""),  # what answered, where it was another than url
-    Column("arithmetic", JSON(none_as_null=True)),  # of the score; none for hosts and tasks of before this column was there
+    Column("score_breakdown", JSON(none_as_null=True)),  # of the score; none for hosts and tasks of before this column was there
     Index("ix_review_tasks_digest", "digest"),
     Index("ix_review_tasks_state_created_at", "state", "created_at"),
     sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another task

@@ -128,7 +128,7 @@ def test_a_persons_entry_counts_at_once_and_can_be_taken_back(cli: Cli) -> None:
     assert cli("check", LEARNED.url).code == 1
     cli("list", "add", "--allow", LEARNED.url)
     answer = cli("check", LEARNED.url, "--json")
-    assert (answer.code, answer.json["verdict"]["reason"]) == (0, "person-allow")
+    assert (answer.code, answer.json["verdict"]["reason"]) == (0, "manual-allow")
     cli("list", "remove", LEARNED.url)
     assert cli("check", LEARNED.url).code == 1
     cli("list", "add", "good.example")
@@ -211,7 +211,7 @@ def test_it_says_what_holds_for_a_device_whose_app_passes_unread(cli: Cli, state
     assert "because it broke off 3 connections" in answer.out
     assert "each request decided" not in answer.out
     found = cli("check", "https://app.example/x", "--client", "192.0.2.5", "--json").json
-    assert (found["host"]["action"], found["host"]["verdict"]["reason"]) == ("splice", "pass-through")
+    assert (found["host"]["action"], found["host"]["verdict"]["reason"]) == ("splice", "pinned-app")
     assert found["connection"]["unread"] is True
     assert found["connection"]["pass_through"] == [asdict(APP)]
 
@@ -247,7 +247,7 @@ def test_a_host_with_a_blocked_page_passes_for_nobody(cli: Cli, state: Path) -> 
     cli("list", "add", "https://part.example:8443/trap")
     found = cli("check", "https://part.example/", "--client", "192.0.2.5", "--json").json
     assert (found["connection"]["unread"], found["host"]["named"]) == (False, True)
-    assert found["host"]["because"]["reason"] == "person-block"
+    assert found["host"]["because"]["reason"] == "manual-block"
 
 
 def test_refused_spliced_and_raw_connections(cli: Cli) -> None:
@@ -255,5 +255,5 @@ def test_refused_spliced_and_raw_connections(cli: Cli) -> None:
     assert cli("check", "https://bad.example/", "--json").json["connection"]["raw_tunnels"] == "refused"
     cli("list", "add", "--splice", "bank.example")
     out = cli("check", "https://bank.example/").out
-    assert "pass through unread (person-splice, .bank.example): the verdict above does not count for them." in out
+    assert "pass through unread (manual-splice, .bank.example): the verdict above does not count for them." in out
     assert cli("check", "http://bank.example/", "--json").json["connection"] is None

@@ -90,16 +90,16 @@ def test_words_of_a_page_are_marked_zone_by_zone(cli: Cli, state: Path, tmp_path
     assert "title: [roulette]" in answer.out
     assert "main: [free spins] at our [online casino]" in answer.out
     assert "porn" not in answer.out
-    arithmetic = answer.out[answer.out.index("arithmetic") :]
-    assert "words and combinations" in arithmetic
-    assert "score of gambling" in arithmetic
-    assert f"limit {cli('words', 'test', str(page), '--json').json['limit']:.1f}" in arithmetic
+    breakdown = answer.out[answer.out.index("score breakdown") :]
+    assert "words and combinations" in breakdown
+    assert "score of gambling" in breakdown
+    assert f"limit {cli('words', 'test', str(page), '--json').json['limit']:.1f}" in breakdown
 
 
-def test_the_arithmetic_adds_up(cli: Cli, state: Path) -> None:
+def test_the_score_breakdown_adds_up(cli: Cli, state: Path) -> None:
     del state
     answer = cli("words", "test", "free spins at an online casino with roulette, says the gambling commission in court")
-    rows = [line.split() for line in answer.out[answer.out.index("arithmetic") :].splitlines()[1:] if line.strip()]
+    rows = [line.split() for line in answer.out[answer.out.index("score breakdown") :].splitlines()[1:] if line.strip()]
     numbers = [float(next(cell for cell in row if cell.replace(".", "").isdigit())) for row in rows]
     assert numbers[0] + numbers[1] - numbers[2] == pytest.approx(numbers[3], abs=0.11)
 

@@ -30,7 +30,8 @@ def test_the_queue_is_shown_by_state(cli: Cli) -> None:
         ("http://a.example/", "dead")
     ]
     assert "http://b.example/" in cli("queue", "show").out
-    assert cli("queue", "show", "--state", "resting").out == "No URL is resting.\n"
+    assert cli("queue", "show", "--state", "done").out == "No URL is done.\n"
+    assert cli("queue", "show", "--state", "resting").out == "No URL is done.\n", "the name of earlier releases"
 
 
 @pytest.mark.usefixtures("queued")

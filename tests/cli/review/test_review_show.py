@@ -1,4 +1,4 @@
-"""One task with all that is known of it: the arithmetic of then, and of today where the words have changed."""
+"""One task with all that is known of it: the score breakdown of then, and of today where the words have changed."""
 
 import shutil
 import time
@@ -57,33 +57,35 @@ def other_words(state: Path) -> None:
     (state / "words" / "gambling.toml").write_text(own, encoding="utf-8")
 
 
-def adds_up(arithmetic: dict[str, float]) -> bool:
-    parts = arithmetic["strong"] + arithmetic["topic_counted"] - arithmetic["context_counted"] + arithmetic["opinion"]
-    return abs(parts - arithmetic["score"]) < 0.01
+def adds_up(breakdown: dict[str, float]) -> bool:
+    parts = breakdown["strong"] + breakdown["topic_counted"] - breakdown["context_counted"] + breakdown["opinion"]
+    return abs(parts - breakdown["score"]) < 0.01
 
 
 @pytest.mark.usefixtures("archived")
-def test_the_arithmetic_is_kept_and_adds_up(cli: Cli) -> None:
+def test_the_score_breakdown_is_kept_and_adds_up(cli: Cli) -> None:
     task = cli("review", "show", "1", "--json").json
     assert task["today"] is None
-    assert (task["arithmetic"]["category"], task["arithmetic"]["score"]) == ("gambling", pytest.approx(task["score"]))
-    assert adds_up(task["arithmetic"])
+    assert (task["score_breakdown"]["category"], task["score_breakdown"]["score"]) == ("gambling", pytest.approx(task["score"]))
+    assert adds_up(task["score_breakdown"])
     shown = cli("review", "show", "1").out
     assert f"score of gambling       = {task['score']:.1f}" in shown
     assert "today" not in shown
-    assert cli("review", "export").lines[0]["arithmetic"] == task["arithmetic"]
+    assert cli("review", "export").lines[0]["score_breakdown"] == task["score_breakdown"]
 
 
 def test_by_other_words_both_stand_beside_each_other(cli: Cli, state: Path, archived: bool) -> None:  # noqa: FBT001  a fixture
     before = cli("review", "show", "1", "--json").json
     other_words(state)
     task = cli("review", "show", "1", "--json").json
-    assert (task["arithmetic"], task["classification"]) == (before["arithmetic"], before["classification"]), "what was, stays"
+    assert (task["score_breakdown"], task["classification"]) == (before["score_breakdown"], before["classification"]), (
+        "what was, stays"
+    )
     today = task["today"]
     assert today["whole"] is archived
-    assert today["arithmetic"]["words_version"] != before["arithmetic"]["words_version"]
-    assert today["arithmetic"]["limit"] == 1000.0
-    assert adds_up(today["arithmetic"])
+    assert today["score_breakdown"]["words_version"] != before["score_breakdown"]["words_version"]
+    assert today["score_breakdown"]["limit"] == 1000.0
+    assert adds_up(today["score_breakdown"])
     shown = cli("review", "show", "1").out
     assert "weight then  today" in shown
     assert "by today's words" in shown
@@ -140,12 +142,12 @@ def test_all_of_the_text_is_shown_when_asked_for(cli: Cli, state: Path) -> None:
         assert task is not None
         long = replace(task, key="long.example/", url="http://long.example/", text="word " * 400 + "the end", group_id=0)
         number = store.reviews.add(long)
-        old = store.reviews.add(replace(long, key="old.example/", arithmetic=None))
+        old = store.reviews.add(replace(long, key="old.example/", score_breakdown=None))
     assert "the end" not in cli("review", "show", number).out
     assert "the end" in cli("review", "show", number, "--text").out
     shown = cli("review", "show", old).out
-    assert f"score {task.classification.score:.1f}; limit" in shown, "of a task of before the arithmetic was kept"
-    assert "arithmetic" not in shown
+    assert f"score {task.classification.score:.1f}; limit" in shown, "of a task of before the score breakdown was kept"
+    assert "score breakdown" not in shown
 
 
 def test_a_decision_loses_no_evidence_and_is_told_apart_from_the_classifiers(cli: Cli, archived: bool) -> None:  # noqa: FBT001

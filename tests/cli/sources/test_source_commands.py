@@ -180,7 +180,7 @@ def test_publish_reports(cli: Cli, hosts: Path) -> None:
     cli("source", "add", hosts, "--no-publish")
     cli("list", "add", "a.example")
     report = cli("publish", "--json").json
-    assert report["person_rules"] == 1
+    assert report["manual_rules"] == 1
     assert {item["source"]["name"] for item in report["sources"]} >= {"gambling-hosts"}
     assert "1 of your own" in cli("publish").out
     assert cli("publish", "--json").json["rebuilt"] == ""

@@ -166,7 +166,7 @@ async def test_a_killed_crawler_s_sites_are_crawled_by_the_others(url: str, stor
             # Addresses of the whole loopback network are sites of their own; the origin listens on one of them.
             urls = [f"http://127.0.0.{2 + number}:{origin.port}/{number}" for number in range(30)]
             store.frontier.add([CrawlRequest(each) for each in urls], time.time())
-            while (counts := store.frontier.stats(time.time()))["resting"] < 10 or counts["waiting"] + counts["leased"] > 30:  # noqa: ASYNC110  likewise
+            while (counts := store.frontier.stats(time.time()))["done"] < 10 or counts["waiting"] + counts["leased"] > 30:  # noqa: ASYNC110  likewise
                 await asyncio.sleep(0.05)
             tried: set[str] = set()
             while len(tried) < 30:

@@ -103,7 +103,7 @@ def test_each_language_has_every_sentence() -> None:
     assert set(ENGLISH.titles) == set(CHINESE.titles)
     assert set(ENGLISH.labels) == set(CHINESE.labels)
     never_blocked = {Reason.MANUAL_ALLOW, Reason.WHITELIST, Reason.ADBLOCK_EXCEPTION}
-    never_blocked |= {Reason.MANUAL_SPLICE, Reason.SPLICELIST, Reason.PASS_THROUGH}
+    never_blocked |= {Reason.MANUAL_SPLICE, Reason.SPLICELIST, Reason.PINNED_APP}
     assert set(Reason) - never_blocked == set(ENGLISH.why)
 
 

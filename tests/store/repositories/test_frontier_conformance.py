@@ -25,7 +25,7 @@ def lease_one(frontier: Frontier, now: float, lease_s: float = 60.0) -> Lease:
 def test_an_empty_frontier_gives_nothing(frontier: Frontier) -> None:
     assert frontier.lease(10, 60.0, 0.0) == []
     assert frontier.show(10) == []
-    assert frontier.stats(0.0) == {"waiting": 0, "due": 0, "leased": 0, "resting": 0, "dead": 0}
+    assert frontier.stats(0.0) == {"waiting": 0, "due": 0, "leased": 0, "done": 0, "dead": 0}
     assert frontier.add([], 0.0) == 0
     assert frontier.revive() == 0
     assert frontier.clear() == 0
@@ -119,7 +119,7 @@ def test_several_are_given_back_at_once(frontier: Frontier) -> None:
     a, b, c, d = frontier.lease(4, 60.0, 100.0)
     assert frontier.done(d)
     frontier.done_all([(a, 200.0), (b, 0.0), (replace(c, token="stolen"), 200.0), (d, 200.0)])
-    assert {queued.url: queued.state for queued in frontier.show(9)} == {A: QueueState.RESTING, C: QueueState.LEASED}
+    assert {queued.url: queued.state for queued in frontier.show(9)} == {A: QueueState.DONE, C: QueueState.LEASED}
     assert frontier.add([CrawlRequest(A)], 199.0) == 0
     assert frontier.add([CrawlRequest(A)], 200.0) == 1
     frontier.done_all([])
@@ -145,7 +145,7 @@ def test_a_resting_url_ignores_offers_until_its_rest_is_over(frontier: Frontier)
     assert frontier.done(lease_one(frontier, 100.0), rest_until=200.0)
     assert frontier.add([CrawlRequest(A, Priority.MANUAL)], 199.0) == 0
     assert frontier.lease(5, 60.0, 300.0) == []
-    assert frontier.stats(199.0)["resting"] == 1
+    assert frontier.stats(199.0)["done"] == 1
     assert frontier.add([CrawlRequest(A, Priority.LINK)], 200.0) == 1
     lease = lease_one(frontier, 200.0)
     assert (lease.priority, lease.attempts) == (Priority.LINK, 1)
@@ -167,7 +167,7 @@ def test_a_task_looks_for_itself_at_what_rests_for_others(
     frontier.done(lease_one(frontier, 100.0), rest_until=rest_until)
     assert frontier.add([CrawlRequest(A, 100, task=task, depth=2)], 110.0) == (due_at is not None)
     if due_at is None:
-        assert frontier.stats(110.0)["resting"] == 1
+        assert frontier.stats(110.0)["done"] == 1
     else:
         assert frontier.lease(5, 60.0, due_at - 1) == []
         lease = lease_one(frontier, due_at)
@@ -207,7 +207,7 @@ def test_stats_count_every_state(frontier: Frontier) -> None:
     frontier.done(first, rest_until=900.0)
     frontier.dead_letter(second, "gave up")
     assert third.token
-    assert frontier.stats(200.0) == {"waiting": 4, "due": 3, "leased": 1, "resting": 1, "dead": 1}
+    assert frontier.stats(200.0) == {"waiting": 4, "due": 3, "leased": 1, "done": 1, "dead": 1}
 
 
 def test_show_is_bounded_and_filtered(frontier: Frontier) -> None:
@@ -216,7 +216,7 @@ def test_show_is_bounded_and_filtered(frontier: Frontier) -> None:
     assert [row.url for row in frontier.show(2)] == [C, B]
     assert [row.url for row in frontier.show(5, QueueState.WAITING)] == [B, A]
     assert [row.url for row in frontier.show(5, QueueState.LEASED)] == [C]
-    assert frontier.show(5, QueueState.RESTING) == []
+    assert frontier.show(5, QueueState.DONE) == []
 
 
 def test_clear_takes_out_all_and_ends_leases(frontier: Frontier) -> None:

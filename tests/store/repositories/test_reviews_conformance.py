@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from gatewayfilter.judgements import (
-    Arithmetic,
     ContentId,
     ContentKind,
     ReviewKind,
@@ -12,6 +11,7 @@ from gatewayfilter.judgements import (
     ReviewStep,
     ReviewStore,
     ReviewTask,
+    ScoreBreakdown,
     TaskOutline,
 )
 from gatewayfilter.model import Classification, Evidence
@@ -40,7 +40,7 @@ TASK = ReviewTask(
     simhash=2**63 + 5,
     page=ContentId(ContentKind.PAGE, b"p" * 16, b"q" * 16),
     content=ContentId(ContentKind.TEXT, b"t" * 16, b"u" * 16),
-    arithmetic=Arithmetic("words-1", "gambling", 40.0, 14.2, 10.0, 9.0, 7.5, 0.0, 42.5, 20.0, 5, 2),
+    score_breakdown=ScoreBreakdown("words-1", "gambling", 40.0, 14.2, 10.0, 9.0, 7.5, 0.0, 42.5, 20.0, 5, 2),
 )
 
 
@@ -56,7 +56,7 @@ def test_a_task_comes_back_whole_in_a_group_of_its_own(reviews: ReviewStore, ope
 
 
 def test_a_task_without_a_page(reviews: ReviewStore) -> None:
-    bare = replace(TASK, kind=ReviewKind.DOMAIN, page=None, content=None, simhash=0, text="", group_id=7, arithmetic=None)
+    bare = replace(TASK, kind=ReviewKind.DOMAIN, page=None, content=None, simhash=0, text="", group_id=7, score_breakdown=None)
     number = reviews.add(bare)
     assert reviews.get(number) == replace(bare, task_id=number)
 

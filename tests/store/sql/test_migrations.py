@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Boolean, MetaData, Table, create_engine, insert, inspect, select
 
 from gatewayfilter.judgements import ContentId, ContentKind, ReviewState
-from gatewayfilter.model import EntryKind, Evidence, ListAction
+from gatewayfilter.model import ChangeKind, EntryKind, Evidence, ListAction
 from gatewayfilter.store import Store
 from gatewayfilter.store.sql import schema_version as schema_version_module
 from gatewayfilter.store.sql.database import Area, Database
@@ -31,6 +31,10 @@ SAID: Final = {
     "charset": "utf-8",
     "text_digest": "00" * 16,
 }
+ARITHMETIC: Final = {
+    "words_version": "w", "category": "gambling", "strong": 40.0, "topic": 4.0, "topic_counted": 2.5, "context": 0.0,
+    "context_counted": 0.0, "opinion": 0.0, "score": 42.5, "limit": 20.0, "words": 5, "min_words": 2,
+}  # fmt: skip
 ROWS: Final[dict[str, list[dict[str, Any]]]] = {
     "person_rules": [
         {
@@ -48,14 +52,32 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
             "created_at": 1.0, "expires_at": 9e9,
         },
     ],
-    "list_changes": [{"seq": 7, "kind": "learned-added", "payload": {"key": KEY}}],
+    "list_changes": [
+        {
+            "seq": 6, "kind": "person-added",
+            "payload": {
+                "rule_id": 3, "action": "allow", "kind": "url", "pattern": "a.example/", "comment": "c", "group": "",
+                "expires_at": None, "enabled": True,
+            },
+        },
+        {"seq": 7, "kind": "learned-added", "payload": {"key": KEY}},
+    ],
     "frontier": [
+        {
+            "id": 4, "digest": digest_of(f"{URL}?old"), "url": f"{URL}?old", "priority": 10, "state": "resting",
+            "not_before": 0.0, "due_at": 9e9, "attempts": 1, "token": "", "error": "", "slot": 9, "task": "", "depth": 0,
+            "holder": "",
+        },
         {
             "id": 5, "digest": digest_of(URL), "url": URL, "priority": 10, "state": "waiting", "not_before": 0.0, "due_at": 0.0,
             "attempts": 1, "token": "", "error": "", "slot": 9, "task": "news", "depth": 2, "holder": "",
         },
     ],
     "decisions": [
+        {
+            "id": 5, "at": 4.0, "client": "10.0.0.2", "method": "GET", "url": URL, "resource_type": "document", "action": "allow",
+            "reason": "person-allow", "source_list": "", "rule": "a.example/", "category": "", "elapsed_us": 9,
+        },
         {
             "id": 6, "at": 5.0, "client": "10.0.0.2", "method": "GET", "url": URL, "resource_type": "document", "action": "block",
             "reason": "learned", "source_list": "", "rule": "", "category": "gambling", "elapsed_us": 9,
@@ -80,7 +102,7 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
             "title": "Casino 赌场", "simhash": (5).to_bytes(8), "page_digest": b"p" * 16, "page_proof": b"q" * 16,
             "text_digest": b"t" * 16, "text_proof": b"u" * 16, "classification": SAID,
             "text": zlib.compress("the best casino 赌场".encode()),
-            "final_url": "http://other.example/",
+            "final_url": "http://other.example/", "arithmetic": ARITHMETIC,
         },
     ],
     "review_steps": [
@@ -88,8 +110,8 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
     ],
     "unblock_requests": [
         {
-            "id": 2, "digest": b"d" * 16, "url": URL, "client": "10.0.0.2", "reason": "learned", "source_list": "", "rule": "",
-            "category": "gambling", "comment": "please", "at": 5.0, "times": 2,
+            "id": 2, "digest": b"d" * 16, "url": URL, "client": "10.0.0.2", "reason": "person-block", "source_list": "",
+            "rule": "", "category": "gambling", "comment": "please", "at": 5.0, "times": 2,
         },
     ],
     "crawlers": [{"name": "box:0", "seen_at": 5.0}],
@@ -105,12 +127,15 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
 """What stands in an old database, of every table as far as the version knows table and column."""
 CHANGED: Final = {
     "0003": ("person_rules", "enabled"),  # rules of a group begin switched off
+    "0013": ("frontier", "state"),  # "resting" is "done"
     "0010": ("page_validators", "*"),  # of pages whose content is not known, the validators are forgotten
 }
-OFTEN: Final = ("0002", "0010")
+RENAMED: Final = {"person_rules": "manual_rules", "arithmetic": "score_breakdown"}
+"""Tables and columns that have had another name since 0013."""
+OFTEN: Final = ("0002", "0010", "0012")
 """Versions that are tried in every run; the others take the same way."""
 VERSIONS: Final = [
-    pytest.param(version, marks=() if version in OFTEN else pytest.mark.slow) for version in (f"{n:04}" for n in range(1, 12))
+    pytest.param(version, marks=() if version in OFTEN else pytest.mark.slow) for version in (f"{n:04}" for n in range(1, 13))
 ]
 
 
@@ -133,7 +158,7 @@ def _fill(url: str) -> dict[str, list[dict[str, Any]]]:
                 continue
             table = Table(name, MetaData(), autoload_with=connection)
             for column in table.columns:  # what SQLite tells of a column is only how it is kept
-                declared = METADATA.tables[name].columns[column.name].type
+                declared = METADATA.tables[RENAMED.get(name, name)].columns[RENAMED.get(column.name, column.name)].type
                 if isinstance(declared, JSON | Boolean):
                     column.type = declared
             written[name] = [{key: value for key, value in row.items() if key in table.columns} for row in ROWS[name]]
@@ -143,10 +168,15 @@ def _fill(url: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _rows(url: str, name: str, columns: list[str]) -> list[dict[str, Any]]:
-    table = METADATA.tables[name]
+    table = METADATA.tables[RENAMED.get(name, name)]
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = [dict(row._mapping) for row in connection.execute(select(*(table.columns[column] for column in columns)))]
+        found = [
+            dict(row._mapping)
+            for row in connection.execute(
+                select(*(table.columns[RENAMED.get(column, column)].label(column) for column in columns))
+            )
+        ]
     engine.dispose()
     return [{key: bytes(value) if isinstance(value, memoryview) else value for key, value in row.items()} for row in found]
 
@@ -184,7 +214,7 @@ def test_what_is_there_is_read_by_this_version(store_url: str) -> None:
         task = store.reviews.get(8)
         assert task is not None
         assert (task.state, task.decided_by, task.text) == (ReviewState.REJECTED, "ada", "the best casino 赌场")
-        assert (task.final_url, task.arithmetic) == ("", None)
+        assert (task.final_url, task.score_breakdown) == ("", None)
         assert task.classification.evidence == (Evidence("casino", "gambling", 12.0, "title", 4),)
         assert [step.detail for step in store.reviews.steps(8)] == [{"note": "a museum"}]
         known = store.fingerprints.find(ContentId(ContentKind.PAGE, b"p" * 16, b"q" * 16), 10.0)
@@ -194,7 +224,10 @@ def test_what_is_there_is_read_by_this_version(store_url: str) -> None:
         assert verdict is not None
         assert verdict[0].title == "Casino 赌场"
         assert store.verdicts.archived(URL) == ""
-        assert [request.comment for request in store.unblock.open_requests()] == ["please"]
+        assert [(request.comment, request.reason) for request in store.unblock.open_requests()] == [("please", "manual-block")]
+        assert [record.reason for _, record in store.log.tail(10)] == ["manual-allow", "learned"]
+        (change,) = store.feed.read(0, 1)
+        assert (change.kind, change.manual and change.manual.rule_id) == (ChangeKind.MANUAL_ADDED, 3)
         assert store.feed.last_seq() == 7
         assert [lease.url for lease in store.frontier.lease(5, 100.0, 60.0)] == [URL]
 
