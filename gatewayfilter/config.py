@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
-    CacheSettings,
     ClassifySettings,
     CosmeticScope,
     CrawlSettings,
@@ -34,7 +33,6 @@ from gatewayfilter.settings import (
     LogSettings,
     OnError,
     ProxySettings,
-    QueueSettings,
     RawTcpRule,
     RenderRule,
     RobotsRule,
@@ -44,15 +42,14 @@ from gatewayfilter.settings import (
     StoreSettings,
     TlsSettings,
     UnknownRule,
-    WebSettings,
     bundled_folder,
     default_data_dir,
     split_address,
 )
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS, GivenSetting, current_settings
 
 __all__ = [
     "ENV_PREFIX",
-    "CacheSettings",
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",
@@ -71,7 +68,6 @@ __all__ = [
     "LogSettings",
     "OnError",
     "ProxySettings",
-    "QueueSettings",
     "RawTcpRule",
     "RenderRule",
     "RobotsRule",
@@ -80,7 +76,6 @@ __all__ = [
     "StoreSettings",
     "TlsSettings",
     "UnknownRule",
-    "WebSettings",
     "bundled_folder",
     "default_data_dir",
     "known_keys",
@@ -106,10 +101,17 @@ class Loaded:
 
     Attributes:
         origins: dotted key → `default`, `file PATH`, `environment NAME` or `option`.
+        warnings: a sentence for each key of an earlier release that was given.
     """
 
     settings: Settings
     origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str:
+        """All warnings in one line, `""` for none."""
+        return "; ".join(self.warnings)
 
 
 def known_keys() -> Iterator[tuple[str, str]]:
@@ -143,25 +145,27 @@ def load(
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
     known = dict(known_keys())
-    environment = dict(_from_environment(environ, known))
+    environment, warnings = current_settings(_from_environment(environ, known))
     chosen = {key: value for key, value in (options or {}).items() if value is not None}
     file = file or (Path(environ[_FILE_VARIABLE]) if environ.get(_FILE_VARIABLE) else None)
     if file is None:
-        data_dir = chosen.get("data_dir") or environment.get("data_dir", ("", default_data_dir()))[1]
+        data_dir = chosen.get("data_dir") or next(
+            (item.value for item in environment if item.key == "data_dir"), default_data_dir()
+        )
         candidate = Path(str(data_dir)) / "config.toml"
         file = candidate if candidate.is_file() else None
     if file is not None:
-        for key, value in _from_file(file, known):
-            values[key], origins[key] = value, f"file {file}"
-    for key, (name, text) in environment.items():
-        values[key], origins[key] = text, f"environment {name}"
+        in_file, warnings_of_file = current_settings(_from_file(file, known))
+        environment, warnings = [*in_file, *environment], [*warnings_of_file, *warnings]
+    for item in environment:
+        values[item.key], origins[item.key] = item.value, item.origin
     for key, value in chosen.items():
         _check_known(key, known, "the command line")
         values[key], origins[key] = value, "option"
-    return Loaded(_validate(values, origins), {key: origins.get(key, "default") for key in known})
+    return Loaded(_validate(values, origins), {key: origins.get(key, "default") for key in known}, tuple(warnings))
 
 
-def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[GivenSetting]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -170,30 +174,31 @@ def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[tuple[str, obje
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
     for name, value in document.items():
         if isinstance(value, dict):
-            if not any(key.startswith(f"{name}.") for key in known):
+            if not any(key.startswith(f"{name}.") for key in (*known, *RETIRED_SETTINGS)):
                 _check_known(name, known, str(file))
             for key, inner in value.items():
                 _check_known(f"{name}.{key}", known, str(file))
-                yield f"{name}.{key}", inner
+                yield GivenSetting(f"{name}.{key}", inner, f"file {file}")
         else:
             _check_known(name, known, str(file))
-            yield name, value
+            yield GivenSetting(name, value, f"file {file}")
 
 
-def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, object]]]:
+def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> Iterator[GivenSetting]:
     for name, text in environ.items():
         if not name.startswith(ENV_PREFIX) or name.startswith(_NO_SETTINGS):
             continue
         key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
         _check_known(key, known, f"the environment ({name})")
         value: object = text
-        if key in _LIST_KEYS:
+        current = RENAMED_SETTINGS.get(key, key)
+        if current in _LIST_KEYS:
             value = [item.strip() for item in text.split(",") if item.strip()]
-        elif key in _TABLE_KEYS:
+        elif current in _TABLE_KEYS:
             value = dict(item.partition("=")[::2] for item in text.replace(" ", "").strip("{}").split(",") if item)
-        elif key in _JSON_KEYS:
+        elif current in _JSON_KEYS:
             value = _from_json(text, name)
-        yield key, (name, value)
+        yield GivenSetting(key, value, f"environment {name}")
 
 
 def _from_json(text: str, name: str) -> object:
@@ -207,13 +212,13 @@ _JSON_KEYS = frozenset({"crawl.tasks"})
 _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
-    "filter.off_categories", "gateway.bypass", "gateway.free_devices",
-    "gateway.free_sites", "gateway.hosts", "gateway.lan", "gateway.ports", "proxy.allow_networks",
+    "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
+    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "proxy.allow_networks",
 })  # fmt: skip
 
 
 def _check_known(key: str, known: Mapping[str, str], where: str) -> None:
-    if key in known:
+    if key in known or key in RENAMED_SETTINGS or key in RETIRED_SETTINGS:
         return
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -7,6 +7,7 @@ import pytest
 
 from gatewayfilter.config import ENV_PREFIX, Settings, UnknownRule, known_keys, load, split_address
 from gatewayfilter.errors import ConfigError
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -73,6 +74,78 @@ def test_a_bad_file_gets_one_clear_sentence(tmp_path: Path, text: str, words: li
     assert "\n" not in str(caught.value)
 
 
+OLD_FILE = """
+[tls]
+pass_through_days = 3
+[filter]
+off_categories = ["ads"]
+[gateway]
+free_devices = ["192.168.1.7"]
+[crawl.tasks.news]
+pages_a_site = 7
+[cache]
+url = ""
+[web]
+listen = "127.0.0.1:8081"
+"""
+
+
+def test_names_of_earlier_releases_count_and_are_warned_of(tmp_path: Path) -> None:
+    file = write(tmp_path, OLD_FILE)
+    loaded = load(file=file, environ={"GATEWAYFILTER_GATEWAY__BYPASS": "a.example,b.example", "GATEWAYFILTER_QUEUE__URL": ""})
+    settings = loaded.settings
+    assert (settings.tls.pinned_apps_days, settings.filter.disabled_categories) == (3, ("ads",))
+    assert (settings.gateway.bypass_devices, settings.gateway.pac_bypass) == (("192.168.1.7",), ("a.example", "b.example"))
+    assert settings.crawl.tasks["news"].pages_per_site == 7
+    assert loaded.origins["tls.pinned_apps_days"] == f"file {file}"
+    assert loaded.origins["gateway.pac_bypass"] == "environment GATEWAYFILTER_GATEWAY__BYPASS"
+    assert len(loaded.warnings) == 8
+    assert f"setting 'tls.pass_through_days' (file {file}) is now called 'tls.pinned_apps_days'" in loaded.warning
+    assert "'crawl.tasks.news.pages_a_site'" in loaded.warning
+    assert "setting 'web.listen'" in loaded.warning
+    assert "\n" not in loaded.warning
+    assert load(environ={}).warnings == ()
+
+
+def test_a_later_source_wins_whichever_name_it_uses(tmp_path: Path) -> None:
+    file = write(tmp_path, "[tls]\npass_through_days = 3\n")
+    assert load(file=file, environ={"GATEWAYFILTER_TLS__PINNED_APPS_DAYS": "5"}).settings.tls.pinned_apps_days == 5
+    file = write(tmp_path, "[tls]\npinned_apps_days = 3\n")
+    assert load(file=file, environ={"GATEWAYFILTER_TLS__PASS_THROUGH_DAYS": "5"}).settings.tls.pinned_apps_days == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tls]\npass_through = true\npinned_apps = true\n", "'tls.pinned_apps'.* by its old and by its new name"),
+        ("[crawl.tasks.a]\npages_a_site = 1\npages_per_site = 2\n", r"'crawl\.tasks\.a\.pages_per_site'.* given twice"),
+        ("[tls]\npass_through_days = 0\n", "tls.pinned_apps_days.*greater than 0"),
+        ("[web]\nlistn = 1\n", "unknown setting 'web.listn'"),
+        ('[crawl.tasks]\na = "x"\n', "crawl.tasks.a"),
+    ],
+)
+def test_old_names_that_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load(file=write(tmp_path, text), environ={})
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED_SETTINGS.items())
+def test_every_alias_leads_to_a_setting(old: str, new: str) -> None:
+    known = dict(known_keys())
+    assert new in known
+    assert old not in known
+
+
+@pytest.mark.parametrize("key", RETIRED_SETTINGS)
+def test_a_setting_without_effect_may_stay_in_the_file(key: str, tmp_path: Path) -> None:
+    assert key not in dict(known_keys())
+    section, _, name = key.partition(".")
+    loaded = load(file=write(tmp_path, f'[{section}]\n{name} = ""\n'), environ={})
+    assert loaded.settings == load(environ={}).settings
+    assert f"setting {key!r}" in loaded.warning
+    assert "has no effect" in loaded.warning
+
+
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*missing\.toml: No such file"):
         load(file=tmp_path / "missing.toml", environ={})
@@ -120,7 +193,7 @@ def test_crawl_tasks_are_tables_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[crawl]\nworkers = 2\n[crawl.tasks.news]\ndepth = 3\nhosts = ["News.example", "*.b.example"]\n')
     task = load(file=file, environ={}).settings.crawl.tasks["news"]
-    assert (task.depth, task.hosts, task.pages_a_site) == (3, ("news.example", "*.b.example"), 100)
+    assert (task.depth, task.hosts, task.pages_per_site) == (3, ("news.example", "*.b.example"), 100)
     inherited = load(environ={"GATEWAYFILTER_CRAWL__TASKS": '{"a": {"follow": "harmful"}}'})
     assert inherited.settings.crawl.tasks["a"].follow == "harmful"
 

@@ -62,8 +62,8 @@ COMMANDS = {
     "log": LateCommand("operate.log_commands:log_group", "The log of decisions.", _OPERATE),
     "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
     "doctor": LateCommand("operate.doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
-    "pass-through": LateCommand(
-        "operate.pinned_app_commands:pass_through_group", "Apps that accept no certificate of the filter's.", _OPERATE
+    "pinned-apps": LateCommand(
+        "operate.pinned_app_commands:pinned_apps_group", "Apps that accept no certificate of the filter's.", _OPERATE
     ),
     "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "Who may use the proxy.", _OPERATE),
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
@@ -71,6 +71,9 @@ COMMANDS = {
     "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
 }
 """All commands, in the order of the help; tests hold the summaries against the commands' own."""
+
+ALIASES = {"pass-through": "pinned-apps"}
+"""Commands of earlier releases by the name that they had."""
 
 
 class _Root(FilterGroup):
@@ -150,6 +153,7 @@ def _drop_output() -> None:
     "gatewayfilter",
     cls=_Root,
     late=COMMANDS,
+    aliases=ALIASES,
     examples=(
         "gatewayfilter run",
         "gatewayfilter check https://example.com/",

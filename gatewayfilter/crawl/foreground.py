@@ -194,7 +194,7 @@ class ForegroundCrawl:
             return
         for link in visit.links:
             site = registrable_domain(link.host) or link.host
-            if link.digest not in self._known and self._pages.get(site, 0) < strategy.pages_a_site:
+            if link.digest not in self._known and self._pages.get(site, 0) < strategy.pages_per_site:
                 self._pages[site] = self._pages.get(site, 0) + 1
                 self._put(link, visit.links_depth)
 

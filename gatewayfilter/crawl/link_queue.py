@@ -59,7 +59,7 @@ class LinkFollower:
         now = self._clock()
         got: set[bytes] = set()
         for site, digests in by_site.items():
-            count = self._sites.take(strategy.task, site, len(digests), strategy.pages_a_site, now, strategy.period_s)
+            count = self._sites.take(strategy.task, site, len(digests), strategy.pages_per_site, now, strategy.period_s)
             got.update(digests[:count])
         return {digest: link for digest, link in fresh.items() if digest in got}
 

@@ -22,13 +22,13 @@ def pac_file(settings: GatewaySettings, proxy: str, *, own_hosts: Sequence[str] 
     """Returns the file.
 
     Args:
-        settings: `bypass`, `filter_private` and `fail_open` count here.
+        settings: `pac_bypass`, `filter_private` and `fail_open` count here.
         proxy: `HOST:PORT` as the asking device reaches it, `""` when devices need no proxy (transparent mode).
         own_hosts: hosts that always go through the filter, because only it knows them.
     """
     answer = "DIRECT" if not proxy else f"PROXY {proxy}; DIRECT" if settings.fail_open else f"PROXY {proxy}"
     lines = [
-        "// GatewayFilter: gateway.bypass in its settings adds hosts that go past it.",
+        "// GatewayFilter: gateway.pac_bypass in its settings adds hosts that go past it.",
         "function FindProxyForURL(url, host) {",
         f"  var filter = {json.dumps(answer)};",
         '  host = host.toLowerCase().replace(/^\\[|\\]$/g, "");',
@@ -41,7 +41,7 @@ def pac_file(settings: GatewaySettings, proxy: str, *, own_hosts: Sequence[str] 
 
 
 def _rules(settings: GatewaySettings, own_hosts: Sequence[str]) -> Iterator[str]:
-    names, networks = _split([*settings.bypass, *_LOCAL_NAMES, *_LOCAL_NETWORKS])
+    names, networks = _split([*settings.pac_bypass, *_LOCAL_NAMES, *_LOCAL_NETWORKS])
     if not settings.filter_private:
         networks += [ip_network(item) for item in _PRIVATE_NETWORKS]
     for host in own_hosts:

@@ -65,9 +65,9 @@ def make_plan(settings: Settings) -> GatewayPlan:
         raise GatewayError(f"the LAN does not reach the filter on {settings.proxy.listen}: set proxy.listen to [::]:{port}")
     if port == 0:
         raise GatewayError("the gateway needs to know the port: set proxy.listen to one that is not 0")
-    _keep_reachable(port, gateway.ports, split_address(settings.web.listen)[1])
-    macs, free4, free6 = _devices(gateway.free_devices)
-    past4, past6 = _networks(gateway.free_sites, "gateway.free_sites")
+    _keep_reachable(port, gateway.ports)
+    macs, free4, free6 = _devices(gateway.bypass_devices)
+    past4, past6 = _networks(gateway.bypass_destinations, "gateway.bypass_destinations")
     return GatewayPlan(
         lan=_interfaces(gateway.lan),
         proxy_port=port,
@@ -87,12 +87,10 @@ def make_plan(settings: Settings) -> GatewayPlan:
     )
 
 
-def _keep_reachable(port: int, redirected: Sequence[int], dashboard: int) -> None:
+def _keep_reachable(port: int, redirected: Sequence[int]) -> None:
     """The filter's port is closed to everybody but redirected connections: it must be nobody else's."""
     if port == _SSH:
         raise GatewayError("proxy.listen is on port 22, which is SSH's: nobody could log in any more")
-    if port == dashboard:
-        raise GatewayError(f"proxy.listen and web.listen share port {port}: nobody could reach the dashboard any more")
     if port in redirected:
         raise GatewayError(f"port {port} is redirected to itself: take another for proxy.listen, or out of gateway.ports")
     if _SSH in redirected:
@@ -111,7 +109,7 @@ def _interfaces(names: Sequence[str]) -> tuple[str, ...]:
 def _devices(items: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     macs = [item.lower().replace("-", ":") for item in items]
     networks = [item for item, mac in zip(items, macs, strict=True) if not _MAC.fullmatch(mac)]
-    return tuple(dict.fromkeys(mac for mac in macs if _MAC.fullmatch(mac))), *_networks(networks, "gateway.free_devices")
+    return tuple(dict.fromkeys(mac for mac in macs if _MAC.fullmatch(mac))), *_networks(networks, "gateway.bypass_devices")
 
 
 def _networks(items: Sequence[str], key: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -64,7 +64,7 @@ def _sets(plan: GatewayPlan) -> Iterator[str]:
     yield "    # Not redirected: other networks of this house, such as a NAS behind a second interface."
     yield from _set("private4", "ipv4_addr", _NEVER4 if plan.filter_private else _PRIVATE4)
     yield from _set("private6", "ipv6_addr", _NEVER6 if plan.filter_private else _PRIVATE6)
-    yield "    # Sites and devices that go past the filter (gateway.free_sites, gateway.free_devices)."
+    yield "    # Sites and devices that go past the filter (gateway.bypass_destinations, gateway.bypass_devices)."
     yield from _set("past4", "ipv4_addr", plan.past4)
     yield from _set("past6", "ipv6_addr", plan.past6)
     yield from _set("free4", "ipv4_addr", plan.free4)
@@ -104,7 +104,7 @@ def _prerouting(plan: GatewayPlan) -> Iterator[str]:
     yield "iifname != @lan accept"
     if plan.own_port_80:
         yield f'tcp dport 80 fib daddr type local redirect to :{plan.proxy_port} comment "the filter\'s own pages"'
-    yield 'fib daddr type local accept comment "SSH, the dashboard and all else of the gateway itself"'
+    yield 'fib daddr type local accept comment "SSH, DNS, DHCP and all else of the gateway itself"'
     yield "jump exempt"
     yield "ip daddr @private4 accept"
     yield "ip6 daddr @private6 accept"

@@ -28,7 +28,10 @@ def standalone_addons() -> list[object]:
     Raises:
         ConfigError, StartupError, StoreError, SnapshotError: it cannot start.
     """
-    settings = load().settings
+    loaded = load()
+    if loaded.warnings:
+        _log.warning(loaded.warning)
+    settings = loaded.settings
     prepare_data_dir(settings)
     context = start_fork_server(_PRELOAD)  # imports while mitmproxy starts
     prepare_lists(settings)

@@ -20,13 +20,11 @@ from gatewayfilter.settings.judging import (
     RobotsRule,
 )
 from gatewayfilter.settings.keeping import (
-    CacheSettings,
     CosmeticScope,
     FilterSettings,
     LogLevel,
     LogPrivacy,
     LogSettings,
-    QueueSettings,
     SourceSettings,
     StoreSettings,
 )
@@ -38,11 +36,9 @@ from gatewayfilter.settings.serving import (
     RawTcpRule,
     TlsSettings,
     UnknownRule,
-    WebSettings,
 )
 
 __all__ = [
-    "CacheSettings",
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",
@@ -61,7 +57,6 @@ __all__ = [
     "LogSettings",
     "OnError",
     "ProxySettings",
-    "QueueSettings",
     "RawTcpRule",
     "RenderRule",
     "RobotsRule",
@@ -71,7 +66,6 @@ __all__ = [
     "StoreSettings",
     "TlsSettings",
     "UnknownRule",
-    "WebSettings",
     "bundled_folder",
     "default_data_dir",
     "split_address",
@@ -104,9 +98,6 @@ class Settings(Section):
     filter: FilterSettings = FilterSettings()
     sources: SourceSettings = SourceSettings()
     store: StoreSettings = StoreSettings()
-    cache: CacheSettings = CacheSettings()
-    queue: QueueSettings = QueueSettings()
-    web: WebSettings = WebSettings()
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
 

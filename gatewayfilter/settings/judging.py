@@ -72,7 +72,7 @@ class CrawlTask(Section):
 
     depth: int = Field(default=1, ge=0, le=100)
     """How many links away from where the task began pages are looked at; 0 follows none."""
-    pages_a_site: int = Field(default=100, ge=1, le=1_000_000)
+    pages_per_site: int = Field(default=100, ge=1, le=1_000_000)
     """Most pages of one site (registrable domain) that links lead to, a day, or a `recrawl_hours` when that is longer."""
     follow: Follow = Follow.ALL
     """Links of which pages are followed: of `all`, of `harmful` ones, or of `none`."""

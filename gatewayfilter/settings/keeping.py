@@ -40,38 +40,10 @@ class StoreSettings(Section):
     """SQLAlchemy URL; empty means SQLite in the state folder; `postgresql+psycopg://…` needs the extra `postgres`."""
 
 
-class CacheSettings(Section):
-    """A shared cache, for a fleet."""
-
-    url: str = ""
-    """Must be empty: this version keeps its caches in the database."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_empty(cls, value: str) -> str:
-        if value:
-            raise ValueError("this version has no shared cache yet; leave it empty")
-        return value
-
-
-class QueueSettings(Section):
-    """A shared queue, for a fleet."""
-
-    url: str = ""
-    """Must be empty: this version keeps its frontier in the database."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_empty(cls, value: str) -> str:
-        if value:
-            raise ValueError("this version has no shared queue yet; leave it empty")
-        return value
-
-
 class FilterSettings(Section):
     """What is blocked."""
 
-    off_categories: tuple[str, ...] = ()
+    disabled_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
     cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
     """What Adblock rules hide on pages: nothing, what names the site or is of a short list, or all (EasyList: +212 kB)."""

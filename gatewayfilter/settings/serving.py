@@ -1,4 +1,4 @@
-"""Settings of the way through: proxy, TLS, gateway, dashboard."""
+"""Settings of the proxy, of TLS and of the gateway."""
 
 from enum import StrEnum
 from ipaddress import ip_network
@@ -122,27 +122,14 @@ class TlsSettings(Section):
     """A blocked host: open the connection and show the block `page`, or end it with a TLS `alert`."""
     splice: bool = True
     """Whether the hosts of splice lists and of your own splice entries pass through unread."""
-    pass_through: bool = True
+    pinned_apps: bool = True
     """Whether apps that accept no other certificate than their maker's are noticed and passed through unread."""
-    pass_through_after: int = Field(default=3, ge=2, le=100)
+    pinned_apps_after: int = Field(default=3, ge=2, le=100)
     """After how many broken-off connections of one device to one name, within ten minutes."""
-    pass_through_days: float = Field(default=7.0, gt=0, le=365)
+    pinned_apps_days: float = Field(default=7.0, gt=0, le=365)
     """How long that lasts, in days."""
-    pass_through_names: int = Field(default=100, ge=1, le=1000)
+    pinned_apps_per_client: int = Field(default=100, ge=1, le=1000)
     """For how many names at once a device can have that."""
-
-
-class WebSettings(Section):
-    """The dashboard."""
-
-    listen: str = "127.0.0.1:8081"
-    """Reserved for the dashboard, which this version does not have yet; nothing listens."""
-
-    @field_validator("listen")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        split_address(value)
-        return value
 
 
 class GatewaySettings(Section):
@@ -160,15 +147,15 @@ class GatewaySettings(Section):
     """Whether connections to other private networks are redirected too."""
     own_port_80: bool = False
     """Whether port 80 of the gateway itself is the filter's set-up page and `/wpad.dat`; nothing else may use it then."""
-    free_devices: tuple[str, ...] = ()
+    bypass_devices: tuple[str, ...] = ()
     """Devices that go past the filter: addresses, networks or hardware addresses."""
-    free_sites: tuple[str, ...] = ()
+    bypass_destinations: tuple[str, ...] = ()
     """Destinations that go past the filter: addresses or networks."""
     fail_open: bool = False
     """Whether web traffic goes past the filter while no worker listens or answers, instead of nowhere."""
     hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
     """Names and addresses under which the filter serves its set-up page to everybody whose traffic passes it."""
-    bypass: tuple[str, ...] = ()
+    pac_bypass: tuple[str, ...] = ()
     """Hosts that the PAC file sends past the filter: `bank.example` (with all below it), addresses, networks."""
 
     @field_validator("hosts")
@@ -176,7 +163,7 @@ class GatewaySettings(Section):
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(canonical_host(item) for item in value)
 
-    @field_validator("bypass")
+    @field_validator("pac_bypass")
     @classmethod
     def _are_hosts_or_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for item in value:

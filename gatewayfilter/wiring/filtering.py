@@ -57,7 +57,7 @@ def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time)
         raise
     if refused:
         folder.refuse()
-    return FilterEngine(snapshot, off_categories=settings.filter.off_categories, clock=clock)
+    return FilterEngine(snapshot, off_categories=settings.filter.disabled_categories, clock=clock)
 
 
 def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] = time.time) -> FilterEngine:
@@ -91,7 +91,7 @@ def unpublished_engine(settings: Settings) -> FilterEngine:
     from gatewayfilter.sources import build_snapshot
 
     data, _ = build_snapshot(subscriptions(settings).files())
-    return FilterEngine(Snapshot.from_bytes(data), off_categories=settings.filter.off_categories)
+    return FilterEngine(Snapshot.from_bytes(data), off_categories=settings.filter.disabled_categories)
 
 
 def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = ()) -> FilterEngine:

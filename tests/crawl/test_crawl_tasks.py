@@ -95,7 +95,7 @@ def serve(origin: Origin) -> None:
     [
         ({"depth": 1}, ["/", "/1", "/2", "/3"]),  # /2 is harmful, but at the end of the task: nothing more
         ({"depth": 2}, ["/", "/1", "/1/1", "/2", "/2/1", "/3", "/end"]),
-        ({"depth": 2, "pages_a_site": 2}, ["/", "/1", "/2"]),
+        ({"depth": 2, "pages_per_site": 2}, ["/", "/1", "/2"]),
         ({"depth": 2, "follow": "none"}, ["/"]),
     ],
 )
@@ -139,7 +139,7 @@ LISTS = ["/", "/news.rss", "/one.xml", "/sitemap.xml"]
         ({"depth": 1, "sitemaps": True}, [*LISTS, "/a", "/b", "/c"]),
         ({"depth": 2, "sitemaps": True}, [*LISTS, "/a", "/a/1", "/b", "/c"]),
         ({"depth": 2, "sitemaps": True, "follow": "none"}, [*LISTS, "/a", "/b", "/c"]),
-        ({"depth": 1, "sitemaps": True, "pages_a_site": 1}, ["/", "/sitemap.xml"]),
+        ({"depth": 1, "sitemaps": True, "pages_per_site": 1}, ["/", "/sitemap.xml"]),
         ({"depth": 1, "sitemaps": True, "hosts": ("other.test",)}, ["/"]),
     ],
 )

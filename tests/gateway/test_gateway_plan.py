@@ -14,17 +14,15 @@ from gatewayfilter.gateway.ruleset import close_way, digest, open_way, ruleset, 
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
 
 
-def settings(listen: str = "[::]:8080", mode: str = "transparent", web: str = "127.0.0.1:8081", **gateway: Any) -> Settings:
-    return Settings.model_validate(
-        {"proxy": {"listen": listen, "mode": mode}, "web": {"listen": web}, "gateway": {"lan": ["lan0"], **gateway}}
-    )
+def settings(listen: str = "[::]:8080", mode: str = "transparent", **gateway: Any) -> Settings:
+    return Settings.model_validate({"proxy": {"listen": listen, "mode": mode}, "gateway": {"lan": ["lan0"], **gateway}})
 
 
 def test_the_settings_become_a_plan() -> None:
     plan = make_plan(
         settings(
-            free_devices=["02-00-00-00-00-0A", "192.168.1.7", "fd00::/64", "192.168.1.7"],
-            free_sites=["192.0.2.0/24", "2001:db8::1"],
+            bypass_devices=["02-00-00-00-00-0A", "192.168.1.7", "fd00::/64", "192.168.1.7"],
+            bypass_destinations=["192.0.2.0/24", "2001:db8::1"],
             reject_dot=True,
             own_port_80=True,
             fail_open=True,
@@ -57,17 +55,16 @@ def test_the_listening_address_tells_the_families(listen: str, *, ipv6: bool) ->
         (settings("[::1]:8080"), "does not reach"),
         (settings("[::]:0"), "not 0"),
         (settings("[::]:22"), "SSH"),
-        (settings("[::]:8081"), "dashboard"),
         (settings("[::]:443"), "redirected to itself"),
         (settings(ports=[22, 80]), "contains 22"),
         (settings(lan=["lo"]), "own traffic"),
         (settings(lan=["lan0; drop"]), "no name"),
         (settings(lan=['"']), "no name"),
         (settings(lan=["a" * 16]), "no name"),
-        (settings(free_devices=["nas"]), "hardware address"),
-        (settings(free_devices=["0.0.0.0/0"]), "everything"),
-        (settings(free_sites=["bank.example"]), "gateway.free_sites"),
-        (settings(free_sites=["02:00:00:00:00:01"]), "gateway.free_sites"),
+        (settings(bypass_devices=["nas"]), "hardware address"),
+        (settings(bypass_devices=["0.0.0.0/0"]), "everything"),
+        (settings(bypass_destinations=["bank.example"]), "gateway.bypass_destinations"),
+        (settings(bypass_destinations=["02:00:00:00:00:01"]), "gateway.bypass_destinations"),
     ],
 )
 def test_what_would_lock_somebody_out_or_means_nothing_is_refused(changed: Settings, words: str) -> None:

@@ -16,7 +16,7 @@ function number(text) { return text.split(".").reduce((sum, part) => sum * 256 +
 function isInNet(host, net, mask) { const m = number(mask); return ((number(host) & m) >>> 0) === ((number(net) & m) >>> 0); }
 function dnsResolve() { throw new Error("a look-up"); }
 """
-BYPASS = GatewaySettings(bypass=("bank.example", "*.clinic.example", "203.0.113.0/24", "198.51.100.7", "2001:db8:5::/64"))
+BYPASS = GatewaySettings(pac_bypass=("bank.example", "*.clinic.example", "203.0.113.0/24", "198.51.100.7", "2001:db8:5::/64"))
 
 
 def ask(pac: str, hosts: list[str], *, extra: str = "") -> list[str]:

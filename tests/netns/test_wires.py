@@ -55,5 +55,5 @@ def test_a_pinned_app_is_noticed_and_a_blocked_name_never_is(network: Network) -
         moment = time.monotonic() + 2.1  # failures closer together count as one
         until("next moment", lambda: time.monotonic() >= moment)  # noqa: B023  asked in this very turn
     assert issuer(network, 4, "blocked.example") == "none"
-    assert "app.example" in network.cli("pass-through", "list").stdout
-    assert "blocked.example" not in network.cli("pass-through", "list").stdout
+    assert "app.example" in network.cli("pinned-apps", "list").stdout
+    assert "blocked.example" not in network.cli("pinned-apps", "list").stdout

@@ -77,7 +77,7 @@ async def wire_gateway(
     chosen = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
     settings = Settings(data_dir=state, proxy=ProxySettings.model_validate(chosen), tls=tls)
     recorder = DecisionRecorder(gateway.records.append)
-    gateway.pinned_apps = PinnedApps(PinnedAppsFile(state / "pass-through.json"), after=2)
+    gateway.pinned_apps = PinnedApps(PinnedAppsFile(state / "pinned-apps.json"), after=2)
     decision = HostPolicy(gateway.hosts, tls, recorder, gateway.counters, gateway.pinned_apps)
     services = ConnectionServices(
         gateway.counters, decision, decision, gateway.pinned_apps, Users(users) if users else None, recorder

@@ -107,7 +107,7 @@ def product(folder: Path, authority: trustme.CA, names: Mapping[str, str] = NAME
         "crawl__upstream_ca": str(folder / "authority.pem"),
         "proxy__workers": "2",
         # A client can bring it about for a site that nothing blocks, with which it could speak of anything in any case.
-        "tls__pass_through": "false",
+        "tls__pinned_apps": "false",
         **({"proxy__allow_networks": networks} if "proxy.allow_networks" in dict(known_keys()) else {}),
         **settings,
     }

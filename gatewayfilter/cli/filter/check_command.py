@@ -118,7 +118,7 @@ def _document(explanation: Explanation, judged: tuple[Classification, float] | N
 def _of_connection(connection: ConnectionReport | None) -> dict[str, object]:
     if connection is None:
         return {"host": None, "connection": None}
-    facts = {"unread": connection.unread, "pass_through": connection.learned, "raw_tunnels": connection.raw}
+    facts = {"unread": connection.unread, "pinned_apps": connection.learned, "raw_tunnels": connection.raw}
     return {"host": connection.decision, "connection": facts}
 
 

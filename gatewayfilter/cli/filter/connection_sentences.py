@@ -42,9 +42,9 @@ def _of_devices(report: ConnectionReport, client: str) -> Iterator[str]:
     for entry in shown:
         yield _entry(entry) if report.counts else f"{_entry(entry)[:-1]}; this does not count now."
     if len(report.learned) > len(shown):
-        yield f"{len(report.learned) - len(shown)} more devices are in gatewayfilter pass-through list."
+        yield f"{len(report.learned) - len(shown)} more devices are in gatewayfilter pinned-apps list."
     if report.counts and not client and not report.learned:
-        yield "A device whose app keeps breaking connections off may come to pass unread: gatewayfilter pass-through list."
+        yield "A device whose app keeps breaking connections off may come to pass unread: gatewayfilter pinned-apps list."
 
 
 def _entry(entry: PinnedApp) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from gatewayfilter.cli.ui.command import FilterCommand
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.config import Loaded
 
 
 @click.command(
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--mode", metavar="MODE", help="regular, transparent or upstream:URL, in place of proxy.mode.")
 @click.option("--workers", type=int, metavar="N", help="Proxy processes, 0 for one a core, in place of proxy.workers.")
 @click.option("--no-learn", is_flag=True, help="Do not fetch and judge unknown pages.")
-@click.option("--no-web", is_flag=True, help="No dashboard. Accepted for later: this version has none.")
+@click.option("--no-web", is_flag=True, hidden=True, help="Accepted for scripts; this version has no web interface.")
 @click.pass_obj
 def run(
     invocation: Invocation, *, listen: str | None, mode: str | None, workers: int | None, no_learn: bool, no_web: bool
@@ -38,10 +40,19 @@ def run(
     from gatewayfilter.processes import run as run_processes
 
     del no_web
-    settings = invocation.settings(
+    loaded = invocation.loaded(
+        _log_warning,
         proxy__listen=listen,
         proxy__mode=mode,
         proxy__workers=workers,
         learn__enabled=False if no_learn else None,
     )
-    return run_processes(settings)
+    return run_processes(loaded.settings)
+
+
+def _log_warning(loaded: Loaded) -> None:
+    """Writes the warning as a line of the process log, which may be JSON."""
+    from gatewayfilter.telemetry import set_up_logging
+
+    set_up_logging(loaded.settings.log.level)
+    logging.getLogger(__name__).warning(loaded.warning)

@@ -73,7 +73,7 @@ def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
 def tasks(invocation: Invocation) -> None:
     """Show the crawl tasks of the settings, and of those in the queue how many URLs are in each state.
 
-    `links` counts the pages that links led to, in this period of `pages_a_site`.
+    `links` counts the pages that links led to, in this period of `pages_per_site`.
     """
     strategies = invocation.settings().crawl.tasks
     with invocation.store() as store:
@@ -95,12 +95,12 @@ def tasks(invocation: Invocation) -> None:
         say("There are no crawl tasks: a table [crawl.tasks.NAME] in the settings makes one.")
     else:
         print_table(
-            ("task", "depth", "pages a site", "follows", "again after h", "links", *_STATES),
+            ("task", "depth", "pages per site", "follows", "again after h", "links", *_STATES),
             [
                 (
                     name,
                     *(
-                        (chosen.depth, chosen.pages_a_site, chosen.follow.value, f"{chosen.recrawl_hours:g}")
+                        (chosen.depth, chosen.pages_per_site, chosen.follow.value, f"{chosen.recrawl_hours:g}")
                         if (chosen := strategies.get(name)) is not None
                         else ("not set", "", "none", "")
                     ),

@@ -1,1 +1,1 @@
-"""Commands of operation: log, gateway, doctor, pass-through, proxy-user, ca, config, db."""
+"""Commands of operation: log, gateway, doctor, pinned-apps, proxy-user, ca, config, db."""

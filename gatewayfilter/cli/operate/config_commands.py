@@ -15,6 +15,7 @@ from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import Section
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,7 @@ def show(invocation: Invocation, *, keys: tuple[str, ...]) -> None:
 def _chosen(known: Iterable[str], wanted: tuple[str, ...]) -> list[str]:
     keys = list(known)
     sections = {key.partition(".")[0] for key in keys}
+    wanted = tuple(RENAMED_SETTINGS.get(name, name) for name in wanted)
     for name in wanted:
         if name not in keys and name not in sections:
             near = get_close_matches(name, [*keys, *sections], n=1, cutoff=0.5)

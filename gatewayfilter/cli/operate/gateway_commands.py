@@ -38,7 +38,7 @@ def gateway_group() -> None:
     """This machine as the LAN's way out: firewall rules and forwarding, for IPv4 and IPv6.
 
     In transparent mode web traffic of the LAN is redirected to the filter; in the other modes what goes around the proxy is
-    refused. SSH, the dashboard and everything else of the machine itself stay as they are.
+    refused. SSH, DNS, DHCP and everything else of the machine itself stay as they are.
     """
 
 

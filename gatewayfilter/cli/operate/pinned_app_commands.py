@@ -1,4 +1,4 @@
-"""`gatewayfilter pass-through`: apps that accept no other certificate than their maker's."""
+"""`gatewayfilter pinned-apps`: apps that accept no other certificate than their maker's."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    "pass-through",
+    "pinned-apps",
     cls=FilterGroup,
     short_help="Apps that accept no certificate of the filter's.",
-    examples=("gatewayfilter pass-through list",),
+    examples=("gatewayfilter pinned-apps list",),
 )
-def pass_through_group() -> None:
-    """Names that were found to pass through unread, each for one device and for `tls.pass_through_days`."""
+def pinned_apps_group() -> None:
+    """Hosts that pass unread because an app pins its certificates, each for one device and for `tls.pinned_apps_days`."""
 
 
 def _file(invocation: Invocation) -> PinnedAppsFile:
-    from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedAppsFile
+    from gatewayfilter.proxy.listener.pinned_apps import PinnedAppsFile
 
-    return PinnedAppsFile(invocation.settings().data_dir / FILE_NAME)
+    return PinnedAppsFile.in_folder(invocation.settings().data_dir)
 
 
-@pass_through_group.command("list", examples=("gatewayfilter pass-through list --json",), prints_data=True)
+@pinned_apps_group.command("list", examples=("gatewayfilter pinned-apps list --json",), prints_data=True)
 @click.pass_obj
 def list_entries(invocation: Invocation) -> None:
     """Show which names pass through for which device, and until when."""
@@ -53,14 +53,14 @@ def list_entries(invocation: Invocation) -> None:
         print_table(("device", "name", "failures", "since", "until"), rows)
 
 
-@pass_through_group.command(
-    "remove", examples=("gatewayfilter pass-through remove app.example --client 192.168.1.20",), prints_data=True
+@pinned_apps_group.command(
+    "remove", examples=("gatewayfilter pinned-apps remove app.example --client 192.168.1.20",), prints_data=True
 )
 @click.argument("host")
 @click.option("--client", default="", metavar="IP", help="Only for this device.")
 @click.pass_obj
 def remove_entry(invocation: Invocation, *, host: str, client: str) -> int:
-    """Have a name looked at again, within a second; it may be found anew. To keep it from that, block or allow the host.
+    """Have a name looked at again, within a second; it may be found again. To keep it from that, block or allow the host.
 
     Exit code 1 when it was not there.
     """

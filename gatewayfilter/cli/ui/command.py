@@ -85,16 +85,28 @@ class LateCommand(NamedTuple):
 
 
 class FilterGroup(click.Group):
-    """A group with the common options, examples and, at the root, commands that are imported when they are called."""
+    """A group with the common options and examples; at the root, of commands that are imported when they are called.
+
+    Args:
+        examples: as for `FilterCommand`.
+        late: name → command.
+        aliases: name of an earlier release → the name in use; accepted, and shown nowhere.
+    """
 
     command_class = FilterCommand
 
     def __init__(
-        self, *args: Any, examples: Sequence[str] = (), late: Mapping[str, LateCommand] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        late: Mapping[str, LateCommand] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
         self.late = dict(late or {})
+        self.aliases = dict(aliases or {})
         self.params.extend(_common_options(prints_data=True))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -115,13 +127,13 @@ class FilterGroup(click.Group):
         Raises:
             click.UsageError: there is none; names the nearest.
         """
-        name = args[0]
+        name = self.aliases.get(args[0], args[0])
         known = self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
             raise click.UsageError(f"no such command {name!r}{hint}", ctx)
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, [name, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the list of commands, by section, without importing any."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -26,11 +29,13 @@ class Invocation:
     data_dir: Path | None = None
     config: Path | None = None
     json: bool = False
+    _warned: bool = False
 
-    def loaded(self, **options: object) -> Loaded:
-        """Returns the settings with their origins.
+    def loaded(self, warn: Callable[[Loaded], None] | None = None, /, **options: object) -> Loaded:
+        """Returns the settings with their origins. The first call warns of names of earlier releases.
 
         Args:
+            warn: writes the warning; by default a line on standard error.
             options: settings that the command line gives, `__` for the dot (`proxy__listen`); `None` is passed over.
 
         Raises:
@@ -40,7 +45,11 @@ class Invocation:
 
         given = {key.replace("__", "."): value for key, value in options.items()}
         data_dir = self.data_dir.expanduser().absolute() if self.data_dir else None
-        return load(file=self.config, options={"data_dir": data_dir, **given})
+        loaded = load(file=self.config, options={"data_dir": data_dir, **given})
+        if loaded.warnings and not self._warned:
+            self._warned = True
+            (warn or _print_warning)(loaded)
+        return loaded
 
     def settings(self, **options: object) -> Settings:
         """Returns the settings; see `loaded`."""
@@ -57,3 +66,7 @@ class Invocation:
         from gatewayfilter.wiring import open_store
 
         return closing(open_store(self.settings()))
+
+
+def _print_warning(loaded: Loaded) -> None:
+    click.echo(f"gatewayfilter: {loaded.warning}", err=True)

@@ -11,7 +11,7 @@ from gatewayfilter.settings import CrawlSettings, CrawlTask, Follow
 from gatewayfilter.urls import Url, registrable_domain
 
 MAX_PAGE_LINKS: Final = 1000
-"""Links of one page that a task looks at, at most; its `pages_a_site` is the bound that counts."""
+"""Links of one page that a task looks at, at most; its `pages_per_site` is the bound that counts."""
 _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3600.0
 
@@ -26,7 +26,7 @@ class Strategy:
         follow: links of which pages.
         hosts: where links may lead, as in `CrawlTask`; none: the page's own site.
         links_a_page: most links of one page.
-        pages_a_site: most pages of a site in `period_s`; 0: the worker's own bound.
+        pages_per_site: most pages of a site in `period_s`; 0: the worker's own bound.
         priority: of links.
         recrawl_s: a page is due again after so long; 0: it is done.
         sitemaps: whether the sitemaps and feeds of the first pages' sites are followed.
@@ -37,14 +37,14 @@ class Strategy:
     follow: Follow
     hosts: tuple[str, ...]
     links_a_page: int
-    pages_a_site: int
+    pages_per_site: int
     priority: int
     recrawl_s: float
     sitemaps: bool = False
 
     @property
     def period_s(self) -> float:
-        """The time in which `pages_a_site` counts."""
+        """The time in which `pages_per_site` counts."""
         return max(self.recrawl_s, _DAY_S)
 
     def follows(self, depth: int, *, harmful: bool) -> bool:
@@ -71,7 +71,7 @@ def strategy_of(settings: CrawlSettings, task: str) -> Strategy:
         follow=chosen.follow,
         hosts=chosen.hosts,
         links_a_page=MAX_PAGE_LINKS,
-        pages_a_site=chosen.pages_a_site,
+        pages_per_site=chosen.pages_per_site,
         priority=chosen.priority,
         recrawl_s=chosen.recrawl_hours * _HOUR_S,
         sitemaps=chosen.sitemaps,

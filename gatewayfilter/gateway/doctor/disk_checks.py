@@ -19,8 +19,6 @@ LOW_MB: Final = 500
 EMPTY_MB: Final = 50
 _RENEW_DAYS: Final = 60
 _STALE_INTERVALS: Final = 3
-_SECRET_KEYS: Final = ("store", "cache", "queue")
-"""Sections with addresses that may hold a password."""
 
 
 def state_folder(patient: Patient) -> Finding:
@@ -54,7 +52,7 @@ def config_file(patient: Patient) -> Finding:
     if mode & 0o022:
         return error("configuration", f"{path} can be written by others (mode {mode:o}).", f"chmod go-w {path}")
     settings = patient.settings
-    secret = any("@" in getattr(settings, name).url for name in _SECRET_KEYS)
+    secret = "@" in settings.store.url
     if secret and mode & 0o004:
         return error("configuration", f"{path} holds a password and can be read by everybody.", f"chmod o-r {path}")
     return fine("configuration", f"{path} is changed by its owner alone.")

@@ -8,7 +8,7 @@ from gatewayfilter.config import RawTcpRule, Settings
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import HostAction, HostVerdict, Reason
 from gatewayfilter.proxy.listener.host_policy import HostPolicy, is_name
-from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedApp, PinnedAppsFile
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedAppsFile
 from gatewayfilter.proxy.listener.services import learned_pins
 from gatewayfilter.settings import DenyRule
 from gatewayfilter.telemetry import Counters
@@ -71,7 +71,7 @@ def report_connection(
     now = clock()
     learned = tuple(
         entry
-        for entry in PinnedAppsFile(settings.data_dir / FILE_NAME).read()
+        for entry in PinnedAppsFile.in_folder(settings.data_dir).read()
         if entry.host == url.host and entry.client == (client or entry.client) and entry.learned_at <= now < entry.expires_at
     )
     looked_at = decision.action is HostAction.INTERCEPT and not decision.named and is_name(url.host)

@@ -18,13 +18,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
-FILE_NAME: Final = "pass-through.json"
+FILE_NAME: Final = "pinned-apps.json"
+_FORMER_NAME: Final = "pass-through.json"
+"""Of earlier releases."""
 _MOST_ENTRIES: Final = 2_000
 _MOST_WATCHED: Final = 4_096
 _WITHIN_S: Final = 600.0
@@ -59,6 +61,22 @@ class PinnedAppsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @classmethod
+    def in_folder(cls, data_dir: Path) -> Self:
+        """Returns the file of a state folder; that of an earlier release is renamed. Several processes may do so at once."""
+        path = data_dir / FILE_NAME
+        if not path.exists():
+            try:
+                # A link does not replace what another process has made meanwhile: that holds what was in the old file.
+                os.link(data_dir / _FORMER_NAME, path)
+                (data_dir / _FORMER_NAME).unlink(missing_ok=True)
+                (data_dir / f".{_FORMER_NAME}.lock").unlink(missing_ok=True)
+            except (FileNotFoundError, FileExistsError):
+                pass
+            except OSError as error:
+                _log.warning("cannot take over %s: %s", _FORMER_NAME, error.strerror)
+        return cls(path)
 
     def version(self) -> tuple[int, int]:
         """Returns what changes whenever the file does."""
@@ -133,7 +151,7 @@ class PinnedApps:
         after: failures after which a name is learned.
         days: how long it then passes through.
         names: for how many names a device can have that at once.
-        counters: `pass_through_refused`.
+        counters: `pinned_apps_refused`.
         clock: Unix seconds.
     """
 
@@ -194,7 +212,7 @@ class PinnedApps:
             return False
         del self._failures[client, host]
         if sum(holder == client and now < until for (holder, _), until in self._entries.items()) >= self._names:
-            self._counters.add("pass_through_refused")
+            self._counters.add("pinned_apps_refused")
             return False
         entry = PinnedApp(client, host, now, now + self._lasts_s, len(times))
         _put(self._entries, (client, host), entry.expires_at)

@@ -10,7 +10,7 @@ from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.proxy.listener.host_policy import HostPolicy
 from gatewayfilter.proxy.listener.listener import Decision, InterceptAll
-from gatewayfilter.proxy.listener.pinned_apps import FILE_NAME, PinnedApps, PinnedAppsFile
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApps, PinnedAppsFile
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.settings import UnknownRule
 from gatewayfilter.telemetry import Counters
@@ -64,13 +64,13 @@ def assemble_services(
 
 def learned_pins(settings: Settings, counters: Counters, clock: Callable[[], float] = time.time) -> PinnedApps | None:
     """Returns what was learned about devices, `None` where nothing may be."""
-    if not settings.tls.pass_through or settings.proxy.unknown is not UnknownRule.ALLOW:
+    if not settings.tls.pinned_apps or settings.proxy.unknown is not UnknownRule.ALLOW:
         return None
     found = PinnedApps(
-        PinnedAppsFile(settings.data_dir / FILE_NAME),
-        after=settings.tls.pass_through_after,
-        days=settings.tls.pass_through_days,
-        names=settings.tls.pass_through_names,
+        PinnedAppsFile.in_folder(settings.data_dir),
+        after=settings.tls.pinned_apps_after,
+        days=settings.tls.pinned_apps_days,
+        names=settings.tls.pinned_apps_per_client,
         counters=counters,
         clock=clock,
     )

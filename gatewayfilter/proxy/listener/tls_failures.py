@@ -93,7 +93,7 @@ class TlsFailures:
             return
         address = _address(client)
         if services.pinned_apps.failed(address, host, may_learn=services.tls.may_learn(address, host)):
-            services.counters.add("pass_through_learned")
+            services.counters.add("pinned_apps_learned")
             _log.info("a device accepts no certificate of ours for %s; it passes through unread", host)
 
 

@@ -81,7 +81,7 @@ class ResponsePipeline:
         passed: PassedSink | None = None,
     ) -> None:
         self._settings = settings.proxy
-        self._off_categories = frozenset(settings.filter.off_categories)
+        self._off_categories = frozenset(settings.filter.disabled_categories)
         self._learn = settings.learn
         self._counters = counters
         self._changes = changes

@@ -109,7 +109,7 @@ class SqlDecisionLog:
 
 
 def _record(row: Row[Any]) -> LogRecord:
-    record = LogRecord(*row[1:])
+    record = LogRecord._make(row[1:])
     reason = current_code(record.reason)
     return record if reason == record.reason else record._replace(reason=reason)
 

@@ -200,7 +200,7 @@ APP = PinnedApp("192.0.2.5", "app.example", NOW - 60, NOW + 86_400, 3)
 
 def keep(state: Path, *entries: PinnedApp) -> None:
     for entry in entries:
-        PinnedAppsFile(state / "pass-through.json").add(entry)
+        PinnedAppsFile(state / "pinned-apps.json").add(entry)
 
 
 def test_it_says_what_holds_for_a_device_whose_app_passes_unread(cli: Cli, state: Path) -> None:
@@ -213,7 +213,7 @@ def test_it_says_what_holds_for_a_device_whose_app_passes_unread(cli: Cli, state
     found = cli("check", "https://app.example/x", "--client", "192.0.2.5", "--json").json
     assert (found["host"]["action"], found["host"]["verdict"]["reason"]) == ("splice", "pinned-app")
     assert found["connection"]["unread"] is True
-    assert found["connection"]["pass_through"] == [asdict(APP)]
+    assert found["connection"]["pinned_apps"] == [asdict(APP)]
 
 
 def test_other_devices_and_other_times_are_decided(cli: Cli, state: Path) -> None:

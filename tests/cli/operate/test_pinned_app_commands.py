@@ -1,4 +1,4 @@
-"""`gatewayfilter pass-through`, on a file as workers write it."""
+"""`gatewayfilter pinned-apps`, on a file as workers write it."""
 
 import stat
 import time
@@ -28,24 +28,26 @@ def left(file: PinnedAppsFile) -> set[tuple[str, str]]:
 
 
 def test_nothing_was_found_yet(cli: Cli) -> None:
-    assert "No app has been found" in cli("pass-through", "list").out
-    assert cli("pass-through", "list", "--json").json == []
+    assert "No app has been found" in cli("pinned-apps", "list").out
+    assert cli("pinned-apps", "list", "--json").json == []
+    assert cli("pass-through", "list", "--json").json == [], "the name of earlier releases"
+    assert "pass-through" not in cli("--help").out
 
 
 def test_the_list(cli: Cli, learned: PinnedAppsFile) -> None:
-    table = cli("pass-through", "list")
+    table = cli("pinned-apps", "list")
     assert table.code == 0
     assert table.out.count("app.example") == 2
     assert all(word in table.out for word in ("device", "192.168.1.21", "bank.example"))
-    found = cli("pass-through", "list", "--json").json
+    found = cli("pinned-apps", "list", "--json").json
     assert {(entry["client"], entry["host"]) for entry in found} == left(learned)
     assert {entry["failures"] for entry in found} == {3}
 
 
 def test_what_has_expired_is_not_shown(cli: Cli, learned: PinnedAppsFile) -> None:
     learned.add(PinnedApp("192.168.1.22", "old.example", time.time() - 9 * DAY_S, time.time() - 1, 3))
-    assert "old.example" not in cli("pass-through", "list").out
-    assert "old.example" not in {entry["host"] for entry in cli("pass-through", "list", "--json").json}
+    assert "old.example" not in cli("pinned-apps", "list").out
+    assert "old.example" not in {entry["host"] for entry in cli("pinned-apps", "list", "--json").json}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_what_has_expired_is_not_shown(cli: Cli, learned: PinnedAppsFile) -> Non
 def test_removing(
     cli: Cli, learned: PinnedAppsFile, arguments: tuple[str, ...], removed: int, kept: set[tuple[str, str]]
 ) -> None:
-    answer = cli("pass-through", "remove", *arguments, "--json")
+    answer = cli("pinned-apps", "remove", *arguments, "--json")
     assert (answer.code, answer.json) == (0, {"removed": removed})
     assert left(learned) == kept
 
@@ -71,7 +73,7 @@ def test_removing(
 @pytest.mark.parametrize("arguments", [("other.example",), ("bank.example", "--client", "192.168.1.21")])
 def test_removing_what_is_not_there(cli: Cli, learned: PinnedAppsFile, arguments: tuple[str, ...]) -> None:
     before = left(learned)
-    answer = cli("pass-through", "remove", *arguments)
+    answer = cli("pinned-apps", "remove", *arguments)
     assert (answer.code, "does not pass through" in answer.out) == (1, True)
     assert left(learned) == before
 
@@ -80,6 +82,6 @@ def test_a_damaged_file_passes_nothing_and_is_no_traceback(cli: Cli, state: Path
     del learned
     path = state / FILE_NAME
     path.write_text('[{"client": 1}]')
-    assert cli("pass-through", "list", "--json").json == []
-    assert cli("pass-through", "remove", "app.example").code == 1
+    assert cli("pinned-apps", "list", "--json").json == []
+    assert cli("pinned-apps", "remove", "app.example").code == 1
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

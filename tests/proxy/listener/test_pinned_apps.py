@@ -1,4 +1,4 @@
-"""Learned pass-through, and that it cannot be provoked."""
+"""Learned pinned apps, and that it cannot be provoked."""
 
 import ssl
 from pathlib import Path
@@ -32,7 +32,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def learning(tmp_path: Path, clock: Clock) -> PinnedApps:
-    return PinnedApps(PinnedAppsFile(tmp_path / "pass-through.json"), after=3, days=1, clock=clock)
+    return PinnedApps(PinnedAppsFile(tmp_path / "pinned-apps.json"), after=3, days=1, clock=clock)
 
 
 def fail(learning: PinnedApps, clock: Clock, times: int, *, every_s: float = 10.0, client: str = PHONE) -> list[bool]:
@@ -75,11 +75,11 @@ def test_a_success_begins_anew(learning: PinnedApps, clock: Clock) -> None:
 
 
 def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: PinnedApps, clock: Clock, tmp_path: Path) -> None:
-    file = PinnedAppsFile(tmp_path / "pass-through.json")
+    file = PinnedAppsFile(tmp_path / "pinned-apps.json")
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)
     learning.save()
-    assert (tmp_path / "pass-through.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "pinned-apps.json").stat().st_mode & 0o777 == 0o600
     other = PinnedApps(file, clock=clock)
     other.refresh()
     assert other.covers(PHONE, APP)
@@ -92,7 +92,7 @@ def test_what_is_learned_outlives_the_worker_and_can_be_removed(learning: Pinned
 
 
 def test_the_file_is_bounded_and_may_be_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "pass-through.json"
+    path = tmp_path / "pinned-apps.json"
     file = PinnedAppsFile(path)
     assert file.read() == []
     for number in range(5):
@@ -107,12 +107,12 @@ def test_the_file_is_bounded_and_may_be_damaged(tmp_path: Path) -> None:
 def test_it_keeps_what_it_could_not_write(learning: PinnedApps, clock: Clock, tmp_path: Path) -> None:
     learning.succeeded(PHONE, SITE)
     fail(learning, clock, 3)
-    (tmp_path / ".pass-through.json.lock").mkdir()
+    (tmp_path / ".pinned-apps.json.lock").mkdir()
     learning.save()
     assert learning.covers(PHONE, APP)
-    (tmp_path / ".pass-through.json.lock").rmdir()
+    (tmp_path / ".pinned-apps.json.lock").rmdir()
     learning.save()
-    assert PinnedAppsFile(tmp_path / "pass-through.json").read()[0].host == APP
+    assert PinnedAppsFile(tmp_path / "pinned-apps.json").read()[0].host == APP
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_nothing_is_learned_of_a_name_that_is_blocked(learning: PinnedApps, cloc
 
 def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) -> None:
     counters = Counters()
-    file = PinnedAppsFile(tmp_path / "pass-through.json")
+    file = PinnedAppsFile(tmp_path / "pinned-apps.json")
     learning = PinnedApps(file, after=2, days=1, names=3, counters=counters, clock=clock)
     for client in (PHONE, "192.0.2.6"):
         learning.succeeded(client, SITE)
@@ -162,7 +162,7 @@ def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) ->
         return learning.failed(client, host)
 
     assert [learned(PHONE, f"{number}.example") for number in range(5)] == [True, True, True, False, False]
-    assert counters["pass_through_refused"] == 2
+    assert counters["pinned_apps_refused"] == 2
     assert learned("192.0.2.6", "4.example")
     clock.now += 86_400  # the first ones have ended
     learning.succeeded(PHONE, SITE)
@@ -171,7 +171,7 @@ def test_a_device_has_so_many_names_and_no_more(tmp_path: Path, clock: Clock) ->
 
 def test_a_full_file_takes_from_whoever_has_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._MOST_ENTRIES", 4)
-    file = PinnedAppsFile(tmp_path / "pass-through.json")
+    file = PinnedAppsFile(tmp_path / "pinned-apps.json")
     file.add(PinnedApp("192.0.2.6", APP, 0.0, 100.0, 3))
     for number in range(10):
         file.add(PinnedApp(PHONE, f"{number}.example", 1.0, 100.0, 3))
@@ -215,7 +215,7 @@ async def test_over_real_handshakes(
     """An app that trusts its own maker alone, on a device that trusts us."""
     monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps._AT_ONCE_S", 0.0)
     port = origin.https.rpartition(":")[2]
-    (state / "pass-through.json").unlink(missing_ok=True)
+    (state / "pinned-apps.json").unlink(missing_ok=True)
     async with wire_gateway(state, {}) as gateway:
         reader, writer, _ = await connect(gateway, f"localhost:{port}")
         await writer.start_tls(client_tls, server_hostname="localhost")
@@ -227,7 +227,7 @@ async def test_over_real_handshakes(
             with pytest.raises(ssl.SSLError):
                 await writer.start_tls(ssl.create_default_context(), server_hostname="pinned.example")
             await until(lambda count=count: gateway.counters["tls_failed"] == count)  # type: ignore[misc]
-        assert gateway.counters["pass_through_learned"] == 1
+        assert gateway.counters["pinned_apps_learned"] == 1
         assert gateway.pinned_apps is not None
         assert gateway.pinned_apps.covers("127.0.0.1", "pinned.example")
         assert not gateway.pinned_apps.covers("127.0.0.1", "localhost")
@@ -246,5 +246,18 @@ async def test_an_app_that_hangs_up_after_the_handshake(
             await writer.start_tls(client_tls, server_hostname="quiet.example")
             writer.close()
             await until(lambda count=count: gateway.listener.open_connections == 0 and gateway.counters["connections"] == count)  # type: ignore[misc]
-        assert gateway.counters["pass_through_learned"] == 1
+        assert gateway.counters["pinned_apps_learned"] == 1
         assert gateway.pinned_apps.covers("127.0.0.1", "quiet.example")
+
+
+def test_the_file_of_an_earlier_release_is_taken_over(tmp_path: Path) -> None:
+    PinnedAppsFile(tmp_path / "pass-through.json").add(PinnedApp("192.0.2.1", "a.example", 1.0, 2.0, 3))
+    files = [PinnedAppsFile.in_folder(tmp_path) for _ in range(2)]
+    assert [[entry.host for entry in file.read()] for file in files] == [["a.example"], ["a.example"]]
+    assert [path.name for path in tmp_path.iterdir()] == ["pinned-apps.json"]
+
+
+def test_a_later_file_of_an_earlier_release_replaces_nothing(tmp_path: Path) -> None:
+    PinnedAppsFile.in_folder(tmp_path).add(PinnedApp("192.0.2.1", "a.example", 1.0, 2.0, 3))
+    PinnedAppsFile(tmp_path / "pass-through.json").add(PinnedApp("192.0.2.1", "b.example", 1.0, 2.0, 3))
+    assert [entry.host for entry in PinnedAppsFile.in_folder(tmp_path).read()] == ["a.example"]
