@@ -1,4 +1,4 @@
-"""Measures the matching scheme of the paper (paper_scheme.py) beside the default one; prints Markdown, draws with --plots.
+"""Measures the matching scheme of the paper (`PaperScheme`) beside the default one; prints Markdown, draws with --plots.
 
 Source: [ad-traffic §2, Table 4]: k swept, hash table alone against hash table and automaton, growth with the size of the input.
 Verdicts of all schemes are compared on the way. Times are CPU times.
@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from adblock_engines import PAIR, REQUESTS, compile_lists, cpu_seconds, read_requests, request_of
 
 from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.matcher import request_bits
-from gatewayfilter.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 from gatewayfilter.model import Request
+from tests.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 
 KS = range(4, 13)
 SIZES = (250, 1_000, 4_000, 16_000, 64_000)

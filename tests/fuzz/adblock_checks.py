@@ -14,13 +14,13 @@ from gatewayfilter.engine.adblock import AdblockBuilder, AdblockEffects, Adblock
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.literal_scan import available_scanners, make_scan
 from gatewayfilter.engine.adblock.matcher import request_bits
-from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError, UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url
+from tests.engine.adblock.paper_scheme import PaperScheme
 
 KINDS = tuple(ResourceType)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url
+from tests.engine.adblock.paper_scheme import PaperScheme
 
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[4] / "shared" / "data")
 

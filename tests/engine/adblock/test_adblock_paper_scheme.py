@@ -3,9 +3,9 @@
 import pytest
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
+from tests.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 from tests.fuzz.adblock_checks import LINES, URLS
 
 HOSTILE = [

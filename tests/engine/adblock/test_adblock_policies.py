@@ -3,10 +3,10 @@
 import pytest
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
-from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.engine.adblock.paper_scheme import PaperScheme
 
 
 def verdict(lines: list[str], url: str, source: str, kind: str) -> str:

@@ -11,12 +11,12 @@ from gatewayfilter.engine.adblock.index import bounded_cache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.matcher import sources_of
-from gatewayfilter.engine.adblock.paper_scheme import PaperScheme
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.engine.adblock.paper_scheme import PaperScheme
 
 
 def compiled(*lists: list[str]) -> bytes:

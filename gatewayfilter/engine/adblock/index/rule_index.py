@@ -9,7 +9,7 @@ Four ways, each rule in exactly one of them:
 4. `everywhere`: the few that are left.
 
 Source: [ad-traffic §2.2] for the automaton. Deviation: rules with wildcards are in it too, with their rarest literal as
-keyword, in place of a hash table of keywords (§2.1, paper_scheme.py): one pass in compiled code costs less than looking
+keyword, in place of a hash table of keywords (§2.1): one pass in compiled code costs less than looking
 up every substring of length k in Python.
 """
 
