@@ -1,145 +1,27 @@
-"""The options behind a rule's `$`: one table of every name, and the reading of their values."""
+"""Reads the options behind a rule's `$`: their names by the table of options, and their values."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DEFAULT_TYPES, NO_HOSTS, TYPE_BITS, Conditions, HostSet
+from gatewayfilter.engine.adblock.syntax.option_table import OPTIONS, STUB_OPTIONS, Meaning, Option, is_option_name
+from gatewayfilter.engine.adblock.syntax.rule import (
+    ALL_TYPES,
+    DEFAULT_TYPES,
+    NO_CONDITIONS,
+    NO_HOSTS,
+    TYPE_BITS,
+    Conditions,
+    HostSet,
+)
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import canonical_host
 
-
-class Meaning(Enum):
-    """What an option does to its rule."""
-
-    TYPE = "type"
-    PARTY = "party"
-    STRICT = "strict"
-    FLAG = "flag"
-    SOURCES = "sources"
-    TARGETS = "targets"
-    DENY_ALLOW = "denyallow"
-    METHOD = "method"
-    IGNORED = "ignored"
-    MODIFIER = "modifier"
-    PAGE_SWITCH = "page switch"
-    RESPONSE = "response"
-    ABSENT_TYPE = "absent type"
-    UNSUPPORTED = "unsupported"
-
-
-_TYPES = {
-    "document": "document doc",
-    "subdocument": "subdocument frame",
-    "stylesheet": "stylesheet css",
-    "script": "script",
-    "image": "image background",
-    "font": "font",
-    "media": "media",
-    "object": "object object-subrequest",
-    "xmlhttprequest": "xmlhttprequest xhr",
-    "ping": "ping beacon",
-    "websocket": "websocket",
-    "other": "other xbl dtd",
-}
-
-# Types of things that a proxy never sees as a request: a rule that speaks of nothing else is dropped, beside a real type
-# they are passed over.
-_ABSENT_TYPES = "popup popunder inline-script inline-font webrtc jsinject content urlblock extension stealth"
-
-# What an exception switches off on a page.
-_PAGE_SWITCHES = {
-    "elemhide": "elemhide ehide",
-    "generichide": "generichide ghide",
-    "specifichide": "specifichide shide",
-    "genericblock": "genericblock",
-}
-
-# What a rule does in place of blocking (modifier_values.py).
-_MODIFIERS = {
-    "csp": "csp",
-    "permissions": "permissions",
-    "removeparam": "removeparam queryprune",
-    "redirect": "redirect rewrite",
-    "redirect-rule": "redirect-rule",
-    "replace": "replace",
-    "uritransform": "uritransform urltransform",
-    "urlskip": "urlskip",
-    "removeheader": "removeheader",
-}
-
-# AdGuard's names for two redirects.
-_STUB_OPTIONS = {"empty": ("redirect", "nooptext"), "mp4": ("redirect", "noopmp4-1s")}
-
-# Conditions that hold or not once the response is there.
-_RESPONSE = {"header": "header responseheader", "address": "ipaddress"}
-
-# Rules that do or ask what a proxy cannot: the rule is counted under this name and dropped.
-_UNSUPPORTED = (
-    "requestheader cname sitekey app network client ctag dnstype dnsrewrite cookie hls jsonprune xmlprune "
-    "referrerpolicy addheader rewrite-rule bypass-csp"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A row of the table: the canonical name, the meaning, and whether it takes a value."""
-
-    name: str
-    meaning: Meaning
-    value: bool = False
-
-
-def _table() -> dict[str, _Option]:
-    rows: dict[str, _Option] = {"all": _Option("all", Meaning.TYPE)}
-    for name, spellings in _TYPES.items():
-        rows |= {spelling: _Option(name, Meaning.TYPE) for spelling in spellings.split()}
-    rows |= {name: _Option(name, Meaning.ABSENT_TYPE) for name in _ABSENT_TYPES.split()}
-    rows |= {name: _Option(name, Meaning.UNSUPPORTED, value=True) for name in _UNSUPPORTED.split()}
-    for group, meaning, value in (
-        (_PAGE_SWITCHES, Meaning.PAGE_SWITCH, False),
-        (_MODIFIERS, Meaning.MODIFIER, True),
-        (_RESPONSE, Meaning.RESPONSE, True),
-    ):
-        for name, spellings in group.items():
-            rows |= {spelling: _Option(name, meaning, value) for spelling in spellings.split()}
-    rows |= {name: _Option("3p", Meaning.PARTY) for name in ("third-party", "3p", "thirdparty")}
-    rows |= {name: _Option("1p", Meaning.PARTY) for name in ("first-party", "1p", "firstparty")}
-    rows |= {name: _Option(name, Meaning.STRICT) for name in ("strict1p", "strict3p")}
-    rows |= {"strict-first-party": rows["strict1p"], "strict-third-party": rows["strict3p"]}
-    rows |= {name: _Option(name, Meaning.FLAG) for name in ("important", "badfilter", "match-case")}
-    rows |= {name: _Option("domain", Meaning.SOURCES, value=True) for name in ("domain", "from")}
-    rows["to"] = _Option("to", Meaning.TARGETS, value=True)
-    rows["denyallow"] = _Option("denyallow", Meaning.DENY_ALLOW, value=True)
-    rows["method"] = _Option("method", Meaning.METHOD, value=True)
-    rows["reason"] = _Option("reason", Meaning.IGNORED, value=True)
-    rows["collapse"] = _Option("collapse", Meaning.IGNORED)
-    rows |= {name: _Option(name, Meaning.MODIFIER) for name in ("empty", "mp4")}
-    rows["stealth"] = _Option("stealth", Meaning.ABSENT_TYPE, value=True)
-    return rows
-
-
-OPTIONS: Mapping[str, _Option] = MappingProxyType(_table())
-"""Every option that is known, by each of its spellings. A name of underscores alone is a place holder (AdGuard, uBO)."""
-
-_NAME = re.compile(r"~?([a-z0-9_][a-z0-9_-]*)(?=\s*(?:[=,]|$))", re.ASCII | re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
-
-
-def is_option_name(text: str) -> bool:
-    """Tells whether a text begins with the name of a known option (negated or not) that ends there, at `=` or at a comma."""
-    match = _NAME.match(text)
-    return match is not None and (match[1].lower() in OPTIONS or not match[1].strip("_"))
-
-
-def looks_like_options(text: str) -> bool:
-    """Tells whether a text has the form of options, known or not."""
-    return _NAME.match(text) is not None
 
 
 @dataclass(slots=True)
@@ -153,7 +35,7 @@ class RuleOptions:
         modifier: what it does in place of blocking, with its `value`, "" for nothing.
         switches: what an exception switches off on a page (`generichide` …).
         absent_type: something it names that a proxy never sees as a request (`popup` …).
-        conditions: field of `Conditions` → value.
+        conditions: what it asks beyond type, party and pattern.
     """
 
     types: int = 0
@@ -167,7 +49,7 @@ class RuleOptions:
     value: str = ""
     switches: tuple[str, ...] = ()
     absent_type: str = ""
-    conditions: dict[str, object] = field(default_factory=dict)
+    conditions: Conditions = NO_CONDITIONS
 
     @property
     def names_types(self) -> bool:
@@ -182,11 +64,6 @@ class RuleOptions:
     def types_or(self, types: int) -> int:
         """Returns the bits of the types that are named, of `types` when there are none, without those that are excluded."""
         return (self.types or types) & ~self.not_types
-
-    @property
-    def effective_conditions(self) -> Conditions:
-        """The conditions beyond type and party."""
-        return Conditions(**self.conditions)  # type: ignore[arg-type]  # filled by _CONDITIONS, one field for each key
 
 
 def read_options(text: str) -> RuleOptions:
@@ -225,14 +102,14 @@ def _split(text: str) -> Iterator[tuple[str, bool, str | None]]:
         yield name[negated:].strip().lower(), negated, value.strip().replace("\\,", ",") if equals else None
 
 
-def _apply(options: RuleOptions, option: _Option, value: str | None, *, negated: bool) -> None:
+def _apply(options: RuleOptions, option: Option, value: str | None, *, negated: bool) -> None:
     meaning = option.meaning
     if meaning in _NEGATABLE:
         _NEGATABLE[meaning](options, option.name, negated)
     elif meaning in _CONDITIONS:
         if negated:
             raise RuleError(f"the option {option.name!r} cannot be negated")
-        _CONDITIONS[meaning](options.conditions, option.name, value or "")
+        options.conditions = _CONDITIONS[meaning](options.conditions, option.name, value or "")
     elif meaning is Meaning.MODIFIER:
         if negated:
             raise RuleError(f"the option {option.name!r} cannot be negated")
@@ -275,44 +152,47 @@ def _apply_switch(options: RuleOptions, name: str, negated: bool) -> None:  # no
 
 
 def _apply_modifier(options: RuleOptions, name: str, value: str) -> None:
-    name, value = _STUB_OPTIONS.get(name, (name, value))
+    name, value = STUB_OPTIONS.get(name, (name, value))
     if options.modifier and (options.modifier, options.value) != (name, value):
         raise RuleError(f"the options {options.modifier!r} and {name!r} exclude each other")
-    if name == "redirect" and value == _STUB_OPTIONS["mp4"][1]:
+    if name == "redirect" and value == STUB_OPTIONS["mp4"][1]:
         options.types = options.types or TYPE_BITS["media"]
     options.modifier, options.value = name, value
 
 
-def _apply_strict(conditions: dict[str, object], name: str, _value: str) -> None:
+def _with_strict(conditions: Conditions, name: str, _value: str) -> Conditions:
     strict = int(name[6])
-    if conditions.setdefault("strict", strict) != strict:
+    if conditions.strict not in {0, strict}:
         raise RuleError("the options for first and third party contradict each other")
+    return replace(conditions, strict=strict)
 
 
-def _apply_sources(conditions: dict[str, object], _name: str, value: str) -> None:
-    conditions["sources"], conditions["not_sources"] = read_hosts(value)
+def _with_sources(conditions: Conditions, _name: str, value: str) -> Conditions:
+    included, excluded = read_hosts(value)
+    return replace(conditions, sources=included, not_sources=excluded)
 
 
-def _apply_targets(conditions: dict[str, object], _name: str, value: str) -> None:
-    conditions["targets"], negative = read_hosts(value)
-    conditions["not_targets"] = _union(conditions.get("not_targets"), negative)
+def _with_targets(conditions: Conditions, _name: str, value: str) -> Conditions:
+    included, excluded = read_hosts(value)
+    return replace(conditions, targets=included, not_targets=_union(conditions.not_targets, excluded))
 
 
-def _apply_deny_allow(conditions: dict[str, object], _name: str, value: str) -> None:
+def _with_deny_allow(conditions: Conditions, _name: str, value: str) -> Conditions:
     hosts, negative = read_hosts(value)
     if negative:
         raise RuleError("the hosts of 'denyallow' cannot be negated")
-    conditions["not_targets"] = _union(conditions.get("not_targets"), hosts)
+    return replace(conditions, not_targets=_union(conditions.not_targets, hosts))
 
 
-def _apply_response(conditions: dict[str, object], name: str, value: str) -> None:
+def _with_response(conditions: Conditions, name: str, value: str) -> Conditions:
     if not value:
         raise RuleError("a condition on the response needs a value")
-    conditions[name] = value
+    return replace(conditions, header=value) if name == "header" else replace(conditions, address=value)
 
 
-def _apply_methods(conditions: dict[str, object], _name: str, value: str) -> None:
-    conditions["methods"], conditions["not_methods"] = _read_methods(value)
+def _with_methods(conditions: Conditions, _name: str, value: str) -> Conditions:
+    wanted, unwanted = _read_methods(value)
+    return replace(conditions, methods=wanted, not_methods=unwanted)
 
 
 _NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = MappingProxyType(
@@ -326,22 +206,20 @@ _NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = Mapping
     }
 )
 
-_CONDITIONS: Mapping[Meaning, Callable[[dict[str, object], str, str], None]] = MappingProxyType(
+_CONDITIONS: Mapping[Meaning, Callable[[Conditions, str, str], Conditions]] = MappingProxyType(
     {
-        Meaning.STRICT: _apply_strict,
-        Meaning.SOURCES: _apply_sources,
-        Meaning.TARGETS: _apply_targets,
-        Meaning.DENY_ALLOW: _apply_deny_allow,
-        Meaning.METHOD: _apply_methods,
-        Meaning.RESPONSE: _apply_response,
+        Meaning.STRICT: _with_strict,
+        Meaning.SOURCES: _with_sources,
+        Meaning.TARGETS: _with_targets,
+        Meaning.DENY_ALLOW: _with_deny_allow,
+        Meaning.METHOD: _with_methods,
+        Meaning.RESPONSE: _with_response,
     }
 )
 
 
-def _union(hosts: object, more: HostSet) -> HostSet:
-    if not isinstance(hosts, HostSet):
-        return more
-    return HostSet(hosts.names | more.names, hosts.patterns + more.patterns)
+def _union(hosts: HostSet, more: HostSet) -> HostSet:
+    return HostSet(hosts.names | more.names, hosts.patterns + more.patterns) if hosts else more
 
 
 def _read_methods(value: str) -> tuple[frozenset[str], frozenset[str]]:

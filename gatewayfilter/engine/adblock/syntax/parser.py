@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.modifier_values import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
-from gatewayfilter.engine.adblock.syntax.options import RuleOptions, is_option_name, looks_like_options, read_options
+from gatewayfilter.engine.adblock.syntax.option_table import is_option_name, looks_like_options
+from gatewayfilter.engine.adblock.syntax.options import RuleOptions, read_options
 from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
 from gatewayfilter.engine.adblock.syntax.stub_names import is_stub
@@ -165,9 +166,9 @@ def _parse_network(text: str) -> ParsedLine:
         badfilter=options.badfilter,
         types=types,
         party=options.party,
-        conditions=options.effective_conditions if options.conditions else NO_CONDITIONS,
+        conditions=options.conditions,
     )
-    limited = options.names_types or options.party or options.conditions or options.switches
+    limited = options.names_types or options.party or options.conditions is not NO_CONDITIONS or options.switches
     if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
         raise RuleError("the rule would match every request")
     rules = tuple(_rules_of(rule, options)) if option_text else (rule,)
