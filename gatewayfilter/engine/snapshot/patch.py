@@ -77,43 +77,56 @@ def patch_snapshot(
     counted = _recounted_parts(old, changes)
     patch = _ListPatch(old, changes, counted)
     changes = {**changes, **counted}
-    digests = np.frombuffer(b"".join(changes), np.uint8).reshape(-1, 16)
     kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
     sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
     meta["notes"] = {**old.meta["notes"], **(notes or {})}
-    markers = dict(meta["markers"])
+    meta["markers"] = dict(meta["markers"])
     for action, name in TABLE_NAMES.items():
-        section, gone, come = patch.table(action)
-        if section is not None:
-            sections[name] = section
-        try:
-            counters.remove(gone)
-        except ValueError as error:
-            raise RebuildDueError(f"the counters do not fit the snapshot: {error}") from error
-        counters.add(come)
-        markers[name] += patch.more_markers[action]
-        meta[name] = old.tables[action].count - len(gone) + len(come) - markers[name]
+        sections[name] = _patch_list(patch, action, counters) or sections[name]
+        meta["markers"][name] += patch.more_markers[action]
+        meta[name] = old.tables[action].count + patch.more_keys[action] - meta["markers"][name]
     _check_gate(counters, float(old.meta["error_rate"]))
     learned = old.learned_table.count
-    if len(digests):
-        entries = [entry for entry in changes.values() if entry is not None]
-        numbers = old.learned_table.find_many(digests)
-        learned += len(entries) - int((numbers >= 0).sum())
-        sections["details"], renumbered = patch_records(old.section("details"), numbers[numbers >= 0], entries)
-        come = np.fromiter((entry is not None for entry in changes.values()), np.bool_, len(digests))
-        values = np.arange(learned - len(entries), learned, dtype=np.uint32)
-        sections["learned"] = patch_table(old.learned_table.arrays(), digests[~come], digests[come], values, renumbered)
+    if changes:
+        learned = _patch_learned(old, changes, sections)
         sections["bloom"] = counters.gate()
-        held = old.learned_table.find_many(np.frombuffer(b"".join(counted), np.uint8).reshape(-1, 16)) >= 0
-        markers["learned"] += sum(record is not None for record in counted.values()) - int(held.sum())
-    meta["markers"] = markers
+        held = old.learned_table.find_many(_as_digests(counted)) >= 0
+        meta["markers"]["learned"] += sum(record is not None for record in counted.values()) - int(held.sum())
     sections["meta"] = as_json(meta)
     sections["sources"] = as_json(source_rows(patch.sources))
     sections["sets"] = as_json(patch.sets)
     sections["rules"] = as_json(rule_rows(tuple(rules)))
     checksums = {name: old.checksum(name) for name in SECTION_NAMES if sections[name] is kept[name]}
-    return SnapshotImage(tuple(sections.items()), counters, learned - markers["learned"], checksums)
+    return SnapshotImage(tuple(sections.items()), counters, learned - meta["markers"]["learned"], checksums)
+
+
+def _as_digests(digests: Iterable[bytes]) -> Digests:
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, 16)
+
+
+def _patch_list(patch: "_ListPatch", action: ListAction, counters: CountingBloom) -> memoryview | None:
+    """Returns the section of a table (`None`: as it was), with the keys that came or went in the counters."""
+    section, gone, come = patch.table(action)
+    try:
+        counters.remove(gone)
+    except ValueError as error:
+        raise RebuildDueError(f"the counters do not fit the snapshot: {error}") from error
+    counters.add(come)
+    return section
+
+
+def _patch_learned(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None], sections: dict[str, bytes | memoryview]) -> int:
+    """Puts the changed table and records of learned entries among the sections; returns how many records there are now."""
+    digests = _as_digests(changes)
+    entries = [entry for entry in changes.values() if entry is not None]
+    numbers = old.learned_table.find_many(digests)
+    learned: int = old.learned_table.count + len(entries) - int((numbers >= 0).sum())
+    sections["details"], renumbered = patch_records(old.section("details"), numbers[numbers >= 0], entries)
+    come = np.fromiter((entry is not None for entry in changes.values()), np.bool_, len(digests))
+    values = np.arange(learned - len(entries), learned, dtype=np.uint32)
+    sections["learned"] = patch_table(old.learned_table.arrays(), digests[~come], digests[come], values, renumbered)
+    return learned
 
 
 def _recounted_parts(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
@@ -149,7 +162,7 @@ class _ListPatch:
 
     Attributes:
         sources, sets: those of the old snapshot, with what came to them.
-        more_markers: how many markers a table gained, those that it lost taken off.
+        more_keys: how many keys a table gained, those that it lost taken off, markers included; `more_markers` those alone.
 
     Args:
         old: the snapshot that is followed.
@@ -163,6 +176,7 @@ class _ListPatch:
         self._old = old
         self.sources = list(old.sources)
         self.sets = [list(members) for members in old.source_sets]
+        self.more_keys: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
         self.more_markers: dict[ListAction, int] = dict.fromkeys(ListAction, 0)
         self._entries = len(changes)
         self._set_numbers = {tuple(members): number for number, members in enumerate(self.sets)}
@@ -200,6 +214,7 @@ class _ListPatch:
         come = digests[(before < 0) & (after >= 0)]
         put = (after >= 0) & (after != before)
         held, holds = before[self._entries :] >= 0, after[self._entries :] >= 0
+        self.more_keys[action] = len(come) - len(gone)
         self.more_markers[action] = int(holds.sum()) - int(held.sum())
         if not len(gone) and not put.any():
             return None, gone, come
