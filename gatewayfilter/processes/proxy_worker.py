@@ -10,14 +10,14 @@ from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import StartupError
 from gatewayfilter.model import Request
 from gatewayfilter.processes.inspection.client import InspectionPool
-from gatewayfilter.processes.reconnecting_store import ReconnectingStore
 from gatewayfilter.processes.supervision.child_setup import begin_child
 from gatewayfilter.processes.supervision.gc_tuning import keep_small, settle
 from gatewayfilter.processes.supervision.heartbeat import Heartbeat
-from gatewayfilter.proxy.assembly import WorkerComponents, assemble_components
 from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.store.reconnecting_store import ReconnectingStore
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import categories, category_title, newest_engine, setup_pages, snapshot_folder
+from gatewayfilter.wiring.proxy import WorkerComponents, assemble_components
 
 _KEY_BYTES = 32
 _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))

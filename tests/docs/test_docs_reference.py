@@ -17,10 +17,10 @@ from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import Action, Reason
-from gatewayfilter.proxy.assembly import assemble_components
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.telemetry import METRICS, StatusFile
+from gatewayfilter.wiring.proxy import assemble_components
 from tests.docs.markdown_pages import PAGES, ROOT
 
 PACKAGE = ROOT / "gatewayfilter"

@@ -7,8 +7,8 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import CrawlRequest
-from gatewayfilter.processes import reconnecting_store
-from gatewayfilter.processes.reconnecting_store import ReconnectingStore
+from gatewayfilter.store import reconnecting_store
+from gatewayfilter.store.reconnecting_store import ReconnectingStore
 
 
 @pytest.fixture
