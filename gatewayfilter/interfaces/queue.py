@@ -90,16 +90,24 @@ class CrawlRequestSink(Protocol):
         ...
 
 
-class Frontier(Protocol):
-    """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
+class CrawlRequestStore(Protocol):
+    """Takes URLs to crawl into the database."""
 
     def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
         """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new."""
         ...
 
+
+class LeaseUrls(Protocol):
+    """Hands out URLs to crawl."""
+
     def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
         """Returns up to `limit` URLs, the most urgent first, oldest first among equals."""
         ...
+
+
+class Frontier(CrawlRequestStore, LeaseUrls, Protocol):
+    """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.

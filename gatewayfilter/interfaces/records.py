@@ -177,12 +177,16 @@ class ValidatorStore(Protocol):
         ...
 
 
-class DecisionLog(Protocol):
-    """The log of decisions."""
+class DecisionWriter(Protocol):
+    """Takes decisions for the log."""
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Appends a batch, in one transaction."""
         ...
+
+
+class DecisionLog(DecisionWriter, Protocol):
+    """The log of decisions."""
 
     def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
@@ -221,12 +225,16 @@ class UnblockRequest:
     request_id: int = 0
 
 
-class UnblockRequests(Protocol):
-    """What users ask the operator for. One open request a URL and client; bounded."""
+class UnblockRequestStore(Protocol):
+    """Takes requests to unblock pages into the database."""
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
-        """Records requests; asking again counts up. Returns how many are new."""
+        """Records requests; a repeated one is counted. Returns how many are new."""
         ...
+
+
+class UnblockRequests(UnblockRequestStore, Protocol):
+    """What users ask the operator for. One open request a URL and client; bounded."""
 
     def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
         """Returns the open requests, the newest first."""

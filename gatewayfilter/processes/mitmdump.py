@@ -9,7 +9,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.processes.data_dir import prepare_lists
 from gatewayfilter.processes.fork_server import start_fork_server
 from gatewayfilter.processes.learner import run_learner
-from gatewayfilter.processes.proxy_worker import worker_parts
+from gatewayfilter.processes.proxy_worker import open_components
 from gatewayfilter.processes.supervision.run_lock import RunLock
 from gatewayfilter.wiring import prepare_data_dir
 
@@ -35,7 +35,7 @@ def standalone_addons() -> list[object]:
     prepare_data_dir(settings)
     context = start_fork_server(_PRELOAD)  # imports while mitmproxy starts
     prepare_lists(settings)
-    return [worker_parts(settings, standalone=True).addon, LearnerCompanion(settings, context)]
+    return [open_components(settings, standalone=True).addon, LearnerCompanion(settings, context)]
 
 
 class LearnerCompanion:

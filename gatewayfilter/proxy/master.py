@@ -185,7 +185,7 @@ class LeanMaster(master.Master):
         return Listener(
             self._settings.mode,
             instance.handle_stream,
-            self._services.decision,
+            self._services.policy,
             self._relays,
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),

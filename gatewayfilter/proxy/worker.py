@@ -12,10 +12,10 @@ from typing import Final
 
 from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.tunnel.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
-from gatewayfilter.wiring.proxy import WorkerComponents
 
 _log = logging.getLogger(__name__)
 

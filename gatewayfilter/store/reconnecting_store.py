@@ -1,54 +1,72 @@
-"""A database that may be away for a while: the filter goes on without it and takes it up again when it is back."""
+"""A database connection that is opened again after a failure: filtering goes on while the database is away.
+
+It has the five methods that a proxy worker calls, none of them while a request waits.
+"""
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.interfaces import ChangeFeed, DecisionLog, Frontier, UnblockRequests
-from gatewayfilter.store import Store
-from gatewayfilter.wiring import open_store
+from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
+from gatewayfilter.model import Change, LogRecord
+from gatewayfilter.store.store import Store
 
 _RETRY_AFTER_S: Final = 5.0
 
 
 class ReconnectingStore:
-    """Opens the database when it is first used, and again after it failed, at most every few seconds.
+    """Opens the database at its first use, and again after it failed, at most every few seconds.
 
-    Its parts raise `StoreError` while the database cannot be opened.
+    The methods of its attributes are those of `Store`'s; each raises `StoreError` while the database cannot be opened.
+
+    Args:
+        open_store: opens the database; what it raises becomes a `StoreError`.
 
     Attributes:
-        feed, frontier, log, unblock: as in `Store`.
+        feed: the list changes.
+        frontier: takes URLs to crawl.
+        log: takes decisions.
+        unblock: takes requests to unblock pages.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._connection = _Connection(open_store)
+        self.feed = _Feed(self._connection)
+        self.frontier = _Frontier(self._connection)
+        self.log = _Log(self._connection)
+        self.unblock = _Unblock(self._connection)
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._connection.close()
+
+
+class _Connection:
+    """The open database, if there is one, and when to try again. For several threads."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
         self._lock = threading.Lock()
         self._store: Store | None = None
         self._error = StoreError("the database was not opened yet")
         self._retry_at = 0.0
-        self.feed = cast("ChangeFeed", _Part(self, "feed"))
-        self.frontier = cast("Frontier", _Part(self, "frontier"))
-        self.log = cast("DecisionLog", _Part(self, "log"))
-        self.unblock = cast("UnblockRequests", _Part(self, "unblock"))
 
-    def call(self, part: str, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Calls a method of one of the store's parts.
+    def use[T](self, work: Callable[[Store], T]) -> T:
+        """Returns what `work` returns of the open database.
 
         Raises:
             StoreError: the database cannot be opened, or refused.
         """
         store = self._opened()
         try:
-            return getattr(getattr(store, part), method)(*arguments)
+            return work(store)
         except StoreError as error:
             self._forget(store, error)
             raise
 
     def close(self) -> None:
-        """Closes the database."""
         with self._lock:
             if self._store is not None:
                 self._store.close()
@@ -60,7 +78,7 @@ class ReconnectingStore:
                 if time.monotonic() < self._retry_at:
                     raise self._error
                 try:
-                    self._store = open_store(self._settings)
+                    self._store = self._open_store()
                 except GatewayFilterError as error:
                     self._remember(StoreError(str(error)))
                     raise self._error from error
@@ -78,10 +96,44 @@ class ReconnectingStore:
         self._retry_at = time.monotonic() + _RETRY_AFTER_S
 
 
-class _Part:
-    def __init__(self, store: ReconnectingStore, name: str) -> None:
-        self._store = store
-        self._name = name
+class _Feed:
+    """Implements `interfaces.ChangeFeed`."""
 
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        return lambda *arguments: self._store.call(self._name, method, arguments)
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def last_seq(self) -> int:
+        return self._connection.use(lambda store: store.feed.last_seq())
+
+    def read(self, after: int, limit: int = 1000) -> list[Change]:
+        return self._connection.use(lambda store: store.feed.read(after, limit))
+
+
+class _Frontier:
+    """Implements `interfaces.CrawlRequestStore`."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
+        return self._connection.use(lambda store: store.frontier.add(offers, now))
+
+
+class _Log:
+    """Implements `interfaces.DecisionWriter`."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        self._connection.use(lambda store: store.log.write(records))
+
+
+class _Unblock:
+    """Implements `interfaces.UnblockRequestStore`."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def ask(self, requests: Sequence[UnblockRequest]) -> int:
+        return self._connection.use(lambda store: store.unblock.ask(requests))

@@ -1,29 +1,55 @@
-"""What runs in one proxy process: the addon, and the threads beside it that follow the lists and write to the database."""
+"""A proxy worker: the addon, and the threads beside it that follow the lists and write to the database.
+
+No name of this module is exported by `gatewayfilter.wiring`: it imports mitmproxy, which only the proxy's processes need.
+"""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
-from gatewayfilter.interfaces import ChangeFeed, CrawlRequest, Decide, DecisionLog, Frontier, Inspect, UnblockRequests
+from gatewayfilter.errors import StartupError
+from gatewayfilter.interfaces import (
+    ChangeFeed,
+    CrawlRequest,
+    CrawlRequestStore,
+    Decide,
+    DecideHost,
+    DecisionWriter,
+    Inspect,
+    UnblockRequestStore,
+)
+from gatewayfilter.model import Request
 from gatewayfilter.proxy.addon import GatewayAddon
-from gatewayfilter.proxy.listener.services import ConnectionServices, assemble_services
+from gatewayfilter.proxy.auth.user_file import Users
+from gatewayfilter.proxy.components import WorkerComponents
+from gatewayfilter.proxy.listener.host_policy import HostPolicy
+from gatewayfilter.proxy.listener.pinned_apps import open_pinned_apps
+from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.pages.block_page import CategoryTitle, set_theme
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
+from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
 from gatewayfilter.store.page_spool import PageSpool
+from gatewayfilter.store.reconnecting_store import ReconnectingStore
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+from gatewayfilter.wiring.filtering import newest_engine, setup_pages
+from gatewayfilter.wiring.storage import categories, category_title, open_store, snapshot_folder, spool_folder
+
+_FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
+"""Decided once at the start: the first decision loads what all need, such as the public suffixes."""
 
 
 class WorkerStore(Protocol):
-    """The part of the database that a proxy process uses, never on a request's way."""
+    """The part of the database that a proxy process uses, never while a request waits."""
 
     @property
     def feed(self) -> ChangeFeed:
@@ -31,51 +57,86 @@ class WorkerStore(Protocol):
         ...
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> CrawlRequestStore:
         """Takes unknown URLs."""
         ...
 
     @property
-    def unblock(self) -> UnblockRequests:
-        """Takes what users ask for."""
+    def unblock(self) -> UnblockRequestStore:
+        """Takes requests to unblock pages."""
         ...
 
     @property
-    def log(self) -> DecisionLog:
+    def log(self) -> DecisionWriter:
         """Takes decisions."""
         ...
 
 
-class Inspector(Inspect, Protocol):
-    """What looks at pages in a process of its own."""
+class BackgroundPart(Protocol):
+    """A thread or process that runs beside the event loop of a worker."""
 
     def start(self) -> None:
-        """Starts the process; in the event loop."""
+        """Starts it; in the event loop."""
         ...
+
+    def stop(self) -> object:
+        """Ends it, and writes out what is queued."""
+        ...
+
+
+class Inspector(Inspect, BackgroundPart, Protocol):
+    """Judges pages in a process of its own."""
+
+
+class _Background:
+    """What runs beside the event loop of a worker: started in order, stopped in reverse."""
+
+    def __init__(self, parts: Sequence[BackgroundPart | None], engine: FilterEngine, internal_pages: SetupPages | None) -> None:
+        self._parts = [part for part in parts if part is not None]
+        self._engine = engine
+        self._internal_pages = internal_pages
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
 
     def stop(self) -> None:
-        """Ends it."""
-        ...
+        for part in reversed(self._parts):
+            part.stop()
+
+    def facts(self) -> Mapping[str, object]:
+        """Returns what the status file shows of the lists in use, and refreshes the set-up pages."""
+        if self._internal_pages is not None:
+            self._internal_pages.refresh()
+        info = self._engine.snapshot.info
+        return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": self._engine.feed_seq}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerComponents:
-    """What a proxy process runs.
+def worker_components(settings: Settings, inspector: Inspector | None = None, *, standalone: bool = False) -> WorkerComponents:
+    """Opens what a proxy process runs: the engine on the newest good snapshot, and the database, which may be away.
 
-    Attributes:
-        addon: the filter.
-        counters: shown in the status file.
-        start, stop: begin and end what runs beside the event loop; `stop` writes out what is queued.
-        facts: what the status file says of the lists in use.
-        services: how connections are decided.
+    Args:
+        settings: all settings.
+        inspector: judges pages, for `proxy.unknown = "inspect"`.
+        standalone: for a stock mitmproxy, which has a CA and an address of its own, and lets the addon start the rest.
+
+    Raises:
+        SnapshotError: there is no good snapshot.
+        StartupError: the users of the proxy, its CA or the secret for `log.hash_clients` cannot be used.
     """
-
-    addon: GatewayAddon
-    counters: Counters
-    start: Callable[[], None]
-    stop: Callable[[], None]
-    facts: Callable[[], Mapping[str, object]]
-    services: ConnectionServices = field(default_factory=ConnectionServices)
+    engine = newest_engine(settings)
+    engine.decide(_FIRST_REQUEST)
+    return assemble_components(
+        settings,
+        engine,
+        snapshot_folder(settings),
+        ReconnectingStore(partial(open_store, settings)),
+        client_key=load_client_key(settings.data_dir) if settings.log.hash_clients else b"",
+        title_of=partial(category_title, categories()),
+        internal_pages=None if standalone else setup_pages(settings, engine),
+        inspector=inspector,
+        standalone=standalone,
+    )
 
 
 def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
@@ -108,27 +169,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
     spool = _spool(settings, writer, counters)
-
-    def start() -> None:
-        follower.start()
-        for part in (writer, spool, inspector):
-            if part is not None:
-                part.start()
-
-    def stop() -> None:
-        follower.stop()
-        for part in (inspector, spool):
-            if part is not None:
-                part.stop()
-        if writer is not None:
-            writer.stop()
-
-    def facts() -> Mapping[str, object]:  # asked once a second, in a thread
-        if internal_pages is not None:
-            internal_pages.refresh()
-        info = engine.snapshot.info
-        return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": engine.feed_seq}
-
+    background = _Background((writer, spool, inspector, follower), engine, internal_pages)
     recorder = _recorder(settings, writer, client_key)
     desk = _desk(settings, engine, writer, recorder, counters)
     set_theme(PageTheme.of(settings.proxy), asks=desk is not None)
@@ -146,11 +187,29 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         inspect=inspector,
         desk=desk,
         passed=spool,
-        on_start=start if standalone else None,
-        on_stop=stop if standalone else None,
+        on_start=background.start if standalone else None,
+        on_stop=background.stop if standalone else None,
     )
     services = ConnectionServices(counters) if standalone else assemble_services(settings, engine, recorder, counters)
-    return WorkerComponents(addon, counters, start, stop, facts, services)
+    return WorkerComponents(addon, counters, background.start, background.stop, background.facts, services)
+
+
+def assemble_services(
+    settings: Settings, engine: DecideHost, recorder: DecisionRecorder | None, counters: Counters
+) -> ConnectionServices:
+    """Joins what decides connections.
+
+    Raises:
+        StartupError: the users of the proxy cannot be read, or cannot be asked for a password.
+    """
+    users = None
+    if settings.proxy.auth_file is not None:
+        if settings.proxy.mode == "transparent":
+            raise StartupError("proxy.auth_file cannot be used in transparent mode: clients do not know that there is a proxy")
+        users = Users(settings.proxy.auth_file)
+    pinned_apps = open_pinned_apps(settings, counters)
+    policy = HostPolicy(engine, settings.tls, recorder, counters, pinned_apps)
+    return ConnectionServices(counters, policy, pinned_apps, users, recorder)
 
 
 def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -> PageSpool | None:
@@ -161,7 +220,7 @@ def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -
         counters.add("passed_dropped")
         writer.offers.offer(CrawlRequest(url))
 
-    return PageSpool(settings.data_dir / "spool", dropped)
+    return PageSpool(spool_folder(settings), dropped)
 
 
 def _desk(

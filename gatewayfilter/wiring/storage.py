@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
@@ -49,6 +50,11 @@ def snapshot_folder(settings: Settings) -> SnapshotFolder:
     from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 
     return SnapshotFolder(settings.data_dir / "snapshots")
+
+
+def spool_folder(settings: Settings) -> Path:
+    """Returns the folder in which the proxy leaves pages that passed, for the learner to judge."""
+    return settings.data_dir / "spool"
 
 
 def subscriptions(settings: Settings) -> Subscriptions:

@@ -39,9 +39,10 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Source
+from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.store import Store
-from gatewayfilter.wiring.proxy import WorkerComponents, assemble_components
+from gatewayfilter.wiring.proxy import assemble_components
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA", ROOT.parent / "shared" / "data"))

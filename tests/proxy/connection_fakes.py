@@ -78,10 +78,8 @@ async def wire_gateway(
     settings = Settings(data_dir=state, proxy=ProxySettings.model_validate(chosen), tls=tls)
     recorder = DecisionRecorder(gateway.records.append)
     gateway.pinned_apps = PinnedApps(PinnedAppsFile(state / "pinned-apps.json"), after=2)
-    decision = HostPolicy(gateway.hosts, tls, recorder, gateway.counters, gateway.pinned_apps)
-    services = ConnectionServices(
-        gateway.counters, decision, decision, gateway.pinned_apps, Users(users) if users else None, recorder
-    )
+    policy = HostPolicy(gateway.hosts, tls, recorder, gateway.counters, gateway.pinned_apps)
+    services = ConnectionServices(gateway.counters, policy, gateway.pinned_apps, Users(users) if users else None, recorder)
     gateway.master = LeanMaster(settings, gateway.addon(settings.proxy, settings), services)
     await gateway.master.start()
     host, gateway.port = gateway.master.address

@@ -16,8 +16,8 @@ import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
+from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.worker import _raise_file_limit, run_worker
-from gatewayfilter.wiring.proxy import WorkerComponents
 from tests.proxy.proxy_fakes import Gateway
 
 

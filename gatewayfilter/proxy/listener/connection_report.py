@@ -8,8 +8,7 @@ from gatewayfilter.config import RawTcpRule, Settings
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import HostAction, HostVerdict, Reason
 from gatewayfilter.proxy.listener.host_policy import HostPolicy, is_name
-from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedAppsFile
-from gatewayfilter.proxy.listener.services import learned_pins
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedAppsFile, open_pinned_apps
 from gatewayfilter.settings import DenyRule
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
@@ -66,7 +65,7 @@ def report_connection(
         clock: Unix seconds.
     """
     counters = Counters()
-    pinned_apps = learned_pins(settings, counters, clock)
+    pinned_apps = open_pinned_apps(settings, counters, clock)
     decision = HostPolicy(engine, settings.tls, None, counters, pinned_apps).judge(client, url.host)
     now = clock()
     learned = tuple(

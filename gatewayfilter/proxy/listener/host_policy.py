@@ -10,6 +10,7 @@ from gatewayfilter.config import DenyRule, TlsSettings
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import DecideHost
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.listener.connection_policy import INTERCEPT
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApps
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
@@ -17,7 +18,6 @@ from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
 
 _log = logging.getLogger(__name__)
 
-_LOOK: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
 _LEARNED: Final = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.PINNED_APP))
 _COMPLAIN_EVERY_S: Final = 10.0
 
@@ -67,13 +67,13 @@ class HostPolicy:
                 return inner if inner.action is not HostAction.SPLICE or found.action is HostAction.SPLICE else found
         except Exception:  # noqa: BLE001  whatever fails, a connection must not pass unread because of it
             self._complain()
-            return _LOOK
+            return INTERCEPT
         return found
 
     def _judge(self, client: str, host: str) -> HostVerdict:
         found = self._engine.decide_host(host, client)
         if found.action is HostAction.SPLICE and not self._settings.splice:
-            return _LOOK
+            return INTERCEPT
         if (
             found.action is HostAction.INTERCEPT
             and not found.named

@@ -1,7 +1,7 @@
-"""The worker's listener: takes connections in, finds out whose they are, and keeps count of them.
+"""The worker's listener: accepts connections, begins their handshakes, and counts and limits them.
 
-mitmproxy spends milliseconds on a new connection and tens of microseconds on each read of it. A connection that ends in passing
-bytes through, or in a refusal, never gets there (docs/proxy.md has the figures).
+mitmproxy spends milliseconds on a new connection and tens of microseconds on each read of it. A connection that is relayed unread
+or refused never reaches it (docs/proxy.md has the figures).
 """
 
 import asyncio
@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Final, Protocol
+from typing import Final
 
-from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
-from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake
+from gatewayfilter.proxy.listener.answered_writer import AnsweredWriter
+from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy
+from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake, HandshakeServices
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.poller import READ
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -32,45 +33,12 @@ _NETWORK_BITS: Final = 64
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Decision(Protocol):
-    """What the door asks: `HostPolicy`."""
-
-    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
-        """Returns what to do with a connection."""
-        ...
-
-    def shows_page(self, client: str, host: str) -> bool:
-        """Returns whether a blocked host is answered with a page."""
-        ...
-
-    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
-        """Counts and logs a connection that no request will be logged of."""
-        ...
-
-
-class InterceptAll:
-    """Leaves every connection to mitmproxy."""
-
-    verdict: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
-
-    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:  # noqa: ARG002  the protocol
-        """Returns: look at it."""
-        return self.verdict
-
-    def shows_page(self, client: str, host: str) -> bool:  # noqa: ARG002  the protocol
-        """Returns True."""
-        return True
-
-    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
-        """Does nothing: there is never anything to record."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a worker puts up with.
+    """How many connections a worker takes, and for how long.
 
     Attributes:
-        idle_s: how long a connection may say nothing.
+        idle_s: how long a connection may send nothing.
         most: connections at once.
         most_of_one: connections of one client address at once. Those of one IPv6 network (/64), of which a device may take
             as many addresses as it likes, are half of all at most.
@@ -82,48 +50,56 @@ class Limits:
 
 
 class Listener:
-    """Listens, and parts the connections between the relay and mitmproxy.
+    """Listens, and gives each connection to the relay or to mitmproxy once its handshake has been read.
 
     Args:
         mode: `proxy.mode`.
         handle: mitmproxy's handler of a connection.
-        decision: says what becomes of a host.
+        policy: decides connections.
         relays: takes what passes through.
         dialer: connects to origins.
         admits: whether a client may use the proxy, by its Proxy-Authorization header (`""` without) and address.
         limits: how many connections, and for how long.
     """
 
-    look: Final = InterceptAll.verdict
-
     def __init__(
         self,
         mode: str,
         handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-        decision: Decision,
+        policy: ConnectionPolicy,
         relays: RelayPool,
         dialer: Dialer,
         *,
         admits: Callable[[str, str], bool],
         limits: Limits,
     ) -> None:
-        self.loop = relays.loop
+        self.loop = loop = relays.loop
         self.poller = relays.poller
         self.dialer = dialer
-        self.silent: Deadlines[ClientHandshake] = Deadlines(self.loop, SILENT_S, ClientHandshake.out_of_time)
-        self.speaking: Deadlines[ClientHandshake] = Deadlines(self.loop, HELLO_S, ClientHandshake.out_of_time)
-        self.transparent = mode == "transparent"
-        # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
-        self.can_splice = not mode.startswith("upstream:https:")
-        self.decision = decision
         self.relays = relays
-        self.counters = relays.counters
         self.sockets: tuple[socket.socket, ...] = ()
+        self._counters = relays.counters
         self._families: dict[socket.socket, int] = {}
         self._handle = handle
         self._admits = admits
         self._limits = limits
+        self._transparent = mode == "transparent"
         self._handshakes: set[ClientHandshake] = set()
+        self._services = HandshakeServices(
+            policy=policy,
+            relays=relays,
+            poller=relays.poller,
+            dialer=dialer,
+            undecided=self._handshakes,
+            silent=Deadlines(loop, SILENT_S, ClientHandshake.out_of_time),
+            in_hello=Deadlines(loop, HELLO_S, ClientHandshake.out_of_time),
+            transparent=self._transparent,
+            # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
+            can_splice=not mode.startswith("upstream:https:"),
+            admits=self._may_use,
+            hand_over=self.hand_over,
+            closed=self._closed,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[str] = Counter()
         self._all = 0
@@ -131,7 +107,7 @@ class Listener:
 
     @property
     def open_connections(self) -> int:
-        """How many connections of clients there are, whoever has them."""
+        """How many connections of clients are open: in their handshake, relayed or at mitmproxy."""
         return self._all
 
     def listen(self, host: str, port: int) -> None:
@@ -146,7 +122,7 @@ class Listener:
             for one in hosts:
                 found = socket.getaddrinfo(one, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
                 for family, address in dict.fromkeys((info[0], info[4]) for info in found):
-                    made.append(_listener(family, address))
+                    made.append(_open_socket(family, address))
                     port = port or int(made[-1].getsockname()[1])
         except BaseException:
             for listener in made:
@@ -160,7 +136,7 @@ class Listener:
         self._sweeper = self.loop.call_later(_SWEEP_S, self._sweep)
 
     def close(self) -> None:
-        """Stops to listen, and drops what has not said yet what it wants. What passes through goes on."""
+        """Stops to listen, and drops connections in their handshake. What passes through goes on."""
         for listener in self.sockets:
             self.poller.drop(listener)
         self.sockets = ()
@@ -169,35 +145,18 @@ class Listener:
         for handshake in list(self._handshakes):
             handshake.drop()
 
-    def admits(self, authorization: str, address: str) -> bool:
-        """Returns whether a client may be served without mitmproxy having a look at it first."""
-        return (self.transparent or not _is_public(address)) and self._admits(authorization, address)
-
-    def forget_limits(self, handshake: ClientHandshake) -> None:
-        """Lifts the limits of an arrival whose tunnel has been decided."""
-        self.silent.remove(handshake)
-        self.speaking.remove(handshake)
-
-    def hand_over(self, handshake: ClientHandshake, *, answered: bool) -> None:
-        """Gives a connection to mitmproxy, with what was read of it.
-
-        Args:
-            handshake: the connection.
-            answered: its CONNECT has been answered already: mitmproxy's own answer is kept back.
-        """
-        task = self.loop.create_task(self._serve(handshake, answered=answered))
+    def hand_over(self, handshake: ClientHandshake) -> None:
+        """Gives a connection to mitmproxy, with what was read of it."""
+        task = self.loop.create_task(self._serve(handshake))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def left(self, handshake: ClientHandshake, *, ended: bool = True) -> None:
-        """Forgets an arrival whose fate is known; `ended` when the connection is closed."""
-        if handshake in self._handshakes:
-            self._handshakes.discard(handshake)
-            if ended:
-                self.ended(handshake.address)
+    def _may_use(self, authorization: str, address: str) -> bool:
+        """Returns whether a client may be relayed: what else is refused, mitmproxy answers."""
+        return (self._transparent or not _is_public(address)) and self._admits(authorization, address)
 
-    def ended(self, address: str) -> None:
-        """Takes note that a connection of a client has been closed."""
+    def _closed(self, address: str) -> None:
+        """Counts a connection of a client as closed."""
         self._all -= 1
         for counted in _counted_as(address):
             self._open[counted] -= 1
@@ -208,9 +167,9 @@ class Listener:
         self.poller.watch(listener.fileno(), READ, lambda _: self._accept(listener))
 
     def _accept(self, listener: socket.socket) -> None:
-        # One, not all that wait: to ask once too often costs more than to be told again beside the other events.
+        # One, not all that wait: a call too many costs more than a further event beside the others.
         try:
-            number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  as `accept`, which asks for all below
+            number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  `accept` finds out the family anew
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
@@ -226,17 +185,17 @@ class Listener:
             self._watch(listener)
 
     def _take(self, client: socket.socket, address: str) -> None:
-        self.counters.add("connections")
+        self._counters.add("connections")
         names = _counted_as(address)
         if self._is_full(names):
-            self.counters.add("connections_refused")
+            self._counters.add("connections_refused")
             client.close()
             return
         client.setblocking(False)
         self._all += 1
         for counted in names:
             self._open[counted] += 1
-        handshake = ClientHandshake(self, client, address)
+        handshake = ClientHandshake(self._services, client, address)
         self._handshakes.add(handshake)
         handshake.begin()
 
@@ -246,7 +205,7 @@ class Listener:
             return True
         return len(names) > 1 and opened[names[1]] >= max(limits.most_of_one, limits.most // 2)
 
-    async def _serve(self, handshake: ClientHandshake, *, answered: bool) -> None:
+    async def _serve(self, handshake: ClientHandshake) -> None:
         reader = asyncio.StreamReader(loop=self.loop)
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -254,21 +213,19 @@ class Listener:
                 if writer.get_extra_info("peername") is None:  # reset meanwhile: mitmproxy's hooks would fail
                     writer.transport.abort()
                     return
-                if answered:
-                    _keep_back(writer)
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.
-                # What the socket has further comes later than this, with the next look at all sockets.
+                # What the socket has further comes later than this, with the next poll of all sockets.
                 self.loop.call_soon(reader.feed_data, handshake.data)
-                await self._handle(reader, writer)
+                await self._handle(reader, AnsweredWriter(writer, protocol, reader, self.loop) if handshake.answered else writer)
             finally:
-                self.ended(handshake.address)
+                self._closed(handshake.address)
 
         protocol = asyncio.StreamReaderProtocol(reader, handle, loop=self.loop)
         try:
             await self.loop.connect_accepted_socket(lambda: protocol, handshake.client)
         except OSError:
             handshake.client.close()
-            self.ended(handshake.address)
+            self._closed(handshake.address)
 
     def _sweep(self) -> None:
         now = self.loop.time()
@@ -278,7 +235,7 @@ class Listener:
         self._sweeper = self.loop.call_later(_SWEEP_S, self._sweep)
 
 
-def _listener(family: int, address: tuple[object, ...]) -> socket.socket:
+def _open_socket(family: int, address: tuple[object, ...]) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -293,22 +250,6 @@ def _listener(family: int, address: tuple[object, ...]) -> socket.socket:
         made.close()
         raise
     return made
-
-
-def _keep_back(writer: asyncio.StreamWriter) -> None:
-    """Keeps the answer to a CONNECT back that the client has had already; a refusal ends the connection."""
-    write = writer.write
-
-    def first(data: bytes) -> None:
-        writer.write = write  # type: ignore[method-assign]
-        head, _, rest = bytes(data).partition(b"\r\n\r\n")
-        if head.startswith(b"HTTP/1.") and head[8:12] == b" 200":
-            if rest:
-                write(rest)
-        else:
-            writer.transport.abort()
-
-    writer.write = first  # type: ignore[method-assign, assignment]
 
 
 @lru_cache(maxsize=4096)

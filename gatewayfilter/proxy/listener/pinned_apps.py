@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from gatewayfilter.config import Settings
+from gatewayfilter.settings import UnknownRule
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
@@ -239,6 +241,30 @@ class PinnedApps:
 
     def _trusts(self, client: str, now: float) -> bool:
         return now - self._trusting.get(client, -_TRUST_FOR_S) < _TRUST_FOR_S
+
+
+def open_pinned_apps(settings: Settings, counters: Counters, clock: Callable[[], float] = time.time) -> PinnedApps | None:
+    """Returns what was learned about devices, `None` where nothing may be.
+
+    Nothing is learned where unknown URLs are not simply allowed: an unread connection would go past that rule.
+
+    Args:
+        settings: `tls.pinned_apps`, `proxy.unknown` and the state folder.
+        counters: as in `PinnedApps`.
+        clock: Unix seconds.
+    """
+    if not settings.tls.pinned_apps or settings.proxy.unknown is not UnknownRule.ALLOW:
+        return None
+    found = PinnedApps(
+        PinnedAppsFile.in_folder(settings.data_dir),
+        after=settings.tls.pinned_apps_after,
+        days=settings.tls.pinned_apps_days,
+        names=settings.tls.pinned_apps_per_client,
+        counters=counters,
+        clock=clock,
+    )
+    found.refresh()
+    return found
 
 
 def _put[K, V](table: dict[K, V], key: K, value: V) -> None:

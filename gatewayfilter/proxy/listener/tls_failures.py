@@ -42,18 +42,18 @@ class TlsFailures:
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Passes a connection through where the listener could not: the parent proxy is asked by TLS."""
-        if not self._passes or self._services.tls is None:
+        if not self._passes:
             return
         context = data.context
         target, name = _host(context.server.address), _host((data.client_hello.sni or "", 0))
         if not target:
             return
         started = time.perf_counter_ns()
-        found = self._services.tls.judge(_address(context.client), target, name)
+        found = self._services.policy.judge(_address(context.client), target, name)
         if found.action is HostAction.SPLICE:
             data.ignore_connection = True
             port = context.server.address[1] if context.server.address else 443
-            self._services.tls.record(_address(context.client), target, port, found.verdict, started)
+            self._services.policy.record(_address(context.client), target, port, found.verdict, started)
 
     def tls_established_client(self, data: tls.TlsData) -> None:
         """Notes a handshake that a request has to follow."""
@@ -89,10 +89,10 @@ class TlsFailures:
 
     def _failed(self, client: Client, host: str) -> None:
         services = self._services
-        if services.pinned_apps is None or services.tls is None or not host:
+        if services.pinned_apps is None or not host:
             return
         address = _address(client)
-        if services.pinned_apps.failed(address, host, may_learn=services.tls.may_learn(address, host)):
+        if services.pinned_apps.failed(address, host, may_learn=services.policy.may_learn(address, host)):
             services.counters.add("pinned_apps_learned")
             _log.info("a device accepts no certificate of ours for %s; it passes through unread", host)
 

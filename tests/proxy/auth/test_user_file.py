@@ -12,9 +12,9 @@ import pytest
 from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.auth import login_turns
 from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
-from gatewayfilter.proxy.listener.services import assemble_services
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.wiring.proxy import assemble_services
 from tests.proxy.connection_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
 

@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 import struct
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -31,9 +31,9 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     hand_over = Listener.hand_over
 
-    def note(self: Listener, handshake: ClientHandshake, *, answered: bool) -> None:
-        seen.append(answered)
-        hand_over(self, handshake, answered=answered)
+    def note(self: Listener, handshake: ClientHandshake) -> None:
+        seen.append(handshake.answered)
+        hand_over(self, handshake)
 
     monkeypatch.setattr(Listener, "hand_over", note)
     return seen
@@ -338,12 +338,12 @@ async def test_a_client_that_is_gone_when_it_is_handed_over_leaves_nothing(
         client = socket.create_connection(("127.0.0.1", gateway.port))
         hand_over = gateway.listener.hand_over
 
-        def too_late(handshake: Any, *, answered: bool) -> None:
+        def too_late(handshake: ClientHandshake) -> None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.close()
-            hand_over(handshake, answered=answered)
+            hand_over(handshake)
 
-        monkeypatch.setattr(gateway.listener, "hand_over", too_late)
+        monkeypatch.setattr(gateway.listener, "_services", replace(gateway.listener._services, hand_over=too_late))
         client.send(b"GET http://site.example/ HTTP/1.1\r\nHost: site.example\r\n\r\n")
         await until(lambda: gateway.counters["connections"] == 1 and gateway.listener.open_connections == 0)
     assert "hook client_connected failed" not in caplog.text

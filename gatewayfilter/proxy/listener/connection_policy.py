@@ -1,0 +1,64 @@
+"""The policy of connections: the interface that the listener uses, and the policy that decrypts every connection.
+
+`HostPolicy` (host_policy.py) is the one that decides.
+"""
+
+from typing import Final, Protocol
+
+from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
+
+INTERCEPT: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True))
+"""The connection goes to mitmproxy, and its requests are decided one by one."""
+
+
+class ConnectionPolicy(Protocol):
+    """Decides connections by the names that they carry, and logs those of which no request is logged."""
+
+    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
+        """Returns what to do with a connection.
+
+        Args:
+            client: the client's address.
+            target: the host that the connection leads to, as the client gave it.
+            name: the server name inside, when it is another one.
+        """
+        ...
+
+    def may_learn(self, client: str, host: str) -> bool:
+        """Returns whether a host may come to pass through unread for a client."""
+        ...
+
+    def shows_page(self, client: str, host: str) -> bool:
+        """Returns whether a blocked host is answered with a page."""
+        ...
+
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+        """Counts and logs a connection of which no request is logged.
+
+        Args:
+            client: the client's address.
+            host: canonical.
+            port: where it leads.
+            verdict: what was decided, and why.
+            started_ns: `time.perf_counter_ns()` when the decision began.
+        """
+        ...
+
+
+class InterceptAll:
+    """Leaves every connection to mitmproxy. Implements `ConnectionPolicy`."""
+
+    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:  # noqa: ARG002  the protocol
+        """Returns `INTERCEPT`."""
+        return INTERCEPT
+
+    def may_learn(self, client: str, host: str) -> bool:  # noqa: ARG002  the protocol
+        """Returns False."""
+        return False
+
+    def shows_page(self, client: str, host: str) -> bool:  # noqa: ARG002  the protocol
+        """Returns True."""
+        return True
+
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+        """Does nothing: no connection passes unread or is refused."""

@@ -1,0 +1,30 @@
+"""The secret of a state folder under which `log.hash_clients` hashes the addresses of clients."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from gatewayfilter.errors import StartupError
+
+_KEY_BYTES: Final = 32
+
+
+def load_client_key(data_dir: Path) -> bytes:
+    """Returns the secret of this state folder, made when there is none.
+
+    Raises:
+        StartupError: it can be neither read nor made.
+    """
+    path = data_dir / "client.key"
+    try:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_bytes()
+        with os.fdopen(descriptor, "wb") as file:
+            key = secrets.token_bytes(_KEY_BYTES)
+            file.write(key)
+            return key
+    except OSError as error:
+        raise StartupError(f"cannot read or make {path}: {error.strerror}") from error
