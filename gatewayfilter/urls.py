@@ -54,7 +54,7 @@ def _normalise_escape(match: re.Match[str]) -> str:
 
 
 class Url:
-    """A canonical http(s) or ws(s) URL: immutable, with its list key and digest computed once, on first use.
+    """A canonical http(s) or ws(s) URL: immutable by convention, with its list key and digest computed once, on first use.
 
     Attributes:
         text: the whole canonical URL, without fragment and credentials.
@@ -91,7 +91,9 @@ class Url:
     def digest(self) -> bytes:
         """MD5 of the url key, 16 bytes."""
         if self._digest is None:
-            self._digest = digest_of(self.key)
+            text = self.text  # the key is computed here where it is a part of the text: each request needs the digest alone
+            key = self.key if "%" in text else text[len(self.scheme) + 3 :]
+            self._digest = md5(key.encode(), usedforsecurity=False).digest()
         return self._digest
 
     def prefix_keys(self, host: str | None = None) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""From a mitmproxy flow to a `Request`: which URL is asked for, as what, from which page, by whom.
+"""Reads a mitmproxy flow into a `FlowRequest`: which URL is requested, as what, from which page, by which client.
 
-A client may name the host in up to four places: the request target, the Host header, the SNI and the CONNECT target. What is
-judged is what will be contacted; where several of them can decide what the origin serves, each name is judged (`aliases`).
+A client may name the host in up to four places (host_names.py). What is judged is what will be contacted; where several names can
+decide what the origin serves, each of them is judged (`aliases`).
 
 What is judged is also what is sent: a path in another form than the canonical one, which was judged, is replaced by it, as is a
 Host that names the site in another way. Browsers send canonical forms; servers disagree on the others (RFC 3986 §6.2,
@@ -15,12 +15,13 @@ from typing import Final
 
 from mitmproxy import http
 from mitmproxy.connection import Client, Server
-from mitmproxy.proxy.mode_specs import TransparentMode
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.proxy.request.header_sanitizer import holds_breaks
-from gatewayfilter.urls import MAX_HOST_LENGTH, Url, canonical_host, is_ip_literal, parse_url, registrable_domain
+from gatewayfilter.proxy.request.host_names import host_header_for, host_names
+from gatewayfilter.proxy.request.resource_type import resource_type_of
+from gatewayfilter.urls import Url, canonical_host, parse_url, registrable_domain
 
 _READ: Final = frozenset({
     b"accept", b"accept-language", b"authorization", b"connection", b"content-length", b"content-type", b"cookie", b"expect",
@@ -40,7 +41,12 @@ _COMMON: Final = frozenset({
     b"upgrade-insecure-requests", b"user-agent", b"viewport-width",
 })  # fmt: skip
 """Besides `_READ`, what any browser may send to any site: nothing that an origin would know a person or a customer by."""
+_METHODS: Final = {
+    method.encode(): method for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
+}
 _METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
+_PLAIN_PATH: Final = re.compile(rb"/[\x21-\x24\x26-\x3a\x3c-\x7e]*")
+"""Visible ASCII without escapes and parameters: nothing in it is read in two ways."""
 _GAP: Final = re.compile(rb"[\x00-\x20\x7f]")
 _SLASH: Final = rb"(?:[/\\]|%2f|%5c)"
 _ESCAPED_SLASH: Final = rb"(?:%2f|%5c)"
@@ -51,143 +57,73 @@ _HIDDEN_PARENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Dot segments that a canonical path keeps, and that some servers resolve once they have cut parameters or undone escapes."""
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_SCHEMES: Final = {b"http": "http", b"https": "https"}
+_WEBSOCKET_SCHEMES: Final = {"http": "ws", "https": "wss"}
 _MAX_SOURCE_LENGTH = 2048
 """A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""
 
-_BY_DESTINATION: Final = {
-    "document": ResourceType.DOCUMENT,
-    "iframe": ResourceType.SUBDOCUMENT,
-    "frame": ResourceType.SUBDOCUMENT,
-    "fencedframe": ResourceType.SUBDOCUMENT,
-    "object": ResourceType.OBJECT,
-    "embed": ResourceType.OBJECT,
-    "script": ResourceType.SCRIPT,
-    "worker": ResourceType.SCRIPT,
-    "sharedworker": ResourceType.SCRIPT,
-    "serviceworker": ResourceType.SCRIPT,
-    "audioworklet": ResourceType.SCRIPT,
-    "paintworklet": ResourceType.SCRIPT,
-    "style": ResourceType.STYLESHEET,
-    "xslt": ResourceType.STYLESHEET,
-    "image": ResourceType.IMAGE,
-    "font": ResourceType.FONT,
-    "audio": ResourceType.MEDIA,
-    "video": ResourceType.MEDIA,
-    "track": ResourceType.MEDIA,
-    "report": ResourceType.PING,
-    "websocket": ResourceType.WEBSOCKET,
-    "empty": ResourceType.XMLHTTPREQUEST,
-    "json": ResourceType.XMLHTTPREQUEST,
-    "manifest": ResourceType.OTHER,
-    "webidentity": ResourceType.OTHER,
-}
-"""Sec-Fetch-Dest (Fetch Standard §3.2.7) in the words of Adblock options."""
 
-_BY_ACCEPT: Final = (
-    ("text/html", ResourceType.DOCUMENT),
-    ("application/xhtml", ResourceType.DOCUMENT),
-    ("text/css", ResourceType.STYLESHEET),
-    ("image/", ResourceType.IMAGE),
-    ("video/", ResourceType.MEDIA),
-    ("audio/", ResourceType.MEDIA),
-    ("font/", ResourceType.FONT),
-    ("application/font", ResourceType.FONT),
-    ("text/javascript", ResourceType.SCRIPT),
-    ("application/javascript", ResourceType.SCRIPT),
-    ("application/json", ResourceType.XMLHTTPREQUEST),
-    ("text/event-stream", ResourceType.XMLHTTPREQUEST),
-)
-"""What the first media type of Accept says of a client without Sec-Fetch headers."""
-
-_BY_EXTENSION: Final = {
-    extension: kind
-    for kind, extensions in (
-        (ResourceType.DOCUMENT, "htm html php asp aspx jsp shtml xhtml"),
-        (ResourceType.SCRIPT, "js mjs"),
-        (ResourceType.STYLESHEET, "css"),
-        (ResourceType.IMAGE, "png jpg jpeg gif webp avif svg ico bmp apng jxl"),
-        (ResourceType.FONT, "woff woff2 ttf otf eot"),
-        (ResourceType.MEDIA, "mp4 webm mp3 m4a m4v ogg oga ogv wav flac m3u8 mpd ts m4s mov aac opus"),
-        (ResourceType.XMLHTTPREQUEST, "json"),
-        (ResourceType.OBJECT, "swf"),
-    )
-    for extension in extensions.split()
-}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class FlowRequest:
-    """What a flow asks for, and what else of it matters to the proxy.
+    """What a flow requests, and what else of it the proxy reads. Immutable, by type: `frozen` would cost ten calls a request.
 
     Attributes:
+        request: as the engine judges it.
         aliases: the same request under each other host name that can decide what the origin serves; nearly always empty.
-        address: the address that the client chose, where neither a name nor a certificate says whose it is; canonical, else `""`.
+        address: the address that the client chose, where neither a name nor a certificate tells whose it is; canonical, else
+            `""`.
         headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
-        private: carries credentials or asks for a part: never looked at again by the crawler.
+        private: carries credentials or requests a part: never fetched again by the crawler.
         plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
-        anonymous: carries header fields alone that any browser sends to any site: what is answered, anybody is answered.
-        foreign_frame: a frame in a page of another site: whoever wrote that page chose its URL, and not the person who reads it.
+        anonymous: carries only header fields that any browser sends to any site: everybody gets the same response.
+        foreign_frame: a frame in a page of another site: its URL was chosen by the author of that page, not by the reader.
         host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
         target: the path and query that were judged, `b""` when the request has them in this form already.
     """
 
-    request: Request
-    aliases: tuple[Request, ...]
-    address: str
-    headers: dict[bytes, str]
-    private: bool
-    plain_client: bool
-    anonymous: bool
-    foreign_frame: bool
-    host_header: str
-    target: bytes
+    request: Final[Request]
+    aliases: Final[tuple[Request, ...]]
+    address: Final[str]
+    headers: Final[dict[bytes, str]]
+    private: Final[bool]
+    plain_client: Final[bool]
+    anonymous: Final[bool]
+    foreign_frame: Final[bool]
+    host_header: Final[str]
+    target: Final[bytes]
 
 
 def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     """Reads a flow whose request headers have arrived.
 
     Raises:
-        UrlError: what it asks for cannot be written as a canonical URL, or a field's value has a line break in it.
+        UrlError: its target is no canonical URL and cannot be made one, or a field's value has a line break in it.
     """
     data = flow.request.data
-    # HTTP/2 can say what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
-    if _METHOD.fullmatch(data.method) is None or _GAP.search(data.path) is not None:
-        raise UrlError("a method or path that no request line can hold")
-    if b"%" in data.path or b";" in data.path:
-        _refuse_doubtful(data.path.partition(b"?")[0])
+    method = _METHODS.get(data.method) or _read_method(data.method)
+    path = data.path.decode("latin-1") if _PLAIN_PATH.fullmatch(data.path) is not None else _read_path(data)
     headers, hosts, common = _read_headers(data.headers.fields)
-    websocket = headers.get(b"upgrade", "").lower() == "websocket"
-    scheme = data.scheme.decode("latin-1").lower()
-    if websocket and scheme in {"http", "https"}:
-        scheme = "ws" if scheme == "http" else "wss"
-    names, address = _host_names(flow, hosts)
-    path = _path(data)
-    url = _url(scheme, names[0], data.port, path)
-    request = Request(
-        url=url,
-        source=_source(headers, url),
-        resource_type=_resource_type(headers, url, websocket=websocket),
-        method=data.method.decode("latin-1").upper(),
-        client=flow.client_conn.peername[0] if flow.client_conn.peername else "",
-    )
-    aliases: tuple[Request, ...] = ()
-    if len(names) > 1:
-        aliases = tuple(
-            Request(_url(scheme, name, data.port, path), request.source, request.resource_type, request.method, request.client)
-            for name in names[1:]
-        )
+    scheme = _SCHEMES.get(data.scheme) or data.scheme.decode("latin-1").lower()
+    websocket = b"upgrade" in headers and headers[b"upgrade"].lower() == "websocket"
+    if websocket:
+        scheme = _WEBSOCKET_SCHEMES.get(scheme, scheme)
+    names, address = host_names(flow, hosts)
+    # The arguments are given by position: by name a call takes half as long again.
+    url = parse_url(f"{scheme}://{names[0]}:{data.port}{path}")
+    kind = resource_type_of(headers, url.path, websocket=websocket)
+    client = flow.client_conn.peername
+    request = Request(url, _source(headers, url), kind, method, client[0] if client else "")
     return FlowRequest(
-        request=request,
-        aliases=aliases,
-        address=address,
-        headers=headers,
-        private=b"authorization" in headers or b"range" in headers,
-        plain_client=b"sec-fetch-dest" not in headers,
-        anonymous=common and _TELLING.isdisjoint(headers),
-        foreign_frame=request.resource_type is ResourceType.SUBDOCUMENT and _is_foreign(headers, request),
-        host_header="" if hosts == [url.netloc] and not data.authority else _host_header(data, hosts, url),
-        target=b"" if path == url.path + url.query and len(path) == len(data.path) else _target(data.path, url),
+        request,
+        _aliases(request, scheme, names, f"{data.port}{path}") if len(names) > 1 else (),
+        address,
+        headers,
+        b"authorization" in headers or b"range" in headers,
+        b"sec-fetch-dest" not in headers,
+        common and _TELLING.isdisjoint(headers),
+        kind is ResourceType.SUBDOCUMENT and _is_foreign(headers, request),
+        "" if hosts == [url.netloc] and not data.authority else host_header_for(data, hosts, url),
+        b"" if path == url.path + url.query and len(path) == len(data.path) else _target(data.path, url),
     )
 
 
@@ -205,15 +141,40 @@ def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
     target, port = server.address[0], server.address[1]
     address = str(client.peername[0]) if client.peername else ""
     names = dict.fromkeys(canonical_host(name) for name in (target, client.sni) if name)
-    return tuple(Request(_url("https", name, port, "/"), None, ResourceType.OTHER, "CONNECT", address) for name in names)
+    return tuple(Request(parse_url(f"https://{name}:{port}/"), None, ResourceType.OTHER, "CONNECT", address) for name in names)
 
 
-def _refuse_doubtful(path: bytes) -> None:
-    if b"%00" in path:
+def _read_method(method: bytes) -> str:
+    # HTTP/2 can say what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
+    if _METHOD.fullmatch(method) is None:
+        raise UrlError("a method that no request line can hold")
+    return method.decode("latin-1").upper()
+
+
+def _read_path(data: http.RequestData) -> str:
+    if _GAP.search(data.path) is not None:
+        raise UrlError("a path that no request line can hold")
+    before_query = data.path.partition(b"?")[0]
+    if b"%00" in before_query:
         raise UrlError("a path with a NUL, at which some servers end it")
     # A block is also looked up by other spellings, but an allow for /a/* would take /a/..;/b in by its own.
-    if _HIDDEN_PARENT.search(path) is not None:
+    if _HIDDEN_PARENT.search(before_query) is not None:
         raise UrlError("a path with a dot segment that some servers resolve and others do not")
+    path = data.path.decode("latin-1")
+    if not path.isascii():  # a browser escapes these; escaping them here keeps each byte as it was sent
+        path = "".join(mark if mark < "\x80" else f"%{ord(mark):02X}" for mark in path)
+    if path.startswith("/"):
+        return path
+    if not path or (path == "*" and data.method == b"OPTIONS"):  # OPTIONS * asks the server itself
+        return "/"
+    raise UrlError(f"not a path: {path[:100]!r}")
+
+
+def _aliases(request: Request, scheme: str, names: list[str], rest: str) -> tuple[Request, ...]:
+    return tuple(
+        Request(parse_url(f"{scheme}://{name}:{rest}"), request.source, request.resource_type, request.method, request.client)
+        for name in names[1:]
+    )
 
 
 def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str], bool]:
@@ -237,85 +198,10 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
     return headers, hosts, common
 
 
-def _host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
-    """Returns the canonical names to judge, the URL's own first, and the `address` of a `FlowRequest`."""
-    data = flow.request.data
-    if len(hosts) > 1:
-        raise UrlError("the request has more than one Host header")
-    named = [_host_of(text) for text in hosts if text]
-    if flow.server_conn.address is None:
-        # An explicit proxy and a plain request: the request target names the server (RFC 9112 §3.2.2), Host must follow it.
-        return [canonical_host(data.host)], ""
-    # Inside a tunnel or behind a redirect: the address may be a bare number, and Host or :authority chooses the site.
-    if data.authority:
-        named.insert(0, _host_of(data.authority.decode("latin-1")))
-    sni = flow.client_conn.sni
-    if named == [data.host] and (not sni or sni == data.host):  # nearly always: all say the same
-        return named, ""
-    if sni:
-        named.append(canonical_host(sni))
-    address = canonical_host(data.host)
-    if not named or not is_ip_literal(address):
-        named.append(address)
-    # The certificate is verified for the server name. Who is redirected chose no address; a CONNECT to one names it.
-    told = sni and data.scheme == b"https" and type(flow.client_conn.proxy_mode) is TransparentMode
-    return list(dict.fromkeys(named)), "" if told or address in named else address
-
-
-def _host_of(authority: str) -> str:
-    if len(authority) > MAX_HOST_LENGTH:
-        raise UrlError(f"a host of {len(authority)} characters")
-    return _read_authority(authority)
-
-
-@lru_cache(maxsize=2048)
-def _read_authority(authority: str) -> str:
-    # Names beyond ASCII travel as xn-- (RFC 3986 §3.2.2): a server could read these bytes otherwise than we do.
-    if not (authority.isascii() and authority.isprintable()):
-        raise UrlError("a host beyond visible ASCII")
-    host, colon, port = authority.rpartition(":")
-    if colon and port.isdigit() and not (":" in host and not host.endswith("]")):
-        return canonical_host(host)
-    return canonical_host(authority.removesuffix(":"))
-
-
-def _host_header(data: http.RequestData, hosts: list[str], url: Url) -> str:
-    """Returns what Host, or :authority, must be so that it names what was judged, `""` where each that is there does.
-
-    The port may be left out: the connection has it. An explicit proxy adds a Host where there is none, which origins refuse
-    (RFC 9112 §3.2).
-    """
-    netloc = url.netloc
-    if data.authority:
-        said = [*hosts, data.authority.decode("latin-1")]
-        complete = bool(hosts) or data.http_version == b"HTTP/2.0"
-    else:
-        said, complete = hosts, bool(hosts)
-    if complete and len(said) == 1 and said[0].lower() == netloc:
-        return ""
-    right = {netloc, url.host, f"{url.host}:{url.port or _DEFAULT_PORTS[url.scheme]}"}
-    return "" if complete and right.issuperset(text.lower() for text in said) else netloc
-
-
-def _path(data: http.RequestData) -> str:
-    path = data.path.decode("latin-1")
-    if not path.isascii():  # a browser escapes these; escaping them here keeps each byte as it was sent
-        path = "".join(mark if mark < "\x80" else f"%{ord(mark):02X}" for mark in path)
-    if path.startswith("/"):
-        return path
-    if not path or (path == "*" and data.method == b"OPTIONS"):  # OPTIONS * asks the server itself
-        return "/"
-    raise UrlError(f"not a path: {path[:100]!r}")
-
-
 def _target(path: bytes, url: Url) -> bytes:
     judged = f"{url.path}{url.query}".encode()
     # An empty query is sent by browsers, too, and has no other meaning than none.
     return b"" if path in {judged, judged + b"?", b"*"} else judged
-
-
-def _url(scheme: str, host: str, port: int, path: str) -> Url:
-    return parse_url(f"{scheme}://{host}:{port}{path}")
 
 
 def _source(headers: dict[bytes, str], url: Url) -> Url | None:
@@ -343,34 +229,3 @@ def _page(text: str) -> Url | None:
         return parse_url(text)
     except UrlError:
         return None
-
-
-def _resource_type(headers: dict[bytes, str], url: Url, *, websocket: bool) -> ResourceType:
-    if websocket:
-        return ResourceType.WEBSOCKET
-    if b"ping-to" in headers or headers.get(b"content-type", "").startswith("text/ping"):
-        return ResourceType.PING
-    destination = headers.get(b"sec-fetch-dest")
-    if destination is not None:
-        mode = headers.get(b"sec-fetch-mode")
-        if destination == "empty" and mode == "no-cors":  # navigator.sendBeacon and fetch(…, {keepalive, no-cors})
-            return ResourceType.PING
-        fallback = ResourceType.DOCUMENT if mode == "navigate" else ResourceType.OTHER
-        return _BY_DESTINATION.get(destination, fallback)
-    return _guess(headers, url)
-
-
-def _guess(headers: dict[bytes, str], url: Url) -> ResourceType:
-    if headers.get(b"x-requested-with", "").lower() == "xmlhttprequest":
-        return ResourceType.XMLHTTPREQUEST
-    accept = headers.get(b"accept", "").lstrip()
-    for prefix, kind in _BY_ACCEPT:
-        if accept.startswith(prefix):
-            return kind
-    name = url.path.rpartition("/")[2]
-    _, dot, extension = name.rpartition(".")
-    if dot and (known := _BY_EXTENSION.get(extension.lower())) is not None:
-        return known
-    if b"origin" in headers:
-        return ResourceType.XMLHTTPREQUEST
-    return ResourceType.OTHER if b"referer" in headers else ResourceType.DOCUMENT
