@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import certifi
-from mitmproxy import certs, master, options
+from mitmproxy import certs, http, master, options
 from mitmproxy.addons import block, disable_h2c, proxyserver, strip_dns_https_records, tlsconfig
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
@@ -28,7 +28,7 @@ from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
 from gatewayfilter.proxy.listener.listener import Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
-from gatewayfilter.proxy.mitm.early_response import open_streams
+from gatewayfilter.proxy.mitm.early_response import open_streams, respond_early
 from gatewayfilter.proxy.mitm.fastpath import http_layer, patches, tls_path
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins, read_directly
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
@@ -172,10 +172,13 @@ class LeanMaster(master.Master):
         return ProxyLogin(
             self._services.users,
             self._services.counters,
-            self._proxyserver.connections,
+            self._respond_early,
             loopback=self._settings.auth_loopback,
             free=addon.is_internal_page,
         )
+
+    def _respond_early(self, flow: http.HTTPFlow) -> None:
+        respond_early(flow, self._proxyserver.connections.get(flow.client_conn.id))
 
     def _make_door(self, instance: AsyncioServerInstance[Any]) -> Listener:
         login = self._login

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.filter.connection_sentences import connection_sentences
-from gatewayfilter.cli.review.review_rows import summary
 from gatewayfilter.cli.ui.classification_view import show_judgement
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import moment_option, show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.resource_types import type_option
+from gatewayfilter.cli.ui.review_rows import summary
 from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
 from gatewayfilter.urls import parse_loose_url, unescaped
 

@@ -9,11 +9,11 @@ import click
 
 from gatewayfilter.cli.review.review_decisions import approve, change, redo, reject, undo
 from gatewayfilter.cli.review.review_reports import export, phrases, show_log, stats
-from gatewayfilter.cli.review.review_rows import all_tasks, summary
 from gatewayfilter.cli.review.review_show import page, show
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.review_rows import all_tasks, summary
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.review.review_rows import PAGE, summary
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.cli.ui.review_rows import PAGE, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

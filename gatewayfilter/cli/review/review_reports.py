@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.review.review_rows import all_tasks, summary
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_json_line, print_table, say
+from gatewayfilter.cli.ui.review_rows import all_tasks, summary
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.review.review_rows import summary
 from gatewayfilter.cli.ui.classification_view import show_breakdown
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.review_rows import summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

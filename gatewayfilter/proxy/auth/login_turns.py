@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from gatewayfilter.proxy.listener.client_network import network_of
+from gatewayfilter.addresses.client_network import network_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -1,17 +1,15 @@
 """The addon that asks clients for a user name and a password (RFC 9110 §11.7): of each request, of a tunnel once."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 from mitmproxy import http
 from mitmproxy.connection import Client
-from mitmproxy.proxy.server import ConnectionHandler
 
 from gatewayfilter.proxy.auth.login_turns import LoginTurns, Outcome
 from gatewayfilter.proxy.auth.user_file import Users
-from gatewayfilter.proxy.mitm.early_response import respond_early
 from gatewayfilter.telemetry import Counters
 
 _HEADER: Final = "proxy-authorization"
@@ -41,7 +39,7 @@ class ProxyLogin:
     Args:
         users: who may use the proxy.
         counters: `logins_refused`, `logins_put_off`.
-        connections: the proxy's clients, by id.
+        respond: sends the response of a flow before the request's body has arrived.
         loopback: whether clients on this machine have to log in as well.
         free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
             fetch that before they know that there is a proxy.
@@ -53,14 +51,14 @@ class ProxyLogin:
         self,
         users: Users,
         counters: Counters,
-        connections: Mapping[tuple[Any, ...] | str, ConnectionHandler],
+        respond: Callable[[http.HTTPFlow], None],
         *,
         loopback: bool,
         free: Callable[[http.HTTPFlow], bool],
     ) -> None:
         self._users = users
         self._counters = counters
-        self._connections = connections
+        self._respond = respond
         self._loopback = loopback
         self._free = free
         self._inside: set[str] = set()
@@ -121,7 +119,7 @@ class ProxyLogin:
             {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", answer.header: answer.value},
         )
         if flow.request.method != "CONNECT":
-            respond_early(flow, self._connections.get(flow.client_conn.id))
+            self._respond(flow)
 
 
 @lru_cache(maxsize=1024)

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from gatewayfilter.addresses.client_network import network_of
 from gatewayfilter.proxy.auth import login_turns
 from gatewayfilter.proxy.auth.login_turns import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
-from gatewayfilter.proxy.listener.client_network import network_of
 
 
 def _wrong() -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from mitmproxy.connection import Client
 
-from gatewayfilter.proxy.listener.client_network import network_of
+from gatewayfilter.addresses.client_network import network_of
 
 FREE_BYTES: Final = 8_192
 """Of each connection, not counted: less than what a connection takes anyway."""

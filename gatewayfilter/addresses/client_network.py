@@ -1,4 +1,4 @@
-"""Whose address it is: what is counted for a client that may take as many IPv6 addresses as it likes."""
+"""The network of a client's address: limits per client count it, since a client may take as many IPv6 addresses as it likes."""
 
 from functools import lru_cache
 from ipaddress import IPv6Address
