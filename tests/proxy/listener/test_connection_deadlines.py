@@ -91,7 +91,11 @@ async def test_a_connect(gateway: WireGateway) -> None:
         assert await drip(client, b"x: y\r\n")
 
 
-@pytest.mark.parametrize("first", [b"", b"\x16", client_hello("localhost")[:100], b"\r\n", b"SSH-2.0-x"])
+@pytest.mark.parametrize(
+    "first",
+    [b"", b"\x16", client_hello("localhost")[:100], b"\r\n", b"SSH-2.0-x"],
+    ids=["nothing", "one byte", "part of a ClientHello", "line end", "part of an SSH banner"],
+)
 async def test_a_tunnel_in_which_nothing_becomes_clear(first: bytes, gateway: WireGateway) -> None:
     async with channel(gateway.port, "localhost:443") as client:
         await client.send(first)

@@ -132,6 +132,7 @@ def test_parts_of_a_local_list_lie_in_its_folder(tmp_path: Path) -> None:
         (b"||b.example^\n" * 10_000, "it is larger than 100,000 bytes"),
         (None, "there is no such file"),
     ],
+    ids=["web page", "cut gzip", "large when unpacked", "large", "absent"],
 )
 def test_a_bad_part_leaves_the_list_usable(tmp_path: Path, subscriptions: Subscriptions, content: bytes | None, why: str) -> None:
     (tmp_path / "main.txt").write_text("||a.example^\n!#include part.txt\n||c.example^\n", encoding="utf-8")
