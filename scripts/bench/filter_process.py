@@ -18,17 +18,21 @@ class Filter:
         state: the state folder.
         arguments: further arguments of `run`.
         settings: further environment variables.
+        checkout: another checkout to run; it has a `.venv` of its own, or runs with this Python.
 
     Attributes:
         host, port: where it listens, once started.
     """
 
-    def __init__(self, state: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> None:
-        self._command = str(Path(sys.executable).with_name("gatewayfilter"))
+    def __init__(
+        self, state: Path, *arguments: str, settings: Mapping[str, str] | None = None, checkout: Path | None = None
+    ) -> None:
+        self._command = _command_of(checkout)
         self._environment = {
             **os.environ,
             "GATEWAYFILTER_DATA_DIR": str(state),
             "GATEWAYFILTER_LOG__LEVEL": os.environ.get("GATEWAYFILTER_LOG__LEVEL", "warning"),
+            **({"PYTHONPATH": str(checkout)} if checkout is not None else {}),
             **(settings or {}),
         }
         self._arguments = ["run", "--listen", "127.0.0.1:0", *arguments]
@@ -38,14 +42,14 @@ class Filter:
     def command(self, *arguments: str, feed: str | None = None) -> str:
         """Runs a command and returns what it printed."""
         done = subprocess.run(
-            [self._command, *arguments], env=self._environment, input=feed, stdout=subprocess.PIPE, text=True, check=True
+            [*self._command, *arguments], env=self._environment, input=feed, stdout=subprocess.PIPE, text=True, check=True
         )
         return done.stdout
 
     def start(self) -> None:
         """Starts it and waits until it serves."""
         self._process = subprocess.Popen(
-            [self._command, *self._arguments], env=self._environment, stdout=subprocess.PIPE, text=True
+            [*self._command, *self._arguments], env=self._environment, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
         found = re.search(r"filtering on (\S+):(\d+)", self._process.stdout.readline())
@@ -62,3 +66,17 @@ class Filter:
         """Ends it."""
         self._process.terminate()
         self._process.wait(20)
+
+
+def _command_of(checkout: Path | None) -> list[str]:
+    """Returns the command that runs the filter of a checkout, and no other one's: `-P` keeps the current folder out."""
+    if checkout is None:
+        return [str(Path(sys.executable).with_name("gatewayfilter"))]
+    own = checkout / ".venv" / "bin" / "python"
+    python = [str(own if own.exists() else sys.executable), "-P"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    asked = [*python, "-c", "import gatewayfilter; print(gatewayfilter.__file__)"]
+    found = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    if not Path(found).is_relative_to(checkout):
+        raise SystemExit(f"{checkout} is no checkout: gatewayfilter is imported from {found.strip()}")
+    return [*python, "-m", "gatewayfilter.cli"]
