@@ -1,10 +1,11 @@
-"""From a URL that nobody knows to a page that can be judged: the queue's worker, the fetcher and its safeguards.
+"""The crawler: from a URL in the queue to a judged page.
 
-The way of one URL: `worker` leases it from the frontier · `url_policy` says whether it may be fetched at all · `robots` and
-`politeness` say whether and when the site wants it · `fetcher` gets it through the `guard` at the socket, decoded and bounded ·
-`visit` hands it to the sink (classifier and lists), in memory or, when that lags, over the `page_buffer` and its `archive` on the
-disk · `outcomes` says what becomes of the URL · `following` puts links into the frontier that are not `seen`, as far as the
-`strategy` goes. `context` holds what all of them work with; `foreground` goes the same way with somebody waiting.
+The steps of one URL: `crawl_worker` leases it from the frontier · `fetch.url_policy` tells whether it may be fetched at all,
+`fetch.robots` and `fetch.politeness` whether and when the site allows it · `fetch.fetcher` gets it, decoded and bounded, over
+sockets that `net.address_guard` admits · `visitor` hands it to the sink (classifier and lists), in memory or, when that lags,
+over `buffer.page_buffer` and its archive on the disk · `outcomes` decides what becomes of the URL · `link_queue` puts links into
+the frontier that were not seen, as far as `links.strategy` goes. `context` holds the collaborators of all of them; `foreground`
+does the same while a command waits; `spool_reader` judges pages that passed the proxy, without fetching them.
 """
 
 from gatewayfilter.crawl.buffer.backlog import Backlog
@@ -15,12 +16,11 @@ from gatewayfilter.crawl.crawl_worker import CrawlWorker
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.foreground import CrawlProgress, ForegroundCrawl
 from gatewayfilter.crawl.frontier.digest_tree import DigestTree
-from gatewayfilter.crawl.frontier.fleet_frontier import FleetFrontier
+from gatewayfilter.crawl.frontier.fleet_leases import FleetLeases
 from gatewayfilter.crawl.frontier.seen_filter import SeenFilter
-from gatewayfilter.crawl.links.images import page_pictures
-from gatewayfilter.crawl.links.page_links import out_links
+from gatewayfilter.crawl.links.link_finder import LinkFinder
 from gatewayfilter.crawl.links.rule_links import rule_links
-from gatewayfilter.crawl.links.sitemap_discovery import FocusedDiscovery
+from gatewayfilter.crawl.spool_reader import SpoolReader
 from gatewayfilter.crawl.visitor import CrawlOutcome
 
 __all__ = [
@@ -30,14 +30,13 @@ __all__ = [
     "CrawlProgress",
     "CrawlWorker",
     "DigestTree",
-    "FleetFrontier",
-    "FocusedDiscovery",
+    "FleetLeases",
     "ForegroundCrawl",
+    "LinkFinder",
     "PageBuffer",
     "SeenFilter",
+    "SpoolReader",
     "WarcArchive",
     "may_crawl",
-    "out_links",
-    "page_pictures",
     "rule_links",
 ]

@@ -1,6 +1,6 @@
-"""The crawler worker: takes the most urgent URLs off the frontier, has them looked at, and settles what becomes of each.
+"""The crawler worker: leases the most urgent URLs, has them visited, and writes the outcome of each to the frontier.
 
-What becomes of a page stands at the head of `outcomes`.
+The table of outcomes stands at the head of `outcomes`.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.links.strategy import strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError
 from gatewayfilter.crawl.outcome_batcher import OutcomeBatcher
-from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler
+from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler, Visited
 from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
 from gatewayfilter.crawl.visitor import Target, VisitResult
 from gatewayfilter.errors import FetchError, StoreError, UrlError
-from gatewayfilter.interfaces import Lease, Validators
+from gatewayfilter.interfaces import Lease, LeaseUrls, Validators
 from gatewayfilter.urls import parse_url, redacted
 
 _log = logging.getLogger(__name__)
 
 POLL_MIN_S = 0.02
 POLL_MAX_S = 0.075
-"""An idle look at the queue costs some 0.6 ms of CPU from cold caches: at this rate below 1 % of a core."""
+"""A query of the idle queue costs some 0.6 ms of CPU from cold caches: at this rate below 1 % of a core."""
 POLL_GROWTH = 1.1
 GATHER_S = 0.05
-"""How long a full crawler lets places become free before it looks at the queue: one look for several, others go on meanwhile."""
+"""How long a full crawler lets places become free before it leases again: one query for several, others go on meanwhile."""
 STORE_PAUSE_S = 1.0
 GRACE_S = 5.0
 SAVE_SEEN_S = 60.0
@@ -50,10 +50,10 @@ class _Leased:
 
 @dataclass(frozen=True, slots=True)
 class _WorkerSession:
-    """What is open while the worker works.
+    """The state of one run of the worker.
 
     Attributes:
-        closing: set when the queue's thread should wait for nothing any more.
+        closing: set when the queue's thread should stop waiting.
         buffered: set while pages may wait in the buffer.
     """
 
@@ -64,7 +64,7 @@ class _WorkerSession:
 
 
 class CrawlWorker:
-    """Works off the frontier.
+    """Visits the URLs of the frontier.
 
     Args:
         context: its collaborators.
@@ -75,7 +75,7 @@ class CrawlWorker:
 
     def __init__(self, context: CrawlContext) -> None:
         self._context = context
-        self._frontier = context.frontier
+        self._leases: LeaseUrls = context.leases or context.frontier
         self._settings = context.settings
         self._buffer = context.buffer
         self._seen = context.seen
@@ -84,7 +84,7 @@ class CrawlWorker:
         self._lease_s = LEASE_S + 4 * context.settings.timeout_s
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until `stop` is set; then finishes what it has begun, or gives it back after `GRACE_S`.
+        """Visits URLs until `stop` is set; then finishes what it has begun, or gives it back after `GRACE_S`.
 
         Raises:
             ConfigError: `crawl.upstream_ca` cannot be read.
@@ -138,27 +138,27 @@ class CrawlWorker:
                 await asyncio.wait({stopping}, timeout=poll_s)
 
     async def _scan(self, session: _WorkerSession, stopping: asyncio.Task[Literal[True]]) -> None:
-        """Works off the buffer, a page at a time: pages that are waited for go between."""
+        """Judges the pages in the buffer one by one; urgent pages go between."""
         if self._buffer is None:
             return
         while not session.closing.is_set():
             try:
-                visit = await session.runtime.visitor.scan_first()
-                if isinstance(visit, VisitResult):
-                    await session.batcher.run(partial(self._keep_scanned, visit))
+                scanned = await session.runtime.visitor.scan_first()
+                if scanned is None:
+                    if not self._buffer.waiting:
+                        session.buffered.clear()
+                        await session.buffered.wait()
+                    continue
+                if scanned.visit is not None:
+                    await session.batcher.run(partial(self._keep_scanned, scanned.visit))
             except StoreError as error:
-                _log.warning("%s; the page is looked at again", error)
+                _log.warning("%s; the page is judged again", error)
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
                 continue
             except Exception:  # noqa: BLE001  the outermost boundary of one page: none may end the scanner
                 self._context.counters.add("pages_failed")
                 _log.exception("judging a page out of the archive failed")
-                visit = True
-            if visit is not False:
-                self._buffer.advance()
-            elif not self._buffer.waiting:
-                session.buffered.clear()
-                await session.buffered.wait()
+            self._buffer.advance()
 
     def _keep_scanned(self, visit: VisitResult) -> None:
         for digest in self._outcomes.scanned(visit):
@@ -169,19 +169,19 @@ class CrawlWorker:
         return PATIENCE_S if busy < self._settings.concurrency / 2 else 0.0
 
     async def _handle(self, session: _WorkerSession, lease: Lease, known: Validators | None, patience_s: float) -> None:
-        """Looks at a leased URL and settles it. Whatever goes wrong is this page's alone."""
+        """Visits a leased URL and writes the outcome. A failure concerns this page alone."""
         try:
-            complete = await self._visited(session, lease, known, patience_s)
+            completion = await self._visited(session, lease, known, patience_s)
         except asyncio.CancelledError:
             await asyncio.shield(session.batcher.complete(self._outcomes.stopped(lease)))
             raise
-        await session.batcher.complete(complete)
+        await session.batcher.complete(completion)
 
     async def _visited(self, session: _WorkerSession, lease: Lease, known: Validators | None, patience_s: float) -> Completion:
-        """Looks at a leased URL and returns what to tell the frontier."""
+        """Visits a leased URL and returns what to write to the frontier."""
         outcomes = self._outcomes
         if outcomes.has_died_too_often(lease):
-            return outcomes.surprised(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
+            return outcomes.crashed(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
         try:
             strategy = strategy_of(self._settings, lease.task)
             target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)
@@ -191,16 +191,16 @@ class CrawlWorker:
         except FetchError as error:
             return outcomes.failed(lease, error)
         except StoreError as error:
-            _log.warning("%s; %s is looked at again", error, redacted(lease.url))
+            _log.warning("%s; %s is visited again", error, redacted(lease.url))
             return outcomes.not_kept(lease)
         except UrlError:
             return outcomes.not_a_url(lease)
         except Exception as error:  # noqa: BLE001  the outermost boundary of one page: none may end the crawler
-            _log.exception("looking at %s failed", redacted(lease.url))
-            return outcomes.surprised(lease, f"failed with {type(error).__name__}")
+            _log.exception("visiting %s failed", redacted(lease.url))
+            return outcomes.crashed(lease, f"failed with {type(error).__name__}")
         if visit.buffered:
             session.buffered.set()
-        return outcomes.judged(lease, target, visit)
+        return Visited(lease, target, visit)
 
     async def _lease(self, session: _WorkerSession, limit: int, *, wait: bool) -> _Leased | None:
         """Returns what to work on, `None` when the database fails.
@@ -208,17 +208,17 @@ class CrawlWorker:
         Args:
             session: what is open.
             limit: most leases.
-            wait: nothing else is in work: look again and again, in the queue's thread, where that costs least.
+            wait: nothing else is in work: the query is repeated in the queue's thread, where that costs least.
         """
-        visit = self._wait_for_leases if wait else self._lease_now
+        lease = self._wait_for_leases if wait else self._lease_now
         try:
-            return await asyncio.get_running_loop().run_in_executor(session.runtime.queue, visit, limit, session.closing)
+            return await asyncio.get_running_loop().run_in_executor(session.runtime.queue, lease, limit, session.closing)
         except StoreError as error:
             _log.warning("cannot read the queue: %s", error)
             return None
 
     def _lease_now(self, limit: int, _: threading.Event) -> _Leased:
-        leases = self._frontier.lease(limit, self._lease_s, self._context.clock())
+        leases = self._leases.lease(limit, self._lease_s, self._context.clock())
         revisits = self._context.revisits
         if not leases or revisits is None:
             return _Leased(leases, {})

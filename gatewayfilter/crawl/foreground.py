@@ -1,6 +1,6 @@
-"""Crawls now, with somebody waiting: URLs that were named, and where a strategy follows links, what they lead to.
+"""The crawl in the foreground, while a command waits: URLs that were named, and where a strategy follows links, their links.
 
-The queue in the database is not touched: what is still to do when this ends is forgotten. Lists grow as ever.
+The queue in the database is not touched: what is still to do at the end is forgotten. Verdicts go on the lists.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import Url, parse_loose_url, registrable_domain
 
 BUSY_TRIES: Final = 200
-"""How often a page waits anew for its host before it is given up; each time as long as the host says."""
+"""How often a page waits again for its host before it is given up; each time as long as the host demands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CrawlProgress:
     """How far a crawl is.
 
     Attributes:
-        done: pages looked at, whatever came of them.
+        done: pages visited, failed ones included.
         running: in work.
         waiting: known and not begun.
         harmful: of those done.
@@ -53,7 +53,7 @@ class CrawlProgress:
 
 @dataclass(order=True, slots=True)
 class _Task:
-    """A page to look at: the nearest to the start first, then in order."""
+    """A page to visit: the nearest to the start first, then in order."""
 
     depth: int
     number: int
@@ -101,7 +101,7 @@ class ForegroundCrawl:
         self._started = 0.0
 
     async def run(self, urls: Sequence[str]) -> list[CrawlOutcome]:
-        """Looks at these URLs, and at what they lead to. A scheme may be left away.
+        """Visits these URLs, and what they lead to. A scheme may be left away.
 
         Returns:
             What came of each, in the order in which they were done. What is wrong with a page is in its outcome.
@@ -158,13 +158,13 @@ class ForegroundCrawl:
             return
         self._known.add(url.digest)
         priority: int = self._strategy.priority
-        if not depth:  # somebody waits for it, but further ones of a host come as the host may be asked
+        if not depth:  # the first page of a host is urgent, further ones come as its delay allows
             priority = Priority.RECHECK if url.netloc in self._hosts else Priority.MANUAL
             self._hosts.add(url.netloc)
         heapq.heappush(self._waiting, _Task(depth, next(self._numbers), url, priority))
 
     async def _visit(self, runtime: CrawlRuntime, task: _Task) -> CrawlOutcome:
-        """Looks at a page, when its host may be asked; the links that the strategy follows wait then too."""
+        """Visits a page, when its host may be requested; the links that the strategy follows wait then too."""
         started = time.monotonic()
         target = Target(task.url, task.priority, self._strategy, task.depth)
         try:

@@ -1,4 +1,4 @@
-"""Which links of a page enter the queue: those that nobody has seen, as far as site and strategy let."""
+"""The way of links into the queue: those that were not seen, as far as the budgets of site and strategy go."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ class LinkFollower:
         """Queues links that were not seen yet, `depth` links away from the start.
 
         Returns:
-            What is to be marked as seen once that stands.
+            The digests to be marked as seen once that stands.
 
         Raises:
             StoreError: the database refuses.
@@ -40,7 +40,7 @@ class LinkFollower:
         if links:
             self._counters.add("links_followed", len(links))
             now = self._clock()
-            step_s = self._settings.per_host_delay_s  # one after the other, as the host may be asked
+            step_s = self._settings.per_host_delay_s  # one after the other, as the host's delay allows
             offers = [
                 CrawlRequest(link.text, strategy.priority, now + at * step_s, strategy.task, depth if strategy.task else 0)
                 for at, link in enumerate(links.values())
@@ -65,5 +65,5 @@ class LinkFollower:
 
 
 def seen_key(url: Url, task: str) -> bytes:
-    """Returns under what a URL is remembered as seen: each task looks at it for itself."""
+    """Returns the digest under which a URL is remembered as seen: each task has its own."""
     return digest_of(f"{task}\n{url.text}") if task else url.digest

@@ -1,4 +1,4 @@
-"""Settles pages together: a transaction for several costs hardly more than one."""
+"""The batcher of completions: a transaction for several URLs costs hardly more than one."""
 
 import asyncio
 import logging
@@ -14,74 +14,72 @@ from gatewayfilter.errors import GatewayFilterError
 
 _log = logging.getLogger(__name__)
 
-SETTLE_S = 0.03
-"""For which settlements are gathered; each page holds its place for so much longer."""
+GATHER_S = 0.03
+"""For which completions are gathered; each page holds its place for so much longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """What to tell the frontier of a page, and that it was told."""
+class _Pending:
+    """A completion, and a future that is done when it was written or refused."""
 
-    complete: Completion
+    completion: Completion
     done: asyncio.Future[None]
 
 
 class OutcomeBatcher:
-    """Gathers settlements and runs them in the queue's thread.
+    """Gathers completions and writes them in the queue's thread.
 
     Args:
         context: the crawler's collaborators.
-        outcomes: made what is settled.
+        outcomes: writes them.
         queue: the one thread in which the frontier and the set of seen URLs are used.
         closing: set when nothing is gathered any more.
     """
 
     def __init__(self, context: CrawlContext, outcomes: OutcomeHandler, queue: Executor, closing: threading.Event) -> None:
-        self._together = outcomes.together
+        self._outcomes = outcomes
         self._seen = context.seen
         self._queue = queue
         self._closing = closing
-        self._waiting: list[_Ended] = []
+        self._waiting: list[_Pending] = []
         self._completing: asyncio.Task[None] | None = None
 
-    async def complete(self, complete: Completion) -> None:
-        """Settles a page together with those that end within `SETTLE_S`; returns when that stands or was refused."""
-        outcome = _Ended(complete, asyncio.get_running_loop().create_future())
-        self._waiting.append(outcome)
+    async def complete(self, completion: Completion) -> None:
+        """Writes a completion together with those that come within `GATHER_S`; returns when it stands or was refused."""
+        pending = _Pending(completion, asyncio.get_running_loop().create_future())
+        self._waiting.append(pending)
         if self._completing is None or self._completing.done():
             self._completing = asyncio.create_task(self._complete_all())
-        await outcome.done
+        await pending.done
 
     async def run(self, work: Callable[[], object]) -> None:
         """Runs something in the queue's thread."""
         await asyncio.get_running_loop().run_in_executor(self._queue, work)
 
     async def finish(self) -> None:
-        """Waits until all that was gathered is settled."""
+        """Waits until all that was gathered is written."""
         if self._completing is not None:
             await self._completing
 
     async def _complete_all(self) -> None:
         while self._waiting:
             if not self._closing.is_set():
-                await asyncio.sleep(SETTLE_S)
-            outcomes, self._waiting = self._waiting, []
+                await asyncio.sleep(GATHER_S)
+            batch, self._waiting = self._waiting, []
             try:
-                await self.run(partial(self._complete, outcomes))
+                await self.run(partial(self._complete, batch))
             except GatewayFilterError as error:  # the leases run out, and the URLs are handed out again
                 _log.warning("cannot settle pages: %s", error)
             finally:
-                for outcome in outcomes:
-                    if not outcome.done.done():
-                        outcome.done.set_result(None)
+                for pending in batch:
+                    if not pending.done.done():
+                        pending.done.set_result(None)
 
-    def _complete(self, outcomes: Sequence[_Ended]) -> None:
-        """Runs in the queue's thread. What is written is taken for seen only when it stands."""
+    def _complete(self, batch: Sequence[_Pending]) -> None:
+        """Runs in the queue's thread. URLs are marked as seen only when the transaction stands."""
         seen: list[bytes] = []
-        with self._together():
-            for outcome in outcomes:
-                digests = outcome.complete()
-                if isinstance(digests, list):
-                    seen += digests
+        with self._outcomes.together():
+            for pending in batch:
+                seen += self._outcomes.complete(pending.completion)
         for digest in seen:
             self._seen.add(digest)

@@ -1,4 +1,4 @@
-"""What becomes of a URL once its page was looked at.
+"""The outcomes of visits: what becomes of a URL once it was visited.
 
 ===========================  ========================================================================
 end of a page                what becomes of its URL
@@ -14,12 +14,13 @@ verdict not kept             tried again when the database may be well; not coun
 crawlers died with it        after `max_attempts` and `DEATHS` more a dead letter
 ===========================  ========================================================================
 
-What a task with `recrawl_hours` looked at is due again then, in place of the rest.
+A URL of a task with `recrawl_hours` is due again then, in place of the rest.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from random import SystemRandom
 from typing import Final
 
@@ -42,16 +43,53 @@ BACK_OFF_S: Final = 5.0
 BACK_OFF_GROWTH: Final = 6.0
 BACK_OFF_MAX_S: Final = 3600.0
 DEATHS: Final = 2
-"""Leases beyond `max_attempts` of a URL that was never settled: its page ends crawlers, or they were unlucky."""
+"""Leases beyond `max_attempts` of a URL that was never completed: its page ends crawlers, or they were unlucky."""
 _VALIDATORS: Final = frozenset({"etag", "last-modified"})
 _JITTER = SystemRandom()
 
-type Completion = Callable[[], object]
-"""Tells the frontier what becomes of a URL, in the queue's thread; returns the digests that are seen then, or anything else."""
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """A page was fetched: its links are queued, and it rests."""
+
+    lease: Lease
+    target: Target
+    visit: VisitResult
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The URL goes back to the queue until `at` (Unix seconds); `counted` as a failed try."""
+
+    lease: Lease
+    at: float
+    error: str
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The URL was refused or answers wrongly: it rests so long."""
+
+    lease: Lease
+    rest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The URL becomes a dead letter; `known` when it is a URL, which a later link may bring back."""
+
+    lease: Lease
+    error: str
+    known: bool = True
+
+
+type Completion = Visited | Retry | Rest | DeadLetter
+"""What is written to the frontier when a leased URL is done with."""
 
 
 class OutcomeHandler:
-    """Says what becomes of URLs. Each method returns what to run in the queue's thread.
+    """Decides what becomes of URLs, and writes it. The methods that return a `Completion` write nothing.
 
     Counts `pages_refused`, `pages_failed`, `pages_retried` and `pages_buried`.
     """
@@ -65,28 +103,47 @@ class OutcomeHandler:
         self._finished: list[tuple[Lease, float]] = []
 
     def has_died_too_often(self, lease: Lease) -> bool:
-        """Tells whether a URL was handed out again and again without being settled."""
+        """Returns whether a URL was handed out again and again without being completed."""
         return lease.attempts > self._context.settings.max_attempts + DEATHS
 
-    def judged(self, lease: Lease, target: Target, visit: VisitResult) -> Completion:
-        """A page that was fetched: queues its links, and keeps its validators."""
-        return lambda: self._judged(lease, target, visit)
+    def complete(self, completion: Completion) -> list[bytes]:
+        """Writes what becomes of a URL. Runs in the queue's thread, inside of `together`.
+
+        Returns:
+            The digests of URLs that are seen once that stands.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        match completion:
+            case Visited(lease, target, visit):
+                return self._visited(lease, target, visit)
+            case Retry(lease, at, error, counted):
+                self._frontier.retry(lease, at, error, counted=counted)
+            case Rest(lease, rest_s):
+                self._finish(lease, rest_s, failed=True)
+            case DeadLetter(lease, error, known):
+                self._frontier.dead_letter(lease, error)
+                if known:
+                    self._counters.add("pages_buried")
+                    self._context.seen.remove(digest_of(lease.url))  # where it can forget, a later link brings the URL back
+        return []
 
     def scanned(self, visit: VisitResult) -> list[bytes]:
-        """A page out of the buffer: queues its links. Runs in the queue's thread. Returns what is seen then."""
+        """Queues the links of a page out of the buffer. Runs in the queue's thread. Returns the digests that are seen then."""
         self._note(visit, known=False)
         return self.follow(visit.links, visit.task, visit.links_depth)
 
     def follow(self, links: Sequence[Url], task: str = "", depth: int = 0) -> list[bytes]:
-        """Queues links. Runs in the queue's thread. Returns what is seen then."""
+        """Queues links. Runs in the queue's thread. Returns the digests that are seen then."""
         return self._follower.follow(links, strategy_of(self._context.settings, task), depth)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Makes one transaction of what is settled meanwhile; the frontier is told at its end of all URLs that are done.
+        """Makes one transaction of what is completed meanwhile; URLs that are done are written together at its end.
 
         Raises:
-            StoreError: the database refuses. Nothing was settled.
+            StoreError: the database refuses. Nothing was written.
         """
         self._finished = []  # of a transaction that failed nothing is left
         with self._context.together():
@@ -95,9 +152,9 @@ class OutcomeHandler:
                 self._frontier.done_all(self._finished)
 
     def postponed(self, lease: Lease, error: HostBusyError) -> Completion:
-        """A page whose host may not be asked now."""
-        again_at = self._clock() + error.retry_after_s * _JITTER.uniform(1.0, 1.5)
-        return lambda: self._frontier.retry(lease, again_at, str(error), counted=False)
+        """A page whose host may not be requested now."""
+        at = self._clock() + error.retry_after_s * _JITTER.uniform(1.0, 1.5)
+        return Retry(lease, at, str(error), counted=False)
 
     def failed(self, lease: Lease, error: FetchError) -> Completion:
         """A page that was refused or could not be fetched."""
@@ -105,34 +162,32 @@ class OutcomeHandler:
         self._counters.add("pages_refused" if refused else "pages_failed")
         _log.info("%s was not fetched: %s", redacted(lease.url), error)
         if not is_retryable(error):
-            return lambda: self._finish(lease, REFUSED_REST_S if refused else UNJUDGED_REST_S, failed=True)
+            return Rest(lease, REFUSED_REST_S if refused else UNJUDGED_REST_S)
         if lease.attempts >= self._context.settings.max_attempts:
-            return lambda: self._buried(lease, str(error))
+            return DeadLetter(lease, str(error))
         asked_s = error.retry_after_s if isinstance(error, UnreachableError) else 0.0
-        retry_at = self._clock() + max(_back_off_s(lease.attempts), asked_s)
         self._counters.add("pages_retried")
-        return lambda: self._frontier.retry(lease, retry_at, str(error))
+        return Retry(lease, self._clock() + max(_back_off_s(lease.attempts), asked_s), str(error))
 
     def not_kept(self, lease: Lease) -> Completion:
         """A page whose verdict the database refused."""
-        retry_at = self._clock() + _back_off_s(lease.attempts)
-        return lambda: self._frontier.retry(lease, retry_at, "the verdict could not be kept", counted=False)
+        return Retry(lease, self._clock() + _back_off_s(lease.attempts), "the verdict could not be kept", counted=False)
 
     def stopped(self, lease: Lease) -> Completion:
         """A page that was in work when the crawler ended."""
-        return lambda: self._frontier.retry(lease, self._clock(), "the crawler was stopped", counted=False)
+        return Retry(lease, self._clock(), "the crawler was stopped", counted=False)
 
     def not_a_url(self, lease: Lease) -> Completion:
-        """What is no URL."""
+        """Text in the queue that is no URL."""
         self._counters.add("pages_refused")
-        return lambda: self._frontier.dead_letter(lease, "not a URL")
+        return DeadLetter(lease, "not a URL", known=False)
 
-    def surprised(self, lease: Lease, reason: str) -> Completion:
+    def crashed(self, lease: Lease, reason: str) -> Completion:
         """A page at which the crawler failed."""
         self._counters.add("pages_failed")
-        return lambda: self._buried(lease, reason)
+        return DeadLetter(lease, reason)
 
-    def _judged(self, lease: Lease, target: Target, visit: VisitResult) -> list[bytes]:
+    def _visited(self, lease: Lease, target: Target, visit: VisitResult) -> list[bytes]:
         seen = self.follow(visit.links, lease.task, visit.links_depth)
         if not visit.unchanged:
             self._note(visit, known=target.validators is not None)
@@ -156,12 +211,6 @@ class OutcomeHandler:
             self._frontier.again(lease, now + pause_s, strategy.priority)
         else:
             self._finished.append((lease, now + rest_s))
-
-    def _buried(self, lease: Lease, reason: str) -> None:
-        """Buries a URL; where the set of seen ones can forget, a later link brings it back."""
-        self._counters.add("pages_buried")
-        self._frontier.dead_letter(lease, reason)
-        self._context.seen.remove(digest_of(lease.url))
 
 
 def _back_off_s(attempts: int) -> float:

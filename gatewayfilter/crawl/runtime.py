@@ -1,4 +1,4 @@
-"""What is open while a crawler works: its connections and its two threads."""
+"""An open crawler: its connections and its two threads."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ class CrawlRuntime:
     """An open crawler.
 
     Attributes:
-        visitor: looks at URLs.
+        visitor: visits URLs.
         queue: the one thread in which the frontier and the set of seen URLs are used.
     """
 
@@ -28,7 +28,7 @@ class CrawlRuntime:
 
 
 class HostState:
-    """What a crawler knows of hosts; it outlives the connections."""
+    """The state of hosts that outlives the connections: when each may be requested again, and its robots.txt."""
 
     def __init__(self, context: CrawlContext) -> None:
         self.politeness = Politeness(context.settings, counters=context.counters)
@@ -37,7 +37,7 @@ class HostState:
 
 @contextlib.asynccontextmanager
 async def open_runtime(context: CrawlContext, host_state: HostState) -> AsyncIterator[CrawlRuntime]:
-    """Opens what a crawler works with; at the end all pages are on the disk.
+    """Opens a crawler; at the end all pages of the buffer are on the disk.
 
     Raises:
         ConfigError: `crawl.upstream_ca` cannot be read.

@@ -1,4 +1,4 @@
-"""The learner's end of the page spool: judges pages that passed the proxy, without fetching them."""
+"""The reader of the page spool (store/page_spool.py): judges pages that passed the proxy, without fetching them."""
 
 import asyncio
 import logging
@@ -24,16 +24,16 @@ _STORE_PAUSE_S: Final = 1.0
 _TOO_OLD_S: Final = 3600.0
 
 
-class PassedPages:
-    """Works off the spool.
+class SpoolReader:
+    """Judges the pages in the spool, the oldest first, and queues their links.
 
     Args:
         folder: the spool.
         sink: judges and learns; called in one thread.
         frontier: where links of harmful pages go.
-        settings: what may be learned from: the same URLs that the crawler may fetch.
+        settings: what may be learned from: URLs that the crawler may fetch too.
         counters: `pages_passed`.
-        images: whether pictures are looked at, because the sink knows some.
+        images: whether pictures are judged.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PassedPages:
             return
         classification = self._sink.page(page)
         self._counters.add("pages_passed")
-        if classification is None:  # it may be harmful by what the client said: the crawler says something else
+        if classification is None:  # its harm may stand in the request: the crawler sends another one
             self._frontier.add([CrawlRequest(page.url)], time.time())
             return
         links = out_links(page, classification.charset, self._settings) if classification.harmful else []

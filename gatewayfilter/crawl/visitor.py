@@ -1,4 +1,4 @@
-"""One look at one URL: fetch, judge, find links. Knows nothing of the queue."""
+"""The visit of one URL: fetch, judge, find links. The queue has no part in it."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from gatewayfilter.urls import Url, parse_url
 _log = logging.getLogger(__name__)
 
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Answers that say nothing of the page and may be another one later."""
+"""Statuses of a passing failure: the page may be had later."""
 _MOST_FILES = 4
 """PDF files that may wait to be read: each may take five seconds, and the places of the crawler are for pages too."""
 _FILES_REST_S = 10.0
@@ -32,7 +32,7 @@ _FILES_REST_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CrawlOutcome:
-    """What came of looking at one URL.
+    """The outcome of one URL in a foreground crawl.
 
     Attributes:
         url: what was asked for, canonical where it could be read.
@@ -60,8 +60,8 @@ class VisitResult:
     Attributes:
         links: those that its strategy follows, as a rule of harmful pages alone, and those that an extraction rule names.
         buffered: it lies in the buffer and is judged later.
-        unchanged: its origin says that it is as it was; the verdict before counts anew.
-        rendered: a browser made it what it is, so its origin's validators do not speak for all of it.
+        unchanged: not modified, by its origin's answer; the last verdict is renewed.
+        rendered: by a browser, so its origin's validators do not cover all of it.
         task: to which it belongs, `""` for none.
         links_depth: how many links away from where the task began its links lead.
     """
@@ -78,14 +78,14 @@ class VisitResult:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be looked at.
+    """A URL to visit.
 
     Attributes:
         url: canonical.
         priority: see `Priority`.
         strategy: whose links are followed.
         depth: links away from where the task began.
-        validators: by which the origin knows the page that was judged before; `None` fetches it whole.
+        validators: of the page that was judged before, for a conditional request; `None` fetches it whole.
     """
 
     url: Url
@@ -95,15 +95,22 @@ class Target:
     validators: Validators | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ScannedVisit:
+    """The first page of the buffer, judged; `visit` is `None` when the archive had lost it."""
+
+    visit: VisitResult | None
+
+
 class Visitor:
-    """Looks at URLs with an open fetcher.
+    """Visits URLs with an open fetcher.
 
     Counts `pages_fetched` and `pages_unchanged`.
 
     Args:
         context: the crawler's collaborators.
         fetcher: open.
-        robots: what sites want.
+        robots: the robots.txt of sites.
         judge: a thread beside the event loop, one, so that the sink is never called by two at a time.
         rendering: renders pages that a script builds; `None` where they are judged as they came.
     """
@@ -125,7 +132,7 @@ class Visitor:
         """Fetches and judges a URL.
 
         Args:
-            target: what to look at.
+            target: what to visit.
             patience_s: longest wait for a host's turn.
 
         Raises:
@@ -159,11 +166,8 @@ class Visitor:
             self._in_memory -= 1
         return visit if page is came else replace(visit, rendered=True)
 
-    async def scan_first(self) -> VisitResult | bool:
-        """Judges the page that has waited longest in the buffer; `buffer.advance` takes it out.
-
-        Returns:
-            The page, True when one was lost, False when none waits.
+    async def scan_first(self) -> ScannedVisit | None:
+        """Judges the page that has waited longest in the buffer, `None` when none waits; `buffer.advance` takes it out.
 
         Raises:
             StoreError: the verdict could not be kept.
@@ -171,7 +175,7 @@ class Visitor:
         return await self._in_judge_thread(self._scan)
 
     async def _renewed(self, page: Page, target: Target, patience_s: float) -> VisitResult:
-        """Lets the verdict of a page that has not changed count anew; where there is none that may, looks at it whole."""
+        """Renews the verdict of a page that has not changed; where there is none to renew, fetches and judges it whole."""
         classification = await self._in_judge_thread(partial(self._renew, page))
         if classification is None:
             return await self.visit(replace(target, validators=None), patience_s=patience_s)
@@ -179,7 +183,7 @@ class Visitor:
         return VisitResult(page, classification, (), unchanged=True)
 
     def _renew(self, page: Page) -> Classification | None:
-        """Renews a verdict, and keeps its evidence as long: the new record of the verdict knows nothing of it."""
+        """Renews a verdict, and keeps its evidence as long: the new record of the verdict has no reference to it."""
         buffer = self._context.buffer
         evidence = buffer.evidence_of(page) if buffer is not None else ""
         classification = self._context.revisits.renew(page) if self._context.revisits is not None else None
@@ -191,7 +195,7 @@ class Visitor:
         return await asyncio.get_running_loop().run_in_executor(self._judge_thread, work)
 
     async def _read_aside(self, page: Page) -> None:
-        """Has a PDF file read beside the judge, whom a file that was made to be slow would hold from all others.
+        """Has a PDF file read outside of the judge's thread, which a file that was made to be slow would block.
 
         Raises:
             HostBusyError: too many files wait already.
@@ -205,7 +209,7 @@ class Visitor:
             self._files -= 1
 
     async def _put_aside(self, page: Page, target: Target) -> bool:
-        """Puts a page that nobody waits for on the disk when the scanner lags. Returns False when it has to go on in memory."""
+        """Puts a page that is not urgent on the disk when the scanner lags. Returns False when it has to go on in memory."""
         buffer = self._context.buffer
         if is_pdf(page.content_type, page.body):
             return False  # out of the buffer it would be read in the judge's thread
@@ -219,23 +223,24 @@ class Visitor:
             return False
         return True
 
-    def _scan(self) -> VisitResult | bool:
+    def _scan(self) -> ScannedVisit | None:
         buffer = self._context.buffer
         scanned = buffer.scan_first() if buffer is not None else None
-        if scanned is None or scanned.page is None:
-            return scanned is not None
-        return self._looked_at(
-            scanned.page, scanned.classification, strategy_of(self._context.settings, scanned.task), scanned.depth
-        )
+        if scanned is None:
+            return None
+        if scanned.page is None:
+            return ScannedVisit(None)
+        strategy = strategy_of(self._context.settings, scanned.task)
+        return ScannedVisit(self._with_links(scanned.page, scanned.classification, strategy, scanned.depth))
 
     def _visit_result(self, page: Page, target: Target, classification: Classification | None) -> VisitResult:
-        return self._looked_at(page, classification, target.strategy, target.depth)
+        return self._with_links(page, classification, target.strategy, target.depth)
 
-    def _looked_at(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> VisitResult:
+    def _with_links(self, page: Page, classification: Classification | None, strategy: Strategy, depth: int) -> VisitResult:
         settings, sitemaps = self._context.settings, self._robots.sitemaps(page.final_url)
         more: Sequence[Url] = ()
-        if self._context.more_links is not None:
-            more = self._context.more_links(page, classification, sitemaps)
+        if self._context.links is not None:
+            more = self._context.links.links(page, classification, sitemaps)
         harmful = classification is not None and classification.harmful
         charset = classification.charset if classification is not None else ""
         links = [*out_links(page, charset, settings, strategy), *more] if strategy.follows(depth, harmful=harmful) else []

@@ -142,6 +142,18 @@ class BatchSink(PageSink, Protocol):
         ...
 
 
+class KnownContent(Protocol):
+    """What is known of judged content beyond its verdict."""
+
+    def is_near_duplicate(self, page: Page) -> bool:
+        """Returns whether the page that was just judged is harmless and nearly the same as a harmful one; True once a page."""
+        ...
+
+    def knows_images(self) -> bool:
+        """Returns whether pictures are worth fetching: harmful ones are known, or there is a classifier of pictures."""
+        ...
+
+
 class Revisits(Protocol):
     """Spares the judge pages that have not changed: what to ask with, and what an origin's "not modified" does."""
 

@@ -1,12 +1,18 @@
-"""A further crawler process: looks at the pages of its own sites, beside the learner's crawler."""
+"""A crawler process beside the learner's, and the crawler that both run."""
 
 import asyncio
+import logging
 import signal
+import socket
 
 from gatewayfilter.config import Settings
+from gatewayfilter.crawl import Backlog, FleetLeases
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
-from gatewayfilter.wiring import open_store, run_crawl_worker
+from gatewayfilter.wiring import crawl_worker, open_store
+
+_log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 
@@ -45,3 +51,37 @@ async def _run(index: int, settings: Settings) -> None:
     finally:
         store.close()
         status.remove()
+
+
+async def run_crawl_worker(settings: Settings, store: Store, counters: Counters, index: int, stop: asyncio.Event) -> None:
+    """Runs one of the crawlers that share the queue until `stop` is set.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read.
+        StoreError: the database refuses, at the end.
+    """
+    backlog = f"backlog-{index}" if index else "backlog"
+    if not index:
+        await asyncio.to_thread(adopt_backlogs, settings)
+    alone = settings.crawl.workers == 1 and settings.store_url.startswith("sqlite")  # the only crawler: no heartbeats
+    name = f"{socket.gethostname()}:{settings.data_dir}:{index}"
+    fleet = FleetLeases(store.frontier, None if alone else store.crawlers, name, counters=counters)
+    alive = asyncio.create_task(fleet.keep_alive(stop))
+    try:
+        await crawl_worker(settings, store, counters, backlog=backlog, leases=fleet).run(stop)
+    finally:
+        alive.cancel()
+        await asyncio.gather(alive, return_exceptions=True)
+    await asyncio.to_thread(fleet.leave)
+
+
+def adopt_backlogs(settings: Settings) -> int:
+    """Gives the first crawler what waits in journals of crawlers beyond `crawl.workers`. Returns how many pages."""
+    folder = settings.data_dir / "archive"
+    numbers = {path: path.stem.removeprefix("backlog-") for path in sorted(folder.glob("backlog-*.log"))}
+    left = [path for path, number in numbers.items() if number.isdigit() and int(number) >= settings.crawl.workers]
+    try:
+        return sum(Backlog(folder / "backlog.log").adopt(path) for path in left)
+    except OSError as error:
+        _log.warning("cannot take over pages that wait to be judged: %s", error)
+        return 0

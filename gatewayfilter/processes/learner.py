@@ -9,21 +9,19 @@ import time
 from collections.abc import Awaitable, Callable
 
 from gatewayfilter.config import Settings
-from gatewayfilter.crawl.spool_reader import PassedPages
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
+from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import giving_way
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import (
-    learning_sink,
     open_store,
-    page_buffer,
     publish_now,
-    run_crawl_worker,
     snapshot_folder,
+    spool_reader,
     subscriptions,
     words_in_use,
 )
@@ -92,7 +90,7 @@ class _Learner:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(work) for work in upkeep]
                 if self._settings.learn.enabled and self._settings.learn.passive:
-                    tasks.append(group.create_task(self._read_passed()))
+                    tasks.append(group.create_task(self._read_spool()))
                 if self._settings.learn.enabled:
                     await run_crawl_worker(self._settings, self._store, self._counters, 0, self._stop)
                 else:
@@ -103,13 +101,9 @@ class _Learner:
             self._store.close()
             self._status.remove()
 
-    async def _read_passed(self) -> None:
-        judging = await asyncio.to_thread(learning_sink, self._settings, self._store, self._counters)
-        buffer = page_buffer(self._settings, self._store, self._counters, judging, evidence_only=True)
-        sink = buffer or judging
-        spool = self._settings.data_dir / "spool"
-        images = judging.knows_images
-        await PassedPages(spool, sink, self._store.frontier, self._settings.crawl, self._counters, images).run(self._stop)
+    async def _read_spool(self) -> None:
+        reader = await asyncio.to_thread(spool_reader, self._settings, self._store, self._counters)
+        await reader.run(self._stop)
 
     async def _every(self, interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
         while not self._stop.is_set():

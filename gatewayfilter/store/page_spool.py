@@ -1,7 +1,7 @@
-"""Pages on their way from the proxy to the learner: a bounded folder of files, each written by a thread and read once.
+"""The page spool: pages that passed the proxy, on their way to the learner. A bounded folder of files, each read once.
 
-A page is in the folder for as long as it takes to judge it, a fraction of a second as a rule. What does not fit is dropped, and
-its URL goes the ordinary way through the frontier.
+The proxy copies a page while it passes (proxy/response/page_capture.py), `PageSpool` writes it from a thread, and the learner
+judges it (crawl/spool_reader.py), a fraction of a second later as a rule. Of what does not fit, the URL goes to the frontier.
 """
 
 import itertools

@@ -1,6 +1,7 @@
-"""Joins the rooms: the only place that knows which implementation of an interface is in use.
+"""The assembly: which implementation of an interface is in use.
 
-Each function imports the rooms it joins when it is called: a command pays for what it uses, and for nothing else.
+Each function imports the packages that it joins when it is called: a command pays for what it uses, and for nothing else. The
+assembly of a proxy worker stands apart in `gatewayfilter.wiring.proxy`, which imports mitmproxy at once.
 """
 
 from gatewayfilter.wiring.classification import (
@@ -13,6 +14,7 @@ from gatewayfilter.wiring.classification import (
     words_folders,
     words_in_use,
 )
+from gatewayfilter.wiring.crawling import crawl_context, crawl_worker, page_archive, page_buffer, spool_reader
 from gatewayfilter.wiring.filtering import (
     Progress,
     engine_for_lists,
@@ -23,48 +25,26 @@ from gatewayfilter.wiring.filtering import (
     setup_pages,
     unpublished_engine,
 )
-from gatewayfilter.wiring.learning import (
-    check_proxies,
-    crawl_context,
-    crawl_now,
-    crawl_worker,
-    extract_now,
-    fetch_now,
-    judge_now,
-    learning_sink,
-    page_archive,
-    page_buffer,
-    recognition,
-    review_service,
-    run_crawl_worker,
-)
-from gatewayfilter.wiring.rejudging import JudgedToday, archived_page, judged_today
+from gatewayfilter.wiring.learning import learning_sink, recognition, review_service
 from gatewayfilter.wiring.storage import (
     categories,
     category_title,
     open_store,
     prepare_data_dir,
     snapshot_folder,
+    spool_folder,
     subscriptions,
 )
 
 __all__ = [
-    "JudgedToday",
     "Progress",
-    "archived_page",
     "categories",
     "category_title",
-    "check_proxies",
     "classifier",
     "crawl_context",
-    "crawl_now",
     "crawl_worker",
     "engine_for_lists",
-    "extract_now",
-    "fetch_now",
     "image_of",
-    "judge_now",
-    "judged_today",
     "learning_sink",
     "load_lexicon",
     "newest_engine",
@@ -79,9 +59,10 @@ __all__ = [
     "review_service",
     "rule_book",
     "rules_folder",
-    "run_crawl_worker",
     "setup_pages",
     "snapshot_folder",
+    "spool_folder",
+    "spool_reader",
     "subscriptions",
     "unpublished_engine",
     "words_folder",

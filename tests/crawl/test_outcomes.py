@@ -19,7 +19,7 @@ def test_of_a_transaction_that_fails_nothing_is_settled_with_the_next_one() -> N
 
     def complete(lease: Lease, *, fails: bool) -> None:
         with outcomes.together():
-            outcomes.failed(lease, RefusedError("robots.txt does not allow it"))()
+            outcomes.complete(outcomes.failed(lease, RefusedError("robots.txt does not allow it")))
             if fails:
                 raise StoreError("the disk is full")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl.spool_reader import PassedPages
+from gatewayfilter.crawl.spool_reader import SpoolReader
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import CrawlRequest, Page, PassedResponse
 from gatewayfilter.model import Classification
@@ -69,9 +69,9 @@ class Unlearned(Sink):
         return None
 
 
-def reader(folder: Path, sink: Sink, queue: Queue) -> PassedPages:
+def reader(folder: Path, sink: Sink, queue: Queue) -> SpoolReader:
     settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
-    return PassedPages(folder, sink, queue, settings, Counters())  # type: ignore[arg-type]
+    return SpoolReader(folder, sink, queue, settings, Counters())  # type: ignore[arg-type]
 
 
 def test_pages_come_out_in_order_decoded_and_leave_nothing_behind(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_pictures_are_looked_at_where_some_are_known(tmp_path: Path) -> None:
         queue = Queue()
         settings = CrawlSettings(allow_networks=("127.0.0.0/8",))
         images = lambda known=known: known  # noqa: E731
-        PassedPages(tmp_path / "spool", Sink(), queue, settings, Counters(), images).work_off()  # type: ignore[arg-type]
+        SpoolReader(tmp_path / "spool", Sink(), queue, settings, Counters(), images).work_off()  # type: ignore[arg-type]
         assert [offer.url for offer in queue.offers] == (["http://127.0.0.1/a.gif"] if known else [])
 
 

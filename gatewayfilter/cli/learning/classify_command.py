@@ -50,7 +50,7 @@ def classify(invocation: Invocation, *, page: str, parts: bool) -> int:
 
 def _show_parts(invocation: Invocation, name: str) -> int:
     from gatewayfilter.classify import parts_of
-    from gatewayfilter.wiring import fetch_now
+    from gatewayfilter.use_cases.single_page import fetch_now
 
     if name == "-" or Path(name).exists():
         page = page_of(read_bytes(name))
@@ -81,7 +81,7 @@ def _of_file(invocation: Invocation, name: str) -> Classification:
 
 
 def _of_url(invocation: Invocation, text: str) -> Classification:
-    from gatewayfilter.wiring import judge_now
+    from gatewayfilter.use_cases.single_page import judge_now
 
     url = _read_url(text)
     try:

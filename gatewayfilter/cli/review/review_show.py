@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gatewayfilter.interfaces import UnblockRequest
     from gatewayfilter.judgements import ReviewStep, ReviewTask
     from gatewayfilter.model import Classification, Evidence
-    from gatewayfilter.wiring import JudgedToday
+    from gatewayfilter.use_cases.rejudging import JudgedToday
 
 _EXCERPT = 600
 _MOST_ALIKE = 10
@@ -53,7 +53,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
     and both stand beside each other.
     """
     from gatewayfilter.cli.review.unblock_index import Asked
-    from gatewayfilter.wiring import judged_today
+    from gatewayfilter.use_cases.rejudging import judged_today
 
     with invocation.store() as store:
         found = store.reviews.get(task)
@@ -95,7 +95,7 @@ def page(invocation: Invocation, *, task: int) -> int:
     Mind what you open it with: it is the page itself, with its scripts. It is not written to a terminal.
     """
     from gatewayfilter.errors import ReviewError
-    from gatewayfilter.wiring import archived_page
+    from gatewayfilter.use_cases.rejudging import archived_page
 
     if sys.stdout.isatty():
         raise ReviewError(f"a page is not for a terminal: gatewayfilter review page {task} > page.html")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl import FocusedDiscovery
 from gatewayfilter.crawl.fetch.fetcher import Fetcher
 from gatewayfilter.crawl.links import feeds
 from gatewayfilter.crawl.links.feeds import Feed, FeedKind, feed_of
+from gatewayfilter.crawl.links.sitemap_discovery import FocusedDiscovery
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 from gatewayfilter.urls import parse_url

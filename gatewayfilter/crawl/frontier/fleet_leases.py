@@ -1,4 +1,4 @@
-"""Several crawlers over one queue: each takes the sites of its arcs on the ring, and those of whoever dies.
+"""Leases for several crawlers over one queue: each takes the sites of its arcs on a hash ring, and those of crawlers that died.
 
 Source: [cloud-crawler] dispatch over a consistent-hash ring; when a fetcher fails, its arc goes to the next clockwise.
 Deviation: sites fall into `SITE_SLOTS` slots, and the slots lie on the ring, so that the queue in SQL can be asked for a
@@ -9,30 +9,30 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from gatewayfilter.crawl.frontier.hash_ring import HashRing
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import SITE_SLOTS, Crawlers, CrawlRequest, Lease, QueuedUrl, QueueState, SharedFrontier
+from gatewayfilter.interfaces import SITE_SLOTS, Crawlers, Lease, SharedFrontier
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
 BEAT_S = 2.0
-"""How often a crawler says that it is alive."""
+"""Between two heartbeats of a crawler."""
 DEAD_AFTER_S = 15.0
-"""Of silence, before a crawler's sites and what it had in work go to the others."""
+"""Without a heartbeat, before a crawler's sites and leases go to the others."""
 
 
-class FleetFrontier:
-    """One crawler's view of the shared queue: it leases what is its own. Implements `interfaces.Frontier`.
+class FleetLeases:
+    """One crawler's leases of the shared queue: URLs of its own sites alone. Implements `interfaces.LeaseUrls`.
 
-    What a crawler had in work that is gone is handed out again as soon as the others notice, and what one had that was started
-    again under its name, at once. Counts `leases_returned`.
+    Leases of a crawler that died are handed out again as soon as the others notice, and those of one that was restarted under its
+    name, at once. Counts `leases_returned`.
 
     Args:
         frontier: the queue of all.
-        crawlers: who is alive; `None`: this one is alone, and nobody has to be told.
+        crawlers: the heartbeats of all; `None`: this one is alone.
         name: this crawler's, unique.
         clock: Unix seconds.
         beat_s: as `BEAT_S`; `dead_after_s` as `DEAD_AFTER_S`.
@@ -75,12 +75,12 @@ class FleetFrontier:
         return self._slots
 
     async def keep_alive(self, stop: asyncio.Event) -> None:
-        """Says that this crawler is alive until `stop` is set, also while all its places are taken and it leases nothing."""
+        """Sends heartbeats until `stop` is set, also while all places of this crawler are taken and it leases nothing."""
         while self._crawlers is not None and not stop.is_set():
             try:
                 await asyncio.to_thread(self._crawlers.beat, self._name, self._clock())
             except StoreError as error:
-                _log.warning("%s cannot say that it is alive: %s", self._name, error)
+                _log.warning("%s cannot send its heartbeat: %s", self._name, error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), self._beat_s)
 
@@ -111,43 +111,3 @@ class FleetFrontier:
         if count:
             _log.info("%s: %d URLs that crawlers had in work which are gone are handed out again", self._name, count)
             self._counters.add("leases_returned", count)
-
-    def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
-        """As `interfaces.Frontier`."""
-        return self._frontier.add(offers, now)
-
-    def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
-        """As `interfaces.Frontier`."""
-        return self._frontier.done(lease, rest_until)
-
-    def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
-        """As `interfaces.Frontier`."""
-        self._frontier.done_all(finished)
-
-    def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """As `interfaces.Frontier`."""
-        return self._frontier.retry(lease, not_before, error, counted=counted)
-
-    def again(self, lease: Lease, at: float, priority: int) -> bool:
-        """As `interfaces.Frontier`."""
-        return self._frontier.again(lease, at, priority)
-
-    def dead_letter(self, lease: Lease, error: str) -> bool:
-        """As `interfaces.Frontier`."""
-        return self._frontier.dead_letter(lease, error)
-
-    def stats(self, now: float) -> dict[str, int]:
-        """As `interfaces.Frontier`."""
-        return self._frontier.stats(now)
-
-    def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
-        """As `interfaces.Frontier`."""
-        return self._frontier.show(limit, state)
-
-    def revive(self) -> int:
-        """As `interfaces.Frontier`."""
-        return self._frontier.revive()
-
-    def clear(self, task: str | None = None) -> int:
-        """As `interfaces.Frontier`."""
-        return self._frontier.clear(task)

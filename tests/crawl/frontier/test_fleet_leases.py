@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlWorker
-from gatewayfilter.crawl.frontier.fleet_frontier import DEAD_AFTER_S, FleetFrontier
+from gatewayfilter.crawl.frontier.fleet_leases import DEAD_AFTER_S, FleetLeases
 from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -47,7 +47,7 @@ def offers(count: int) -> list[CrawlRequest]:
 
 def test_one_alone_takes_all(store: Store) -> None:
     store.frontier.add(offers(20), 1.0)
-    alone = FleetFrontier(store.frontier, store.crawlers, "one", Clock())
+    alone = FleetLeases(store.frontier, store.crawlers, "one", Clock())
     assert alone.slots is None
     assert len(alone.lease(100, 60.0, 2.0)) == 20
 
@@ -55,7 +55,7 @@ def test_one_alone_takes_all(store: Store) -> None:
 def test_each_takes_its_own_and_together_they_take_all(store: Store) -> None:
     store.frontier.add(offers(300), 1.0)
     clock = Clock()
-    fleet = [FleetFrontier(store.frontier, store.crawlers, name, clock, beat_s=0.0) for name in NAMES]
+    fleet = [FleetLeases(store.frontier, store.crawlers, name, clock, beat_s=0.0) for name in NAMES]
     for _ in range(2):
         slots = [member.slots or () for member in fleet]
     assert sorted(slot for own in slots for slot in own) == list(range(SITE_SLOTS))
@@ -66,7 +66,7 @@ def test_each_takes_its_own_and_together_they_take_all(store: Store) -> None:
 
 def test_who_is_silent_or_leaves_hands_its_sites_over_and_nothing_else_moves(store: Store) -> None:
     clock = Clock()
-    fleet = {name: FleetFrontier(store.frontier, store.crawlers, name, clock, beat_s=0.0) for name in NAMES}
+    fleet = {name: FleetLeases(store.frontier, store.crawlers, name, clock, beat_s=0.0) for name in NAMES}
     for _ in range(2):
         before = {name: set(member.slots or ()) for name, member in fleet.items()}
     clock.now += DEAD_AFTER_S - 1
@@ -91,8 +91,8 @@ def test_what_one_had_in_work_that_is_gone_comes_back_with_its_sites(store: Stor
     store.frontier.add(offers(60), 1.0)
     clock = Clock()
     counters = Counters()
-    one = FleetFrontier(store.frontier, store.crawlers, "one", clock, beat_s=0.0, counters=counters)
-    two = FleetFrontier(store.frontier, store.crawlers, "two", clock, beat_s=0.0)
+    one = FleetLeases(store.frontier, store.crawlers, "one", clock, beat_s=0.0, counters=counters)
+    two = FleetLeases(store.frontier, store.crawlers, "two", clock, beat_s=0.0)
     assert [member.slots is None for member in (one, two, one)] == [True, False, False]
     lost = {lease.url for lease in two.lease(100, 3600.0, clock.now)}
     kept = one.lease(100, 3600.0, clock.now)
@@ -101,27 +101,27 @@ def test_what_one_had_in_work_that_is_gone_comes_back_with_its_sites(store: Stor
     clock.now += DEAD_AFTER_S + 1
     assert {lease.url for lease in one.lease(100, 3600.0, clock.now)} == lost  # an hour before the leases end
     assert counters["leases_returned"] == len(lost)
-    assert all(one.done(lease) for lease in kept)
+    assert all(store.frontier.done(lease) for lease in kept)
 
 
 def test_one_that_is_started_again_takes_its_own_back_at_once(store: Store) -> None:
     store.frontier.add(offers(5), 1.0)
     clock = Clock()
-    first = FleetFrontier(store.frontier, store.crawlers, "one", clock)
-    other = FleetFrontier(store.frontier, store.crawlers, "other", clock)
+    first = FleetLeases(store.frontier, store.crawlers, "one", clock)
+    other = FleetLeases(store.frontier, store.crawlers, "other", clock)
     assert len(first.lease(5, 3600.0, clock.now)) == 5
     assert other.lease(5, 3600.0, clock.now) == []
-    again = FleetFrontier(store.frontier, store.crawlers, "one", clock)
+    again = FleetLeases(store.frontier, store.crawlers, "one", clock)
     assert [lease.attempts for lease in again.lease(9, 3600.0, clock.now) + other.lease(9, 3600.0, clock.now)] == [2] * 5
 
 
 def test_one_alone_takes_back_what_anybody_had_and_tells_nobody(store: Store) -> None:
     store.frontier.add(offers(5), 1.0)
     clock = Clock()
-    FleetFrontier(store.frontier, store.crawlers, "before", clock).lease(3, 3600.0, clock.now)
+    FleetLeases(store.frontier, store.crawlers, "before", clock).lease(3, 3600.0, clock.now)
     clock.now += 1000.0
     counters = Counters()
-    alone = FleetFrontier(store.frontier, None, "alone", clock, counters=counters)
+    alone = FleetLeases(store.frontier, None, "alone", clock, counters=counters)
     assert len(alone.lease(9, 3600.0, clock.now)) == 5
     assert counters["leases_returned"] == 3
     assert store.crawlers.alive(clock.now) == []
@@ -130,7 +130,7 @@ def test_one_alone_takes_back_what_anybody_had_and_tells_nobody(store: Store) ->
 
 async def test_one_whose_places_are_all_taken_is_alive(store: Store) -> None:
     stop = asyncio.Event()
-    busy = FleetFrontier(store.frontier, store.crawlers, "busy", beat_s=0.01)
+    busy = FleetLeases(store.frontier, store.crawlers, "busy", beat_s=0.01)
     beating = asyncio.create_task(busy.keep_alive(stop))
     async with asyncio.timeout(20):
         for _ in range(3):
@@ -144,9 +144,11 @@ async def test_one_whose_places_are_all_taken_is_alive(store: Store) -> None:
 def crawl(url: str, name: str) -> None:
     """One crawler, until it is killed."""
     with closing(Store.open(url)) as store:
-        frontier = FleetFrontier(store.frontier, store.crawlers, name, beat_s=0.1, dead_after_s=1.5)
+        leases = FleetLeases(store.frontier, store.crawlers, name, beat_s=0.1, dead_after_s=1.5)
         settings = loopback_settings(robots="never", timeout_s=0.2)
-        worker = CrawlWorker(CrawlContext(frontier, FakeSink(), settings, Counters(), together=store.settling))
+        worker = CrawlWorker(
+            CrawlContext(store.frontier, FakeSink(), settings, Counters(), leases=leases, together=store.settling)
+        )
         worker._lease_s = 3600.0  # what the killed one had in work does not just run out
         asyncio.run(worker.run(asyncio.Event()))
 

@@ -1,19 +1,14 @@
-"""What a task's page is judged today, by the words in use, beside what it was when the task was made."""
-
-from __future__ import annotations
+"""A review task's page judged by the words in use today, beside what it was judged when the task was made."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gatewayfilter.wiring.classification import classifier, words_in_use
-from gatewayfilter.wiring.learning import page_archive, recognition
-
-if TYPE_CHECKING:
-    from gatewayfilter.config import Settings
-    from gatewayfilter.interfaces import Page
-    from gatewayfilter.judgements import ReviewTask, ScoreBreakdown
-    from gatewayfilter.model import Classification
-    from gatewayfilter.store import Store
+from gatewayfilter.classify import breakdown_of
+from gatewayfilter.config import Settings
+from gatewayfilter.interfaces import Page
+from gatewayfilter.judgements import ScoreBreakdown, ReviewTask
+from gatewayfilter.model import Classification
+from gatewayfilter.store import Store
+from gatewayfilter.wiring import classifier, page_archive, recognition, words_in_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +16,7 @@ class JudgedToday:
     """A task's page by the words in use.
 
     Attributes:
-        score_breakdown: of the category that the task was made in, `None` where nothing on the page speaks of it any more.
+        score_breakdown: of the category that the task was made in, `None` where nothing on the page counts for it any more.
         whole: the archived page was judged; otherwise the text that the task keeps, without its zones.
     """
 
@@ -56,8 +51,6 @@ def judged_today(settings: Settings, store: Store, task: ReviewTask) -> JudgedTo
         ClassifyError: the words cannot be used.
         StartupError, StoreError: as `archived_page`.
     """
-    from gatewayfilter.classify import breakdown_of
-
     then = task.score_breakdown
     if then is None or then.words_version == (version := words_in_use(settings)):
         return None
@@ -67,7 +60,5 @@ def judged_today(settings: Settings, store: Store, task: ReviewTask) -> JudgedTo
 
 
 def _text_alone(task: ReviewTask) -> Page:
-    from gatewayfilter.interfaces import Page
-
     url = task.final_url or task.url
     return Page(task.url, url, 200, {"content-type": "text/plain; charset=utf-8"}, task.text.encode(errors="replace"))
