@@ -18,7 +18,7 @@ from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.fetch.url_resolution import resolve
 from gatewayfilter.crawl.net.address_guard import AddressGuard, ForbiddenSocketError
-from gatewayfilter.crawl.net.byte_limit import FloodError, allow_body, metered
+from gatewayfilter.crawl.net.byte_limit import FloodError, MeteredConnector, allow_body
 from gatewayfilter.crawl.net.dns_cache import DnsCache
 from gatewayfilter.crawl.net.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
@@ -102,14 +102,12 @@ class Fetcher:
         outbound = None
         if self._settings.proxies or self._settings.proxies_from:
             outbound = OutboundProxies(self._settings, self._guard, names, self._tls, headers, self._counters)
-        connector = metered(
-            aiohttp.TCPConnector(
-                limit=0,  # politeness and the worker's concurrency bound the connections
-                ssl=self._tls,
-                resolver=names,
-                use_dns_cache=False,  # ours
-                socket_factory=self._guard.socket_factory,
-            )
+        connector = MeteredConnector(
+            limit=0,  # politeness and the worker's concurrency bound the connections
+            ssl=self._tls,
+            resolver=names,
+            use_dns_cache=False,  # ours
+            socket_factory=self._guard.socket_factory,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,

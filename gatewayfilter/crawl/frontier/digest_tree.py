@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 MAGIC = b"GFTREE1\n"
 DIGEST = 16
 MAX_ENTRIES = 10_000_000
-"""About 170 MB; the tree begins anew then, and pages may be looked at once more."""
+"""About 170 MB; the tree is emptied then, and pages may be visited once more."""
 _LEAF_ENTRIES = 256
 """Digests of a leaf before it branches: their rests (14 bytes each in a tree of a million) are searched in 0.1 µs."""
 
@@ -29,7 +29,7 @@ type _Node = list["_Node | bytearray"]
 class DigestTree:
     """A set of 16-byte digests. Add, look up and remove cost some 0.5 µs each; about 17 bytes an entry at 10 million.
 
-    The first bytes of a digest say which branch it is on, so digests must be spread evenly, as MD5s are. Not for several
+    The first bytes of a digest choose its branch, so digests must be spread evenly, as MD5s are. Not for several
     threads at a time.
 
     Args:
@@ -55,13 +55,13 @@ class DigestTree:
     def __contains__(self, digest: bytes) -> bool:
         node = self._root[digest[0]]
         depth = 1
-        while type(node) is list:
+        while isinstance(node, list):
             node = node[digest[depth]]
             depth += 1
         rest = digest[depth:]
-        at = node.find(rest)  # type: ignore[union-attr]
+        at = node.find(rest)
         while at > 0 and at % len(rest):  # the end of one rest and the beginning of the next
-            at = node.find(rest, at + 1)  # type: ignore[union-attr]
+            at = node.find(rest, at + 1)
         return at >= 0
 
     def add(self, digest: bytes) -> bool:
@@ -71,35 +71,33 @@ class DigestTree:
         branch = self._root
         depth = 1
         node = branch[digest[0]]
-        while type(node) is list:
+        while isinstance(node, list):
             branch = node
             node = branch[digest[depth]]
             depth += 1
         rest = digest[depth:]
-        leaf: bytearray = node  # type: ignore[assignment]
-        if _position(leaf, rest) >= 0:
+        if _position(node, rest) >= 0:
             return False
-        leaf += rest
+        node += rest
         self._count += 1
         self._unsaved += 1
-        if len(leaf) > _LEAF_ENTRIES * len(rest) and len(rest) > 1:
-            branch[digest[depth - 1]] = _split(leaf, len(rest))
+        if len(node) > _LEAF_ENTRIES * len(rest) and len(rest) > 1:
+            branch[digest[depth - 1]] = _split(node, len(rest))
         return True
 
     def remove(self, digest: bytes) -> bool:
         """Removes a digest. Returns False when it was not there."""
         node = self._root[digest[0]]
         depth = 1
-        while type(node) is list:
+        while isinstance(node, list):
             node = node[digest[depth]]
             depth += 1
         rest = digest[depth:]
-        leaf: bytearray = node  # type: ignore[assignment]
-        at = _position(leaf, rest)
+        at = _position(node, rest)
         if at < 0:
             return False
-        leaf[at : at + len(rest)] = leaf[-len(rest) :]  # the last one takes its place
-        del leaf[-len(rest) :]
+        node[at : at + len(rest)] = node[-len(rest) :]  # the last one takes its place
+        del node[-len(rest) :]
         self._count -= 1
         self._unsaved += 1
         return True
@@ -174,11 +172,10 @@ def _position(leaf: bytearray, rest: bytes) -> int:
 
 def _split(leaf: bytearray, width: int) -> _Node:
     """Returns the branch that takes a full leaf's place."""
-    branch = _branch()
+    leaves = [bytearray() for _ in range(256)]
     for at in range(0, len(leaf), width):
-        below: bytearray = branch[leaf[at]]  # type: ignore[assignment]
-        below += leaf[at + 1 : at + width]
-    return branch
+        leaves[leaf[at]] += leaf[at + 1 : at + width]
+    return [*leaves]
 
 
 def _digests(branch: _Node, prefix: bytes, *, whole: bool = False) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Connections that count what comes off the wire, and end when it is more than a fetch may take.
+"""The byte limit of a connection: it ends when more was received than a fetch may take.
 
 A limit on decoded bytes does not see what never becomes a body: interim answers, chunk extensions and the zeros before a chunk's
 size go on for as long as an origin likes, and the client library reads them all.
@@ -26,20 +26,26 @@ class FloodError(aiohttp.ClientError):
 
 
 def allow_body(limit: int) -> None:
-    """Says how many bytes the body of the next answer may have, for requests that this task makes from now on."""
+    """Sets how many bytes the body of the next answer may have, for requests that this task makes from now on."""
     _most.set(limit * _BODY_FACTOR + ALLOWANCE)
 
 
-def metered[ConnectorT: aiohttp.BaseConnector](connector: ConnectorT) -> ConnectorT:
-    """Returns the connector, whose connections count from now on."""
-    # Not public, and checked by tests/crawl/test_hostile_budgets.py: aiohttp has no way to give a connection another protocol.
-    make: Callable[[], ResponseHandler] = partial(_Metered, asyncio.get_running_loop())
-    connector._factory = cast("partial[ResponseHandler]", make)  # noqa: SLF001
-    return connector
+class MeteredConnector(aiohttp.TCPConnector):
+    """A connector whose connections count their bytes. To be made in the event loop.
+
+    Args:
+        options: as of `aiohttp.TCPConnector`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Not public, checked by tests/crawl/test_hostile_budgets.py: aiohttp has no way to give a connection another protocol.
+        make: Callable[[], ResponseHandler] = partial(_Metered, asyncio.get_running_loop())
+        self._factory = cast("partial[ResponseHandler]", make)
 
 
 class _Metered(ResponseHandler):
-    """A connection; its count begins anew with each request."""
+    """A connection; its count begins again with each request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)

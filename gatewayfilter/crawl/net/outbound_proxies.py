@@ -23,7 +23,7 @@ from yarl import URL
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.net.address_guard import AddressGuard
-from gatewayfilter.crawl.net.byte_limit import metered
+from gatewayfilter.crawl.net.byte_limit import MeteredConnector
 from gatewayfilter.crawl.net.fetch_errors import UnreachableError
 from gatewayfilter.crawl.net.proxy_check import ProxyChecker
 from gatewayfilter.crawl.net.proxy_pool import ProxyPool, read_proxies
@@ -85,7 +85,7 @@ class OutboundProxies:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             # Without kept connections: those through a proxy are known by the address, which several names may share.
-            connector=metered(aiohttp.TCPConnector(limit=0, ssl=self._tls, force_close=True)),
+            connector=MeteredConnector(limit=0, ssl=self._tls, force_close=True),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,

@@ -1,40 +1,22 @@
-"""Time limits for what a client has begun to say: a ClientHello, a handshake, the head of a request.
+"""Time limits for what a client has begun to send: a ClientHello, a handshake, the head of a request.
 
-A limit counts from the first byte, or from the answer to a CONNECT, and does not start anew with further bytes: a client that
+A limit counts from the first byte, or from the answer to a CONNECT, and does not start again with further bytes: a client that
 sends one byte now and then would hold its connection for ever. A request that arrives in one read never meets this module.
 """
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mitmproxy import ctx, http, tls
 from mitmproxy.connection import Client
-from mitmproxy.proxy import commands
 
 from gatewayfilter.proxy.listener.handshake import HELLO_S
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 from gatewayfilter.telemetry import Counters
 
 HEAD_S: Final = 40.0
-"""How long a client may take to say the head of a request that it has begun."""
-
-
-@dataclass
-class HeadBegunHook(commands.StartHook):  # type: ignore[no-untyped-call]
-    """A part of a request's head has come, and more of it is awaited."""
-
-    client: Client
-    blocking = False
-
-
-@dataclass
-class HeadDoneHook(commands.StartHook):  # type: ignore[no-untyped-call]
-    """A head that came in parts is whole, or will never be."""
-
-    client: Client
-    blocking = False
+"""How long a client may take to send the head of a request that it has begun."""
 
 
 class ConnectionDeadlines:
@@ -53,8 +35,9 @@ class ConnectionDeadlines:
         self._heads: Deadlines[str] | None = None
 
     def running(self) -> None:
-        """Finds out who has the connections. A mitmproxy hook."""
-        proxyserver = ctx.master.addons.get("proxyserver")  # type: ignore[no-untyped-call]
+        """Finds the table of connections. A mitmproxy hook."""
+        master: Any = ctx.master
+        proxyserver = master.addons.get("proxyserver")
         if proxyserver is not None:
             self._connections = proxyserver.connections
             loop = asyncio.get_running_loop()
@@ -68,7 +51,7 @@ class ConnectionDeadlines:
                 limits.close()
 
     def begin_hello(self, client: Client) -> None:
-        """Limits how long it may take until it is clear what a client speaks and, with TLS, until its handshake is done."""
+        """Limits how long it may take until the protocol of a client is clear and, with TLS, until its handshake is done."""
         if self._hellos is not None and client.id not in self._hellos:
             self._hellos.add(client.id)
 

@@ -14,8 +14,8 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 
-from gatewayfilter.proxy.listener.connection_deadlines import HeadBegunHook, HeadDoneHook
 from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook, error_page
+from gatewayfilter.proxy.mitm.http.head_hooks import HeadBegunHook, HeadDoneHook
 from gatewayfilter.proxy.mitm.http.http2_bounds import BoundedHttp2Server
 
 _H2_TYPE_AT: Final = 3
