@@ -30,7 +30,7 @@ class CrawlContext:
         together: makes one transaction of what is written to the frontier meanwhile.
         revisits: spares pages that have not changed; `None` fetches and judges every page whole.
         task_sites: how much of a site a task may queue; `None`: tasks follow no links.
-        images: whether images are read too, because the sink knows some.
+        images: whether images are fetched too.
     """
 
     frontier: Frontier

@@ -42,7 +42,7 @@ LEASE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Leased:
-    """URLs in work, and by which validators their pages may be asked for."""
+    """URLs in work, and the validators for conditional requests of their pages."""
 
     leases: Sequence[Lease]
     validators: Mapping[str, Validators]

@@ -9,7 +9,7 @@ in the buffer                rests an hour; the scanner comes to it from the dis
 refused                      rests a week
 broken answer                rests a day
 unreachable                  tried again, later each time; after `max_attempts` a dead letter
-host may not be asked now    back to the queue; not counted as a try
+host is not due yet          back to the queue; not counted as a try
 verdict not kept             tried again when the database may be well; not counted
 crawlers died with it        after `max_attempts` and `DEATHS` more a dead letter
 ===========================  ========================================================================

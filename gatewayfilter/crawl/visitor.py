@@ -35,7 +35,7 @@ class CrawlOutcome:
     """The outcome of one URL in a foreground crawl.
 
     Attributes:
-        url: what was asked for, canonical where it could be read.
+        url: the requested URL, canonical where it could be read.
         final_url: what answered, `""` when nothing did.
         status: HTTP status, 0 without an answer.
         classification: `None` for a page that is not classified or was not fetched.

@@ -1,4 +1,4 @@
-"""What `gatewayfilter run` says when it is ready."""
+"""The banner that `gatewayfilter run` prints when it is ready."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What must stand in the state folder before anything is filtered."""
+"""The preparation of the state folder: database and first snapshot."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Where child processes begin. Importing this module is cheap: the heavy ones are loaded by the fork server, once for all."""
+"""The entry points of child processes. Cheap to import: the heavy modules are loaded once, by the fork server."""
 
 import os
 from multiprocessing.connection import Connection
@@ -20,7 +20,7 @@ def worker_count(settings: Settings) -> int:
 
 
 def proxy_worker(index: int, settings: Settings, line: Connection) -> None:
-    """Runs a proxy worker until SIGTERM, which says on `line` that it lives."""
+    """Runs a proxy worker until SIGTERM, with heartbeats on `line`."""
     from gatewayfilter.processes.proxy_worker import run_proxy_worker  # noqa: PLC0415  preloaded
 
     run_proxy_worker(index, settings, line)

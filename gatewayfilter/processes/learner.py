@@ -12,7 +12,7 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.processes.crawler import run_crawl_worker
-from gatewayfilter.processes.low_priority import giving_way
+from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
@@ -38,14 +38,14 @@ SHRINK_EVERY_S = 2.0
 FLUSH_EVERY_S = 60.0
 """What is lost of the hits of known content, at most, when this process is killed."""
 REJUDGE_MOST = 10_000
-"""Blocked pages that a change of the words has judged anew at once."""
+"""Blocked pages that are judged again at once after a change of the words."""
 SOURCES_EVERY_S = 300.0
 REPUBLISH_AFTER_S = 30.0
 REPUBLISH_AFTER_MOST_S = 3600.0
-"""How long it takes until a snapshot that cannot be used is made anew once more: doubled from the one to the other.
+"""The pause before a snapshot that cannot be used is rebuilt once more: doubled each time.
 
-It begins anew once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
-that is published looks good for a moment.
+It is reset once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
+that is published seems good for a moment.
 """
 
 
@@ -133,14 +133,14 @@ class _Learner:
             await self._work_off(_publish_job)
 
     async def _republish(self) -> None:
-        """Makes everything anew where a process could not use the current snapshot: a damaged disk, or a fault of ours."""
+        """Rebuilds everything where a process could not use the current snapshot: a damaged disk, or a bug."""
         if not await asyncio.to_thread(snapshot_folder(self._settings).is_refused):
             if time.monotonic() >= self._republish_at:
                 self._republish_after_s = REPUBLISH_AFTER_S
         elif time.monotonic() >= self._republish_at:
             self._republish_at = time.monotonic() + self._republish_after_s
             self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
-            _log.warning("the snapshot in use cannot be read; everything is published anew")
+            _log.warning("the snapshot in use cannot be read; everything is published again")
             await self._work_off(_republish_job)
 
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
@@ -166,7 +166,7 @@ class _Learner:
             _log.info("%d learned blocks expired and are checked again", count)
 
     async def _rejudge(self) -> None:
-        """Has blocked pages judged anew after a change of the words; the last words judged by stand in a file."""
+        """Has blocked pages judged again after a change of the words; the version of the last words is kept in a file."""
 
         def work() -> int:
             mark = self._settings.data_dir / "words.version"
@@ -180,7 +180,7 @@ class _Learner:
             return count
 
         if count := await asyncio.to_thread(work):
-            _log.info("the words have changed: %d blocked pages are judged anew", count)
+            _log.info("the words have changed: %d blocked pages are judged again", count)
 
     async def _flush(self) -> None:
         await asyncio.to_thread(self._store.flush)
@@ -268,7 +268,7 @@ def _update_job(settings: Settings) -> None:
 def _run_job(work: Callable[[], object]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        with giving_way():
+        with low_priority():
             work()
     except GatewayFilterError as error:
         _log.error("%s", error)

@@ -1,4 +1,4 @@
-"""The filter inside somebody else's mitmproxy: `mitmdump -s addons/gatewayfilter_addon.py`."""
+"""The filter inside a stock mitmproxy: `mitmdump -s addons/gatewayfilter_addon.py`."""
 
 import logging
 from multiprocessing.context import ForkServerContext, ForkServerProcess

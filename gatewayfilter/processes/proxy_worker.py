@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.processes.inspection.client import InspectionPool
 from gatewayfilter.processes.supervision.child_setup import begin_child
-from gatewayfilter.processes.supervision.gc_tuning import keep_small, settle
+from gatewayfilter.processes.supervision.gc_tuning import freeze_startup, trim_regularly
 from gatewayfilter.processes.supervision.heartbeat import Heartbeat
 from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.worker import run_worker
@@ -25,8 +25,8 @@ def tuned_components(settings: Settings) -> WorkerComponents:
         SnapshotError, StartupError: as `open_components`.
     """
     components = open_components(settings)
-    settle()
-    keep_small()
+    freeze_startup()
+    trim_regularly()
     return components
 
 

@@ -111,9 +111,9 @@ class _Supervisor:
         if not after_s or self._stopping:
             return
         if self._looked_at - before > after_s / 2:
-            # It was us who did not look: stopped with Ctrl-Z and all our children with us, or the machine stood still.
+            # The supervisor itself was stopped: by Ctrl-Z with all its children, or with the whole machine.
             for child in self._proxies:
-                child.pardon()
+                child.forgive_silence()
         for child in self._proxies:
             child.end_if_stalled(after_s)
 
@@ -150,7 +150,7 @@ class _Supervisor:
                 for line in banner(self._settings, workers=len(self._proxies)):
                     self._say(line)
                 sys.stdout.flush()
-            except (OSError, ValueError):  # whoever reads it may be gone (`run | head -1`): the filter stays
+            except (OSError, ValueError):  # the reader may be gone (`run | head -1`): the filter stays
                 _log.info("nobody reads what the filter says; it goes on")
                 _silence(sys.stdout)
 

@@ -37,19 +37,19 @@ def run_worker(
     Args:
         index: which worker; its status is `run/proxy-<index>.json`.
         settings: with the port that is really to be used.
-        build: makes the parts, in this process.
-        beat: called every second by the event loop: it tells that the loop has not come to a standstill.
+        build: makes the components, in this process.
+        beat: sends a heartbeat; called every second by the event loop.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _raise_file_limit()
-    # mitmproxy says several things about every request at INFO, and at WARNING whatever a client or an origin does wrong.
+    # mitmproxy logs several lines a request at INFO, and every fault of a client or an origin at WARNING.
     logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.ERROR)
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:
         asyncio.run(_run_until_terminated(settings, build(settings), status, beat), loop_factory=new_loop)
     except GatewayFilterError as error:
-        _log.error("%s", error)  # one sentence, no traceback: it is the operator's to mend
+        _log.error("%s", error)  # one sentence, no traceback: the operator can mend it
         sys.exit(2)
     finally:
         status.remove()
@@ -64,48 +64,48 @@ def _raise_file_limit() -> None:
 
 
 async def _run_until_terminated(
-    settings: Settings, parts: WorkerComponents, status: StatusFile, beat: Callable[[], None] | None
+    settings: Settings, components: WorkerComponents, status: StatusFile, beat: Callable[[], None] | None
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     if beat is not None:
-        _go_on_beating(loop, beat)
-    await serve(settings, parts, stop, status)
+        _beat_regularly(loop, beat)
+    await serve(settings, components, stop, status)
 
 
-def _go_on_beating(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -> None:
+def _beat_regularly(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -> None:
     beat()
-    loop.call_later(_BEAT_EVERY_S, _go_on_beating, loop, beat)
+    loop.call_later(_BEAT_EVERY_S, _beat_regularly, loop, beat)
 
 
-async def serve(settings: Settings, parts: WorkerComponents, stop: asyncio.Event, status: StatusFile) -> None:
+async def serve(settings: Settings, components: WorkerComponents, stop: asyncio.Event, status: StatusFile) -> None:
     """Serves until `stop` is set, then drains: no new connections, open requests finish, the queues are written.
 
     Raises:
         StartupError: it cannot listen, or has no usable certificate authority.
     """
-    master = LeanMaster(settings, parts.addon, parts.services)
-    parts.start()
+    master = LeanMaster(settings, components.addon, components.services)
+    components.start()
     try:
         await master.start()
         host, port = master.address
         listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         while not stop.is_set():
-            await asyncio.to_thread(_write_status, status, "serving", listen, parts)
+            await asyncio.to_thread(_write_status, status, "serving", listen, components)
             try:
                 await asyncio.wait_for(stop.wait(), _STATUS_EVERY_S)
             except TimeoutError:
                 continue
-        _write_status(status, "draining", listen, parts)
+        _write_status(status, "draining", listen, components)
         await master.stop()
     finally:
-        await asyncio.to_thread(parts.stop)
+        await asyncio.to_thread(components.stop)
 
 
-def _write_status(status: StatusFile, state: str, listen: str, parts: WorkerComponents) -> None:
-    parts.services.refresh()
-    status.write(state=state, listen=listen, **parts.facts(), counters=parts.counters.as_dict(), rss_bytes=_rss_bytes())
+def _write_status(status: StatusFile, state: str, listen: str, components: WorkerComponents) -> None:
+    components.services.refresh()
+    status.write(state=state, listen=listen, **components.facts(), counters=components.counters.as_dict(), rss_bytes=_rss_bytes())
 
 
 def _rss_bytes() -> int:

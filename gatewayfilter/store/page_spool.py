@@ -123,7 +123,7 @@ def read_page(path: Path) -> Page | None:
         data = path.read_bytes()
         length = int.from_bytes(data[:4], "big")
         head = json.loads(data[4 : 4 + length])
-        # Without `said` it was put here by a version that did not ask whose page it is.
+        # Without `said` it was written by a version that did not check the page's origin.
         response = PassedResponse(
             head["url"], head["status"], head["headers"], data[4 + length :], public=True, said=head["said"]
         )

@@ -6,8 +6,8 @@ assembly of a proxy worker stands apart in `gatewayfilter.wiring.proxy`, which i
 
 from gatewayfilter.wiring.classification import (
     classifier,
+    custom_words,
     load_lexicon,
-    own_words,
     rule_book,
     rules_folder,
     words_folder,
@@ -43,6 +43,7 @@ __all__ = [
     "classifier",
     "crawl_context",
     "crawl_worker",
+    "custom_words",
     "engine_for_lists",
     "image_of",
     "learning_sink",
@@ -50,7 +51,6 @@ __all__ = [
     "newest_engine",
     "open_engine",
     "open_store",
-    "own_words",
     "page_archive",
     "page_buffer",
     "prepare_data_dir",

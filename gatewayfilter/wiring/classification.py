@@ -24,7 +24,7 @@ def words_folder(settings: Settings) -> Path:
     return settings.data_dir / "words"
 
 
-def own_words(settings: Settings) -> CustomWords:
+def custom_words(settings: Settings) -> CustomWords:
     """Returns the operator's own words, to change them."""
     from gatewayfilter.classify import CustomWords
 
@@ -44,7 +44,7 @@ def words_folders(settings: Settings) -> list[Path]:
 
 
 def words_in_use(settings: Settings) -> str:
-    """Returns what names the words and extraction rules in use: others have another name."""
+    """Returns the version of the words and extraction rules in use."""
     from gatewayfilter.classify import words_version
 
     return f"{words_version(words_folders(settings), topics=settings.classify.topics)}{rule_book(settings).version()}"
@@ -58,13 +58,13 @@ def rules_folder(settings: Settings) -> RuleFolder:
 
 
 def rule_book(settings: Settings) -> RuleBook:
-    """Returns the extraction rules in use, to be asked for pages; they follow their folder."""
+    """Returns the extraction rules in use; they follow changes of their folder."""
     from gatewayfilter.classify import RuleBook
 
     return RuleBook(settings.data_dir / "rules")
 
 
-def following_classifier(settings: Settings, rules: RuleBook | None = None) -> ReloadingClassifier:
+def reloading_classifier(settings: Settings, rules: RuleBook | None = None) -> ReloadingClassifier:
     """Returns a classifier that takes in changes of the words in use; `rules` as `rule_book`, where it is at hand."""
     from gatewayfilter.classify import ReloadingClassifier
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewayfilter.wiring.classification import following_classifier, rule_book
+from gatewayfilter.wiring.classification import reloading_classifier, rule_book
 from gatewayfilter.wiring.learning import learning_sink, revisits
 from gatewayfilter.wiring.storage import spool_folder
 
@@ -44,7 +44,7 @@ def crawl_context(
     tree = settings.crawl.dedup is Dedup.TREE
     seen = DigestTree(settings.data_dir / f"seen{number}.tree") if tree else SeenFilter(settings.data_dir / f"seen{number}.bloom")
     rules = rule_book(settings)
-    judge = following_classifier(settings, rules)
+    judge = reloading_classifier(settings, rules)
     sink = learning_sink(settings, store, counters, judge)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
 

@@ -31,7 +31,7 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
         settings: the settings.
         store: people's rules and learned entries.
         progress: told of the steps.
-        full: reads every list anew even where the snapshot could follow from the one in use.
+        full: reads every list again even where the snapshot could follow from the one in use.
 
     Raises:
         SnapshotError: it could not be written; the last one stays.
@@ -42,7 +42,7 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
 
 
 def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
-    """Returns the decision over the newest good snapshot, without the changes since; has a damaged one made anew.
+    """Returns the decision over the newest good snapshot, without the changes since; marks a damaged one for rebuilding.
 
     Raises:
         SnapshotError: there is none.

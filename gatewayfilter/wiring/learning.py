@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.wiring.classification import following_classifier
+from gatewayfilter.wiring.classification import reloading_classifier
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import ReloadingClassifier
@@ -27,7 +27,7 @@ def learning_sink(
     """
     from gatewayfilter.learn import LearningPipeline, ListGrowth, TaskIntake, UserContentHosts, load_image_classifier
 
-    judge = judge or following_classifier(settings)
+    judge = judge or reloading_classifier(settings)
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
     list_growth = ListGrowth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
     return LearningPipeline(
@@ -43,7 +43,7 @@ def learning_sink(
 
 
 def revisits(settings: Settings, store: Store, judge: ReloadingClassifier) -> Revisits:
-    """Returns what spares pages that have not changed since they were judged by this classifier's words."""
+    """Returns the renewal of verdicts of pages that have not changed since they were judged by this classifier's words."""
     from gatewayfilter.learn import ListGrowth, Revisits
 
     list_growth = ListGrowth(store.lists, store.verdicts, settings.learn, together=store.learning)
@@ -53,7 +53,7 @@ def revisits(settings: Settings, store: Store, judge: ReloadingClassifier) -> Re
 
 
 def recognition(settings: Settings, store: Store, words: Callable[[], str] = str) -> Recognition:
-    """Returns what knows judged content again; the hits that it counts are written before the store is closed.
+    """Returns the recognition of judged content; the hits that it counts are written before the store is closed.
 
     Args:
         settings: for the state folder, where the key of the fingerprints lies.

@@ -155,13 +155,13 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
 
     Args:
         settings: `proxy`, `log` and `learn` count here.
-        engine: the decision.
+        engine: decides.
         folder: where new snapshots appear.
         store: the database, `None` to filter without: nothing is learned or logged, only snapshots are followed.
         client_key: the secret for `log.hash_clients`, 16 to 64 bytes.
-        title_of: names a category for people.
-        internal_pages: what the filter answers for itself.
-        inspector: looks at pages, for `proxy.unknown = "inspect"`.
+        title_of: returns the title of a category.
+        internal_pages: the filter's own pages.
+        inspector: judges pages, for `proxy.unknown = "inspect"`.
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
@@ -200,7 +200,7 @@ def assemble_services(
     """Joins what decides connections.
 
     Raises:
-        StartupError: the users of the proxy cannot be read, or cannot be asked for a password.
+        StartupError: the users of the proxy cannot be read, or have no way to send a password.
     """
     users = None
     if settings.proxy.auth_file is not None:

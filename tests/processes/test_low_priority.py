@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gatewayfilter.processes.low_priority import NICENESS, giving_way
+from gatewayfilter.processes.low_priority import NICENESS, low_priority
 
 
 @pytest.mark.parametrize("may_raise", [True, False])
@@ -18,6 +18,6 @@ def test_work_gives_way_and_goes_back_where_it_may(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "getpriority", lambda _which, _who: now)
     monkeypatch.setattr(os, "setpriority", set_priority)
-    with giving_way():
+    with low_priority():
         assert now == max(before, NICENESS)
     assert now == (before if may_raise else max(before, NICENESS))

@@ -21,15 +21,15 @@ class Worker:
         self.asked.append(after_s)
         return False
 
-    def pardon(self) -> None:
-        self.asked.append("pardon")
+    def forgive_silence(self) -> None:
+        self.asked.append("forgive_silence")
 
 
 @pytest.mark.parametrize(
     ("stall_s", "away_s", "asked"),
     [
         (20.0, 5.0, [20.0]),
-        (20.0, 11.0, ["pardon", 20.0]),  # Ctrl-Z and fg, or the machine stood still: the children did too
+        (20.0, 11.0, ["forgive_silence", 20.0]),  # Ctrl-Z and fg, or the machine stood still: the children did too
         (3.0, 0.75, [3.0]),
         (0.0, 5.0, []),
     ],

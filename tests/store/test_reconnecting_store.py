@@ -24,6 +24,7 @@ def test_it_opens_when_first_used(settings: Settings) -> None:
     assert not (settings.data_dir / "gatewayfilter.sqlite3").exists()
     assert store.frontier.add([CrawlRequest("http://example.com/")], 0.0) == 1
     assert store.feed.last_seq() == 0
+    assert store.feed.read(after=0, limit=1) == []
     store.close()
 
 

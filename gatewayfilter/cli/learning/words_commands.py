@@ -38,9 +38,9 @@ def words_group() -> None:
 
 
 def _own(invocation: Invocation) -> CustomWords:
-    from gatewayfilter.wiring import own_words
+    from gatewayfilter.wiring import custom_words
 
-    return own_words(invocation.settings())
+    return custom_words(invocation.settings())
 
 
 def _lexicon(invocation: Invocation) -> Lexicon:

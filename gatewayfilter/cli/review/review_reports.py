@@ -134,9 +134,9 @@ def phrases(invocation: Invocation, *, limit: int, taken: tuple[int, ...]) -> in
 
 
 def _take_over(invocation: Invocation, proposed: list[ProposedPhrase], taken: tuple[int, ...]) -> int:
-    from gatewayfilter.wiring import own_words
+    from gatewayfilter.wiring import custom_words
 
-    own = own_words(invocation.settings())
+    own = custom_words(invocation.settings())
     numbers = dict.fromkeys(taken)
     chosen = [proposed[number - 1] for number in numbers if number <= len(proposed)]
     missing = [number for number in numbers if number > len(proposed)]

@@ -54,12 +54,12 @@ def publish_lists(settings: Settings, *, quiet: bool, full: bool = False) -> Pub
         SnapshotError: it could not be written; the last one stays in use.
         StoreError: the database cannot be opened.
     """
-    from gatewayfilter.processes.low_priority import giving_way
+    from gatewayfilter.processes.low_priority import low_priority
     from gatewayfilter.wiring import open_store, publish_now
 
     store = open_store(settings)
     try:
-        with giving_way(), showing(quiet=quiet) as progress:
+        with low_priority(), showing(quiet=quiet) as progress:
             report = publish_now(settings, store, progress, full=full)
     finally:
         store.close()

@@ -1,8 +1,8 @@
-"""What was fetched and not scanned yet: references into the archive, in order, on disk.
+"""The backlog of pages that wait to be scanned: references into the archive, in order, on disk.
 
 Source: [url-filter] the file buffer that lets a fast crawler run ahead of a slower scanner.
 
-The journal has a line a page; a cursor beside it says up to where it has been scanned. Both are written before anything relies
+The journal has a line a page; a cursor beside it marks up to where it has been scanned. Both are written before anything relies
 on them, so a process that is killed goes on where it was: the page it was at is scanned once more.
 """
 

@@ -1,4 +1,4 @@
-"""The judge's thread: pages that wait for it are judged together, for the database takes several for little more than one."""
+"""The batcher of pages to classify: the database takes several for little more than one."""
 
 import asyncio
 import contextlib
@@ -77,7 +77,7 @@ class ClassifyBatcher:
         return await done
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Judges one batch, in the judge's thread, and asks for the thread again when more wait."""
+        """Judges one batch, in the judge's thread, and submits the next when more wait."""
         cases = self._next()
         if cases:
             ends = self._judged(cases)
@@ -86,7 +86,7 @@ class ClassifyBatcher:
             self._at_work = bool(self._urgent or self._others)
             again = self._at_work
         if again:
-            with contextlib.suppress(RuntimeError):  # the crawler ends: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the crawler ends: no page is waited for any more
                 self._thread.submit(self._work, loop)
 
     def _next(self) -> list[_Case]:
@@ -127,7 +127,7 @@ def _concluded(case: _Case, verdict: Classification | None) -> Any:
 
 def _deliver(cases: Sequence[_Case], ends: Sequence[Any]) -> None:
     for case, end in zip(cases, ends, strict=True):
-        if case.done.done():  # nobody waits any more
+        if case.done.done():  # cancelled meanwhile
             continue
         if isinstance(end, BaseException):
             # A future does not take what ends generators.

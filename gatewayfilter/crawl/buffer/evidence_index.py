@@ -1,4 +1,4 @@
-"""Which archived pages are evidence, until when, and where they lie now. A log of lines, so that a note costs one write."""
+"""The index of archived pages that are evidence: until when, and where they lie. A log: a note costs one write."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class EvidenceIndex:
         return len(self._pins)
 
     def refresh(self) -> None:
-        """Takes in what other processes noted since. A look at the file when there is nothing new."""
+        """Takes in what other processes noted since. One `stat` of the file when there is nothing new."""
         try:
             status = self._path.stat()
         except OSError:
@@ -71,7 +71,7 @@ class EvidenceIndex:
         return sorted(self._by_segment.get(segment, ()))
 
     def drop_expired(self, now: float) -> None:
-        """Forgets pins that have run out, and writes the log anew when most of its lines are of no use.
+        """Forgets pins that have run out, and rewrites the log when most of its lines are of no use.
 
         Raises:
             OSError: it could not be written.
@@ -85,7 +85,7 @@ class EvidenceIndex:
             aside.chmod(0o600)
             aside.replace(self._path)
             self._lines = len(self._pins)
-            self._looked()
+            self._note_size()
 
     def _note(self, reference: str, pin: _Pin) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -95,9 +95,9 @@ class EvidenceIndex:
             os.close(descriptor)
         self._set(reference, pin)
         self._lines += 1
-        self._looked()
+        self._note_size()
 
-    def _looked(self) -> None:
+    def _note_size(self) -> None:
         status = self._path.stat()
         self._read = (status.st_ino, status.st_size)
 

@@ -1,7 +1,7 @@
 """The buffer between fetching and scanning, and the evidence of what was blocked: pages lie in the archive.
 
-A page goes from the fetcher to the scanner in memory, and to the disk beside: nobody waits for it. Only when the scanner lags,
-pages that nobody waits for stay on the disk alone until it has caught up.
+A page goes from the fetcher to the scanner in memory, and to the disk beside: nothing waits for the disk. Only when the scanner
+lags, pages that are not urgent stay on the disk alone until it has caught up.
 
 Source: [url-filter] file buffer; [page-dedup steps 1-2].
 Deviation: the paper's scanner always reads from the buffer; here a user's first visit never waits for a disk.
@@ -54,7 +54,7 @@ class PageBuffer:
     Args:
         sink: judges; called in the thread that calls `page` or `scan_first`.
         archive: where pages lie.
-        book: learns where the evidence of a harmful page lies.
+        evidence: notes where the page behind a harmful verdict lies.
         evidence_s: for which evidence is kept at least: as long as learned blocks count.
         counters: where pages are counted.
         backlog: what waits to be scanned; `None` buffers nothing.
@@ -66,7 +66,7 @@ class PageBuffer:
         self,
         sink: PageSink,
         archive: PageArchive,
-        book: EvidenceStore,
+        evidence: EvidenceStore,
         evidence_s: float,
         counters: Counters,
         backlog: Backlog | None = None,
@@ -76,7 +76,7 @@ class PageBuffer:
     ) -> None:
         self._sink = sink
         self._archive = archive
-        self._book = book
+        self._evidence = evidence
         self._evidence_s = evidence_s
         self._counters = counters
         self._backlog = backlog
@@ -149,7 +149,7 @@ class PageBuffer:
 
     def evidence_of(self, page: Page) -> str:
         """Returns where the page behind an earlier verdict lies, `""` for none. Raises `StoreError`."""
-        return self._book.archived(page.url)
+        return self._evidence.archived(page.url)
 
     def keep_longer(self, page: Page, reference: str) -> None:
         """Keeps the evidence of a page that is as it was for as long as its verdict counts now."""
@@ -203,7 +203,7 @@ class PageBuffer:
         try:
             self._archive.pin(reference, self._clock() + self._evidence_s)
             for url in {page.url, page.final_url}:
-                self._book.note_archived(url, reference)
+                self._evidence.note_archived(url, reference)
         except (OSError, StoreError) as error:
             self._counters.add("archive_failures")
             _log.warning("cannot note where the evidence of a page lies: %s", error)

@@ -87,7 +87,7 @@ class WarcArchive:
             return None
 
     def pin(self, reference: str, until: float) -> None:
-        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap says.
+        """Keeps a page that is evidence at least until then (Unix seconds), whatever the size cap.
 
         Raises:
             OSError: the note of it could not be written.

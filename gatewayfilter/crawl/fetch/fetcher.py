@@ -1,4 +1,4 @@
-"""Fetches one page: safely, politely and within limits, whatever the origin does."""
+"""The fetcher of one page: safely, politely and within limits, whatever the origin does."""
 
 import asyncio
 import ssl
@@ -34,7 +34,7 @@ PATIENCE_S = 5.0
 NOT_MODIFIED = 304
 MAX_RATIO = 100
 RATIO_FROM = 262_144
-"""Small bodies of many equal bytes compress beyond 100:1 and harm nobody."""
+"""Small bodies of many equal bytes compress beyond 100:1 and do no harm."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
 _GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"})
@@ -142,13 +142,13 @@ class Fetcher:
         any_type: bool = False,
         validators: Validators | None = None,
     ) -> Page:
-        """Fetches a page, following redirects; each hop passes the policy, `permit`, the host's turn and the guard anew.
+        """Fetches a page, following redirects; each hop passes the policy, `permit`, the host's turn and the guard again.
 
         Args:
             url: what to fetch.
             urgent: a person waits: goes ahead of the delay between requests to a host.
             patience_s: longest wait for a host's turn.
-            permit: asked before each hop, e.g. robots.txt.
+            permit: called before each hop, e.g. robots.txt.
             max_bytes: most decoded bytes, 0 for the setting's.
             any_type: read the body whatever its type.
             validators: of the page as it was; when it is so still, its status is `NOT_MODIFIED`.
@@ -209,9 +209,9 @@ class Fetcher:
     async def _exchange(self, url: Url, limit: int, condition: Mapping[str, str], *, any_type: bool) -> _Hop:
         assert self._session is not None, "the fetcher is not open"
         allow_body(limit)
-        asked = time.monotonic()
+        sent = time.monotonic()
         response = await self._answer(self._session, url, condition)
-        latency_s = time.monotonic() - asked
+        latency_s = time.monotonic() - sent
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
             if not 200 <= response.status < 300 or not (any_type or self._is_read(headers.get("content-type", ""), url)):

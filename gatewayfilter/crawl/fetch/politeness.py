@@ -1,4 +1,4 @@
-"""How often and how many at a time one host is asked.
+"""The politeness policy: how often, and over how many connections, one host is requested.
 
 A user's own visit goes ahead of the delay between requests, never of the limit on connections nor of a Retry-After.
 """
@@ -19,7 +19,7 @@ MAX_HOSTS = 10_000
 MAX_RETRY_AFTER_S = 3600.0
 DEFAULT_RETRY_AFTER_S = 60.0
 SLOW_S = 0.5
-"""A host whose answers take longer to begin is asked less often than `per_host_delay_s` says."""
+"""A host whose answers take longer to begin is requested less often than by `per_host_delay_s`."""
 LATENCY_SHARE = 0.5
 """Of the newest answer in the smoothed latency."""
 FIRST_PENALTY_S = 1.0
@@ -34,11 +34,11 @@ class _Host:
 
     Attributes:
         running: requests that hold or wait for a connection; `active` those that hold one.
-        next_at: when it may be asked next; `blocked_until` what it said itself.
+        next_at: when it may be requested next; `blocked_until` by its own Retry-After.
         asked_delay_s: what its robots.txt wishes between two requests.
         latency_s: how long it takes until its answer begins, smoothed.
-        penalty_s: what is added to its delay because it failed or said that it is asked too much.
-        last_at: when it was last asked.
+        penalty_s: what is added to its delay because it failed or answered 429 or 503.
+        last_at: when it was last requested.
     """
 
     __slots__ = ("active", "asked_delay_s", "blocked_until", "last_at", "latency_s", "next_at", "penalty_s", "running", "waiters")
@@ -56,11 +56,12 @@ class _Host:
 
 
 class Politeness:
-    """The turns of hosts (`host` or `host:port`). Knows at most `MAX_HOSTS`; the least recently asked is forgotten first.
+    """The turns of hosts (`host` or `host:port`). Keeps at most `MAX_HOSTS`; the least recently requested is dropped first.
 
     The time between two requests to a host adapts, from `per_host_delay_s` to `per_host_delay_max_s`: a host that takes long
-    to answer is asked as seldom as that; one that fails, or says 429 or 503, twice as seldom each time, over one connection,
-    until it answers well again; what robots.txt wishes is kept. After `FORGIVE_S` without a request all but that is forgotten.
+    to answer is requested as seldom as that; one that fails, or answers 429 or 503, twice as seldom each time, over one
+    connection, until it answers well again; what robots.txt wishes is kept. After `FORGIVE_S` without a request all but that
+    is forgotten.
 
     Counts `hosts_slowed`.
 
@@ -177,7 +178,7 @@ class Politeness:
                 free -= 1
 
     def asked_to_wait(self, netloc: str, headers: Mapping[str, str], now: float) -> float:
-        """Leaves the host alone for as long as its 429 or 503 answer says.
+        """Blocks the host for as long as its 429 or 503 answer demands.
 
         Args:
             netloc: the host.
@@ -212,7 +213,7 @@ class Politeness:
 
 
 def retry_after_s(value: str, now: float) -> float:
-    """Reads a Retry-After header (RFC 9110 §10.2.3), seconds or a date; bounded, and a default when it says nothing readable."""
+    """Reads a Retry-After header (RFC 9110 §10.2.3), seconds or a date; bounded, and a default when it cannot be read."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:10]), MAX_RETRY_AFTER_S)

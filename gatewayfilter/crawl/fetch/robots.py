@@ -1,4 +1,4 @@
-"""robots.txt (RFC 9309): asked once per origin, remembered for a day."""
+"""robots.txt (RFC 9309): fetched once per origin, kept for a day."""
 
 import asyncio
 import re
@@ -37,15 +37,15 @@ _AGENT_LINE = re.compile(r"^[ \t]*(user[- ]?agent)[ \t]*[: \t][ \t]*([^\r\n#]*)"
 
 @dataclass(slots=True)
 class _Origin:
-    """What an origin's robots.txt says.
+    """The rules of an origin's robots.txt.
 
     Attributes:
         rules: `None` when there are none: everything may be fetched.
         sitemaps: the first that it names, at most `MAX_SITEMAPS`.
         delay_s: wished between two requests (`Crawl-delay`), 0 for none; at most `MAX_DELAY_S`.
-        failing_since: when it first could not be had, and not since; `None` while it can. `failure` says why,
+        failing_since: when it first could not be had, and not since; `None` while it can. `failure` is the reason,
             `failures` how often in a row.
-        known: whether it could be had at any time; what it said then goes on counting.
+        known: whether it could be had at any time; its rules of then go on counting.
         characters: of what is kept of it.
     """
 
@@ -62,7 +62,7 @@ class _Origin:
 
 
 class Robots:
-    """The robots.txt of at most `MAX_ORIGINS` origins and `MAX_CHARACTERS` in all; the least recently asked go first."""
+    """The robots.txt of at most `MAX_ORIGINS` origins and `MAX_CHARACTERS` in all; the least recently used go first."""
 
     def __init__(self, settings: CrawlSettings, clock: Callable[[], float] = time.time) -> None:
         self._rule = settings.robots
@@ -84,7 +84,7 @@ class Robots:
             patience_s: longest wait for the host's turn.
 
         Raises:
-            RefusedError: robots.txt says no.
+            RefusedError: robots.txt does not allow it.
             UnreachableError: robots.txt cannot be had, so nothing may be fetched yet (RFC 9309 §2.3.1.4).
             ForbiddenAddressError: the origin must not be reached.
         """
@@ -103,7 +103,7 @@ class Robots:
             fetcher.politeness.wishes(url.netloc, origin.delay_s)
 
     def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Returns the sitemaps that the robots.txt of a page's origin names, as far as it was asked; from any thread."""
+        """Returns the sitemaps that the robots.txt of a page's origin names, as far as it was fetched; from any thread."""
         page = parse_url(url)
         origin = self._origins.get(f"{page.scheme}://{page.netloc}")
         return () if origin is None else origin.sitemaps

@@ -1,7 +1,7 @@
-"""What may be fetched at all: a second GET of what a user opened must not change anything for that user.
+"""The URL policy: which URLs may be fetched. A second GET of what a user opened must not change anything for that user.
 
 Links that log out, confirm, delete or work only once look like any other; so what looks like one of them is not fetched. It is
-refused whole and rests: the site's root page says nothing about this page, and a page that passes the proxy again can be
+refused whole and rests: the site's root page is no evidence about this page, and a page that passes the proxy again can be
 judged from its own response. A `Url` never carries credentials, and the crawler sends neither cookies nor a Referer.
 """
 
@@ -37,7 +37,7 @@ _QUERY_SECRETS = _PATH_SECRETS | {
 }  # fmt: skip
 
 _TITLE_WORDS = 3
-"""A path segment or query value of more words is a title or a sentence; in a title only the first words are looked at."""
+"""A path segment or query value of more words is a title or a sentence; in a title only the first words are checked."""
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])[0-9]*")
 _RUN = re.compile(r"[A-Za-z0-9_+=-]{20,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -1,1 +1,1 @@
-"""Which crawler takes which URL, and which URLs were seen."""
+"""The frontier's side of the crawler: leases, the hash ring, seen URLs."""

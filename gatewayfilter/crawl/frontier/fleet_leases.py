@@ -1,8 +1,8 @@
 """Leases for several crawlers over one queue: each takes the sites of its arcs on a hash ring, and those of crawlers that died.
 
 Source: [cloud-crawler] dispatch over a consistent-hash ring; when a fetcher fails, its arc goes to the next clockwise.
-Deviation: sites fall into `SITE_SLOTS` slots, and the slots lie on the ring, so that the queue in SQL can be asked for a
-crawler's own sites with one index.
+Deviation: sites fall into `SITE_SLOTS` slots, and the slots lie on the ring, so that one index of the queue in SQL finds a
+crawler's own sites.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which crawler takes which site: a consistent-hash ring.
+"""The consistent-hash ring that assigns sites to crawlers.
 
 Source: [cloud-crawler] dispatch by consistent hashing on the MD5; when a fetcher fails, its arc goes to the next clockwise.
 Deviation: the site (registrable domain) is hashed and not the URL, so that one crawler alone keeps a site's delays,

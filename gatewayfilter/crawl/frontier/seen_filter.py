@@ -1,8 +1,8 @@
-"""Which URLs were queued or judged already: the filter between the finder of links and the frontier.
+"""The filter of seen URLs, between the finder of links and the frontier.
 
 Source: [counting-bloom] puts a Bloom filter between the producer of links and the crawl queue, so that only unseen URLs enter.
-Deviation: a scalable filter (pybloom-live) without counters, since nothing is ever taken out of it and nobody knows how many
-links there will be. docs/tables.md has the figures beside filters of one size.
+Deviation: a scalable filter (pybloom-live) without counters, since nothing is ever taken out of it and the number of
+links is not known. docs/tables.md has the figures beside filters of one size.
 """
 
 import logging
@@ -22,7 +22,7 @@ INITIAL_CAPACITY = 50_000
 ERROR_RATE = 0.0002
 """Of its first part; each later part adds its own, so that a filter of a million links errs about once in a thousand times."""
 MAX_ENTRIES = 20_000_000
-"""About 60 MB; the filter begins anew then, and pages may be looked at once more."""
+"""About 60 MB; the filter is emptied then, and pages may be visited once more."""
 
 
 class SeenUrls(Protocol):
@@ -46,7 +46,7 @@ class SeenUrls(Protocol):
 
 
 class SeenFilter:
-    """A set of digests that never forgets and sometimes (one in a thousand) knows what it was not told.
+    """A set of digests that never forgets, with false positives (one in a thousand).
 
     Cost: about 6 µs an operation, 2 to 3 bytes an entry. Not for several threads at a time.
 
@@ -84,7 +84,7 @@ class SeenFilter:
         return new
 
     def remove(self, digest: bytes) -> bool:  # noqa: ARG002  the protocol's
-        """Does nothing, and says so: the bits of a digest are others' too."""
+        """Does nothing and returns False: the bits of a digest are others' too."""
         return False
 
     def save(self) -> None:

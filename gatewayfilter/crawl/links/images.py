@@ -1,4 +1,4 @@
-"""The pictures that a page shows, for who knows bad ones again.
+"""The pictures that a page shows, to be compared with harmful ones.
 
 Source: [page-dedup] pages and the images on them are compared with the fingerprints alike.
 """

@@ -1,4 +1,4 @@
-"""The links of a page that are looked at next: as a rule those of a harmful page to its own site."""
+"""The links of a page that are followed: as a rule those of a harmful page to its own site."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from gatewayfilter.interfaces import Page
 from gatewayfilter.urls import Url, parse_url, registrable_domain
 
 SITE_LINKS_A_DAY = 500
-"""A site may make pages without end (calendars, random words): so many of its links are looked at in a day, no more."""
+"""A site may make pages without end (calendars, random words): so many of its links are queued in a day, no more."""
 MAX_SITES = 10_000
 _DAY_S = 86_400.0
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
@@ -26,7 +26,7 @@ def out_links(page: Page, charset: str, settings: CrawlSettings, strategy: Strat
         page: a fetched page.
         charset: how the classifier decoded it, `""` for UTF-8.
         settings: what may be fetched.
-        strategy: bounds their number and says where they may lead; by default `follow_links` to the same registrable domain.
+        strategy: bounds their number and where they may lead; by default `follow_links` to the same registrable domain.
     """
     strategy = strategy or strategy_of(settings, "")
     if page.content_type not in _HTML or not strategy.links_a_page:
@@ -67,7 +67,7 @@ def decoded(body: bytes, charset: str) -> str:
 
 
 class LinkBudget:
-    """How many links of each site may still be queued today. Knows at most `MAX_SITES`."""
+    """How many links of each site may still be queued today. Keeps at most `MAX_SITES`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -13,7 +13,7 @@ def rule_links(result: RuleResult, final_url: str, settings: CrawlSettings) -> l
     """Returns the links that a rule found on a page, absolute, in order, each once, at most as many as its tables allow.
 
     Args:
-        result: what the rule said.
+        result: what the rule found.
         final_url: the page's address, which the references are relative to.
         settings: for what may be fetched at all.
     """

@@ -2,7 +2,7 @@
 
 A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside the sitemaps that its robots.txt names,
 or `/sitemap.xml` where that names none. When they come back, their links to the same site are queued. A sitemap or feed of any
-other site is followed by tasks alone, whose strategy says so.
+other site is followed by tasks alone, where their strategy demands it.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""How far a crawl goes from where it began: depth, breadth, hosts, urgency and the next time.
+"""The crawl strategies: depth, breadth, hosts, urgency and the next visit.
 
 Source: [cloud-crawler §3] each task has its own scheduling strategy, changed by configuration.
 """
@@ -11,7 +11,7 @@ from gatewayfilter.settings import CrawlSettings, CrawlTask, Follow
 from gatewayfilter.urls import Url, registrable_domain
 
 MAX_PAGE_LINKS: Final = 1000
-"""Links of one page that a task looks at, at most; its `pages_per_site` is the bound that counts."""
+"""Links of one page that a task follows, at most; its `pages_per_site` is the bound that counts."""
 _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3600.0
 
@@ -79,7 +79,7 @@ def strategy_of(settings: CrawlSettings, task: str) -> Strategy:
 
 
 def _focused(settings: CrawlSettings) -> Strategy:
-    """Links from harmful pages are looked at ahead of users, however deep; the site's daily bound ends it."""
+    """Links from harmful pages are visited ahead of users, however deep; the site's daily bound ends it."""
     return Strategy("", 2**31, Follow.HARMFUL, (), settings.follow_links, 0, Priority.LINK, 0.0)
 
 

@@ -1,8 +1,8 @@
-"""A cache of host names' addresses in front of the system's resolver.
+"""The crawler's DNS cache, in front of the system's resolver.
 
 Source: [cloud-crawler, middleware] a DNS cache with look-up, insert, delete and periodic refresh.
 Deviation: no timer walks the whole cache: an entry that is still in use is refreshed in the background shortly before it
-runs out, one that nobody asks for runs out unseen. The system's resolver tells no time to live, so ours is a setting.
+runs out, one that is not in use runs out. The system's resolver gives no time to live, so ours is a setting.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from gatewayfilter.telemetry import Counters
 
 NEGATIVE_S = 30.0
-"""For which a name that cannot be resolved is not asked for again."""
+"""For which a name that could not be resolved is not looked up again."""
 REFRESH_SHARE = 0.25
 """The last part of an entry's life in which a look-up has it refreshed."""
 MAX_NAMES = 20_000
@@ -37,12 +37,12 @@ class _Entry:
 
 
 class DnsCache(AbstractResolver):
-    """Resolves names through another resolver, and remembers what it said. What it says is not trusted: the guard looks at it.
+    """Resolves names through another resolver, and keeps its answers. They are not trusted: the guard checks each address.
 
     Counts `dns_hits` and `dns_misses`.
 
     Args:
-        resolver: asked for what is not known; closed with this one.
+        resolver: resolves what is not in the cache; closed with this one.
         ttl_s: for which an answer counts; 0 remembers nothing.
         counters: where look-ups are counted.
         clock: seconds, monotonic.

@@ -1,13 +1,13 @@
-"""Why a page was not fetched, in the terms that decide what happens to its URL next.
+"""The errors of a fetch, by what happens to the URL next.
 
 =============================  =========================================================================
 error                          what the worker does with the URL
 =============================  =========================================================================
-`HostBusyError`                back to the queue until the host may be asked again; not a failed try
+`HostBusyError`                back to the queue until the host's delay is over; not a failed try
 `UnreachableError`             another try later, then the dead letters
-`RefusedError`                 rests: the policy or robots.txt will not say otherwise soon
+`RefusedError`                 rests: the policy and robots.txt change seldom
 `ForbiddenAddressError`        rests likewise
-any other `FetchError`         rests: the answer is broken, and asking at once will not mend it
+any other `FetchError`         rests: the answer is broken, and another try at once will not mend it
 =============================  =========================================================================
 """
 
@@ -18,7 +18,7 @@ class UnreachableError(FetchError):
     """The origin did not answer, or not yet: worth another try.
 
     Attributes:
-        retry_after_s: what the origin asked for, 0 when it asked for nothing.
+        retry_after_s: the origin's Retry-After, 0 without one.
     """
 
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
@@ -27,7 +27,7 @@ class UnreachableError(FetchError):
 
 
 class HostBusyError(UnreachableError):
-    """The host may not be asked now; `retry_after_s` says when."""
+    """The host may not be requested now, but in `retry_after_s`."""
 
 
 class BadAnswerError(FetchError):
@@ -35,7 +35,7 @@ class BadAnswerError(FetchError):
 
 
 class RefusedError(FetchError):
-    """The safety policy or the site's robots.txt says no."""
+    """The safety policy or the site's robots.txt refuses the URL."""
 
 
 def is_retryable(error: FetchError) -> bool:

@@ -1,4 +1,4 @@
-"""Look-up of host names in threads of the crawler's own, so that names which take long to fail hold up nobody else."""
+"""The crawler's resolver: threads of its own, so that names which take long to fail delay nothing else."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ THREADS = 16
 
 
 class PooledResolver(AbstractResolver):
-    """The system's resolver. What it answers is not trusted: the guard looks at each address again."""
+    """The system's resolver. Its answers are not trusted: the guard checks each address again."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "crawl-dns")

@@ -1,10 +1,10 @@
-"""The way out through other proxies: collects them, checks them now and then, and asks through the best.
+"""Outbound proxies: collected, checked now and then; requests go through the best.
 
 Source: [cloud-crawler, middleware] collector, checker and ring of outbound proxies.
 
-The guard stays closed: a name is looked up and judged here, and the proxy is asked for the judged address, never for the name.
-So neither a proxy inside the network nor a name that changes its answer leads inside. The proxies' own addresses are the
-operator's word.
+The guard stays closed: a name is looked up and judged here, and the proxy gets the judged address, never the name.
+So neither a proxy inside the network nor a name that changes its answer leads inside. The proxies' own addresses are set by
+the operator.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from gatewayfilter.urls import Url
 _log = logging.getLogger(__name__)
 
 COLLECT_S = 600.0
-"""How often lists of proxies are read anew."""
+"""How often lists of proxies are read again."""
 CHECK_S = 30.0
-"""How often it is looked whether a proxy is due for a check."""
+"""Between two searches for proxies that are due for a check."""
 MAX_HEADER_LINE = 32_768
 """Content security policies of 10 KB and more are seen in the wild; aiohttp's own bound on the number of lines adds to it."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -51,7 +51,7 @@ class OutboundProxies:
 
     Args:
         settings: which proxies.
-        guard: which addresses may be asked for.
+        guard: which addresses may be connected to.
         resolver: looks names up; the caller closes it.
         tls: for origins.
         headers: of each request.
@@ -112,7 +112,7 @@ class OutboundProxies:
             headers: beside those of each request.
 
         Raises:
-            ForbiddenAddressError: the host has an address that must not be asked for.
+            ForbiddenAddressError: the host has an address that must not be connected to.
             UnreachableError: no proxy is usable, or this one did not do its work.
             aiohttp.ClientError: the origin's fault.
         """
@@ -163,7 +163,7 @@ class OutboundProxies:
             await asyncio.sleep(CHECK_S)
 
     async def _judged(self, url: Url) -> str:
-        """Returns an address of the host that may be asked for; all that it has must be such."""
+        """Returns an address of the host that may be connected to; all that it has must be such."""
         target = URL(url.text, encoded=True)
         port = target.port or 80
         try:

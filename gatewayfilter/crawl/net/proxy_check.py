@@ -1,4 +1,4 @@
-"""Measures outbound proxies: whether they answer, how fast, and whether they tell whom they work for."""
+"""The check of outbound proxies: whether they answer, how fast, and whether they reveal their client."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class ProxyChecker:
         due = self._pool.due()
         if not due:
             return 0
-        # Each check has a connection of its own: a pooled one would say nothing of how long connecting takes.
+        # Each check has a connection of its own: with a pooled one the time to connect could not be measured.
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True), cookie_jar=aiohttp.DummyCookieJar(), timeout=self._timeout
         ) as session:
@@ -63,14 +63,14 @@ class ProxyChecker:
 
 
 def is_anonymous(body: bytes) -> bool | None:
-    """Returns whether a proxy hides whom it works for, by a page that repeats the headers it was asked with.
+    """Returns whether a proxy hides its client, by a page that repeats the headers of its request.
 
     `None` when the page repeats nothing and cannot tell.
     """
-    said = body.lower()
-    if b"user-agent" not in said:
+    text = body.lower()
+    if b"user-agent" not in text:
         return None
-    return not any(name.encode() in said for name in _TELLING)
+    return not any(name.encode() in text for name in _TELLING)
 
 
 def without_password(address: str) -> str:

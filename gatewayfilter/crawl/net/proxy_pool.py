@@ -3,7 +3,7 @@
 Source: [cloud-crawler, middleware] a pool of outbound proxies: collector, checker that measures response time and drops dead
 ones, a ring ordered by response time that is walked per domain from its head, so that good ones come first and one domain
 sees many addresses.
-Deviation: no order by carrier, which nobody can tell of an address; a proxy that was dropped is tried again later.
+Deviation: no order by carrier, which cannot be told from an address; a proxy that was dropped is tried again later.
 """
 
 import time

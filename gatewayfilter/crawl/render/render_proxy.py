@@ -1,8 +1,8 @@
-"""The browser's only way out: a proxy on loopback that makes each connection through the crawler's guard.
+"""The rendering browser's proxy on loopback, its only way out: each connection is made through the crawler's guard.
 
 The browser resolves no names and opens no connection of its own, so that redirects, names that change and scripts meet the
 same guard as the fetcher does. Each page has credentials of its own, with a budget of bytes and connections; without them the
-proxy serves nobody.
+proxy refuses a connection.
 """
 
 import asyncio
@@ -187,7 +187,7 @@ def _plain_request(method: str, target: str, head: str) -> tuple[str, str, bytes
 
 
 async def _answer_head(reader: asyncio.StreamReader) -> bytes:
-    """Returns the head of an answer as the browser gets it: one answer a connection, whatever the origin says of it."""
+    """Returns the head of an answer as the browser gets it: one answer a connection, whatever the origin's header fields are."""
     while True:
         async with asyncio.timeout(HEAD_S):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

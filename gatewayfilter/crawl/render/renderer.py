@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 POOL = 2
 """Pages that are rendered at a time."""
 PAGES_A_BROWSER = 50
-"""Pages after which the browser is started anew: it only ever grows."""
+"""Pages after which the browser is restarted: its memory only grows."""
 TIME_LIMIT_S = 8.0
 SETTLE_S = 3.0
 """How long a page may keep on loading after its markup was read."""
@@ -176,7 +176,7 @@ class Renderer:
             html: its markup as it was fetched.
 
         Raises:
-            RenderError: it took too long, or the browser failed; the browser is started anew for the next page.
+            RenderError: it took too long, or the browser failed; the browser is restarted for the next page.
         """
         budget = self._proxy.admit(MAX_BYTES, MAX_CONNECTIONS)
         self._in_work += 1
@@ -237,7 +237,7 @@ class Renderer:
         await context.route_web_socket("**/*", lambda socket: asyncio.ensure_future(socket.close()))
 
     async def _judge_redirects(self, context: "BrowserContext", page: "RenderedPage") -> None:
-        """Holds the targets of redirects to the same rules, which `route` is not asked for."""
+        """Holds the targets of redirects to the same rules, for which `route` is not called."""
         session = await context.new_cdp_session(page)
 
         async def decide(event: dict[str, Any]) -> None:
@@ -253,7 +253,7 @@ class Renderer:
         await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
 
     def _may_load(self, address: str, resource_type: str) -> bool:
-        """Tells whether a page may load something; scripts are named by digests, which look like secrets: the guard is enough."""
+        """Tells whether a page may load something; scripts are named by digests, which resemble secrets: the guard is enough."""
         if resource_type not in _ALLOWED:
             return False
         try:

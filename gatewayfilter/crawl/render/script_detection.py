@@ -1,4 +1,4 @@
-"""Which pages a script builds: the markup says little to a reader, and something in it says that a script will say more."""
+"""The detection of pages that a script builds: little visible text, and markup that shows that a script will add more."""
 
 import re
 
@@ -22,7 +22,7 @@ _FRAMEWORK = re.compile(
 
 
 def rendering_sign(html: str) -> str:
-    """Returns why a page should be rendered, `app root`, `noscript notice` or `framework`; `""` for one that speaks for itself.
+    """Returns why a page should be rendered, `app root`, `noscript notice` or `framework`; `""` for one that need not be.
 
     Linear and bounded as `read_html`.
     """

@@ -1,4 +1,4 @@
-"""The proxy worker's end of inspection: one process that looks at pages, so that the event loop does not."""
+"""The client of the inspector process, in the proxy worker: pages are judged outside of the event loop."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ from gatewayfilter.settings import Settings
 _log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 32
-"""Pages on their way to the process; the next one is not looked at."""
+"""Pages on their way to the process; the next one is not inspected."""
 HANGS_AFTER_S: Final = 10.0
 """A page that takes longer has met a fault: the process is ended, and another one started."""
 _FIRST_DELAY_S: Final = 0.2
@@ -62,13 +62,13 @@ class InspectionPool:
         return self._process.pid if self._process is not None and self._writer is not None else None
 
     async def inspect(self, response: PassedResponse) -> Classification | None:
-        """Judges a page; waits for the process where it is just starting. How long is for the caller to say.
+        """Judges a page; waits for the process where it is just starting. The caller sets the time limit.
 
         Raises:
             InspectError: the process has too much to do, or ended over this page.
         """
         if len(self._waiting) + self._early >= MOST_WAITING:
-            raise InspectError("too many pages wait to be looked at")
+            raise InspectError("too many pages wait to be inspected")
         if self._writer is None:
             self._early += 1
             try:
@@ -77,7 +77,7 @@ class InspectionPool:
                 self._early -= 1
         writer = self._writer
         if writer is None:
-            raise InspectError("the process that looks at pages ended")
+            raise InspectError("the inspector process ended")
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
         answer: asyncio.Future[Classification | None] = loop.create_future()
@@ -91,7 +91,7 @@ class InspectionPool:
 
     def _give_up(self, number: int) -> None:
         if self._sent.pop(number, None) is not None and self._process is not None:
-            _log.error("looking at a page takes longer than %.0f s; its process is started anew", HANGS_AFTER_S)
+            _log.error("inspecting a page takes longer than %.0f s; the inspector process is restarted", HANGS_AFTER_S)
             self._process.kill()
 
     async def _keep(self) -> None:
@@ -102,12 +102,12 @@ class InspectionPool:
             try:
                 await self._run_once()
             except OSError as error:
-                _log.warning("no process to look at pages can be started: %s", error)
+                _log.warning("the inspector process cannot be started: %s", error)
             finally:
                 self._forget()
             lived_s = loop.time() - started
             delay_s = _FIRST_DELAY_S if lived_s > _LONGEST_DELAY_S else min(delay_s * 2, _LONGEST_DELAY_S)
-            _log.error("the process that looks at pages ended; it starts again in %.1f s", delay_s)
+            _log.error("the inspector process ended; it starts again in %.1f s", delay_s)
             await asyncio.sleep(delay_s)
 
     async def _run_once(self) -> None:
@@ -139,7 +139,7 @@ class InspectionPool:
         self._sent.clear()
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(InspectError("the process that looks at pages ended"))
+                answer.set_exception(InspectError("the inspector process ended"))
 
 
 def _start(settings: Settings, channel: socket.socket) -> SpawnProcess:

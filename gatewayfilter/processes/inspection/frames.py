@@ -1,6 +1,6 @@
-"""What a proxy worker and its inspector say to each other: frames of a number, two lengths, a head and a body.
+"""The frames between a proxy worker and its inspector: a number, two lengths, a head and a body.
 
-They trust each other: the socket is a pair that nobody else holds.
+Both ends are trusted: the socket pair is theirs alone.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The process that looks at pages while their clients wait: reads a page, answers, then learns what it found.
+"""The inspector process: judges a page while its client waits, answers, then learns the verdict.
 
 One runs beside each proxy worker that has `unknown = "inspect"`.
 """
@@ -33,7 +33,7 @@ _MOST_TO_LEARN: Final = 64
 
 
 def run_inspector(settings: Settings, channel: socket.socket) -> None:
-    """Looks at pages until the channel closes. The entry of the process."""
+    """Judges pages until the channel closes. The entry of the process."""
     begin_child(settings)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     judge = _Remembering(settings)
@@ -56,7 +56,7 @@ def run_inspector(settings: Settings, channel: socket.socket) -> None:
 
 
 class _Remembering(ReloadingClassifier):
-    """A classifier that knows the pages it judged last, so that learning them does not judge them again."""
+    """A classifier that keeps its last verdicts, so that learning a page does not judge it again."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class _Remembering(ReloadingClassifier):
             return None
 
     def classify_page(self, page: Page) -> Classification:
-        """Judges a page, or returns what was said of it a moment ago by the same words."""
+        """Judges a page, or returns its verdict of a moment ago by the same words."""
         words = self.words_version()
         known = self._recent.get(id(page))
         if known is not None and known[0] is page and known[2] == words:
@@ -102,7 +102,7 @@ class _Learning:
         self._thread.start()
 
     def known(self, page: Page | None) -> Classification | None:
-        """Returns what a person, or the classifier with the same words, said of this content before."""
+        """Returns the earlier verdict of a person, or of the classifier with the same words, on this content."""
         if page is None or self._recognition is None:
             return None
         try:
@@ -134,8 +134,8 @@ class _Learning:
                 if sink is not None and not may_crawl(parse_url(page.url), self._settings.crawl):
                     sink.page(page)
             except GatewayFilterError as error:
-                _log.warning("%s; a page that was looked at is not learned", error)
-            except Exception:  # noqa: BLE001  the thread must live on: nobody else learns
+                _log.warning("%s; an inspected page is not learned", error)
+            except Exception:  # noqa: BLE001  the thread must live on: no other learns
                 _log.exception("learning a page failed")
         if self._store is not None:
             self._store.close()
@@ -147,5 +147,5 @@ class _Learning:
                 self._recognition = recognition(self._settings, self._store, self._judge.words_version)
             return learning_sink(self._settings, self._store, Counters(), judge=self._judge)
         except GatewayFilterError as error:
-            _log.warning("%s; what is found out by looking is not learned", error)
+            _log.warning("%s; inspected pages are not learned", error)
             return None

@@ -20,20 +20,20 @@ FIRST_BEAT_S = 120.0
 
 
 class Child:
-    """One child process and what is known of its falls.
+    """One child process with its failures.
 
     Attributes:
         name: as in `run/<name>.json` and the log.
         restarts: how often it was started again.
-        stalls: how often it was killed because it did not stir.
+        stalls: how often it was killed for want of heartbeats.
         exit_code: of its last end, `None` while it never ended.
 
     Args:
-        name: what it is called.
+        name: its name.
         target: its entry.
         args: what the entry takes.
         context: starts it.
-        beats: whether the entry takes one more argument, the line on which it is to say that it lives (`Heartbeat`).
+        beats: whether the entry takes one more argument, the line for its heartbeats (`Heartbeat`).
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Child:
 
     @property
     def hopeless(self) -> bool:
-        """Whether it ended saying that it cannot start (2), or fell over again and again."""
+        """Whether it ended with 2 (it cannot start), or failed again and again."""
         return self.exit_code == 2 or self.restarts >= HOPELESS_AFTER
 
     def reap(self) -> bool:
@@ -135,9 +135,9 @@ class Child:
         self._forget()
 
     def end_if_stalled(self, after_s: float) -> bool:
-        """Kills the process when its event loop has said nothing for `after_s`. Returns whether it did.
+        """Kills the process when its event loop has sent no heartbeat for `after_s`. Returns whether it did.
 
-        A loop that stands still still has its connections accepted, by the kernel: nobody would ever answer them.
+        The kernel goes on accepting connections for a loop that hangs; they would never be answered.
         """
         if self._process is None or self._line is None:
             return False
@@ -149,12 +149,12 @@ class Child:
             return False
         _log.error("%s has not stirred for %.0f s: it is killed", self.name, now - (self._heard_at or self._started_at))
         self.stalls += 1
-        self._process.kill()  # not asked to drain: it would not hear it
+        self._process.kill()  # without SIGTERM: a loop that hangs cannot drain
         self._hang_up()
         return True
 
-    def pardon(self) -> None:
-        """Counts its silence anew: the supervisor itself was away."""
+    def forgive_silence(self) -> None:
+        """Begins to count the time without a heartbeat again: the supervisor itself was stopped."""
         if self._heard_at is not None:
             self._heard_at = time.monotonic()
 

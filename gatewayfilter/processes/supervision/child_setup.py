@@ -1,4 +1,4 @@
-"""What every child process does about signals, logging and the end of its parent."""
+"""The set-up of every child process: signals, logging, the end of its parent."""
 
 import logging
 import multiprocessing

@@ -1,4 +1,4 @@
-"""The memory of a process that serves for months: what stands at its start is set aside, what a connection leaves goes soon."""
+"""Tuning of garbage collection and memory for a process that serves for months."""
 
 import ctypes
 import gc
@@ -6,24 +6,24 @@ import threading
 from typing import Final
 
 _THRESHOLDS: Final = (2000, 5, 2)
-"""Python looks at all objects after 36,000 new ones in place of 242,000."""
-_GIVE_BACK_EVERY_S: Final = 20.0
+"""Python collects the oldest generation after 36,000 new objects in place of 242,000."""
+_TRIM_EVERY_S: Final = 20.0
 
 
-def settle() -> None:
-    """Takes everything that exists now out of the garbage collector's sight; to be called when a process is ready to serve.
+def freeze_startup() -> None:
+    """Freezes all objects that exist now (`gc.freeze`); to be called when a process is ready to serve.
 
     The layers of a finished connection hold each other in circles, and with them 70 KB of TLS state a side that only the
-    collector frees. Beside 150,000 objects of a loaded engine it seldom looks far enough to find them: memory grew for ten
-    minutes. With the engine set aside (`gc.freeze`) a look at everything else takes a millisecond or two, and can be had often.
+    collector frees. Beside 150,000 objects of a loaded engine it collects them seldom: memory grew for ten minutes. With the
+    engine frozen a full collection takes a millisecond or two, and can run often.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
-    gc.collect()  # counts anew what is old, which is next to nothing now
+    gc.collect()  # resets the count of old objects, which is next to nothing now
 
 
-def give_back() -> bool:
+def trim() -> bool:
     """Returns free memory to the system that lies between blocks in use; it takes a millisecond or two.
 
     glibc by itself gives back only what is free at the end of the heap, where one small block that lives long holds all before
@@ -38,12 +38,12 @@ def give_back() -> bool:
         return False
 
 
-def keep_small(stop: threading.Event | None = None) -> None:
-    """Has memory given back now and then, by a thread that ends with the process, or with `stop`."""
+def trim_regularly(stop: threading.Event | None = None) -> None:
+    """Calls `trim` every 20 s in a thread that ends with the process, or with `stop`."""
     stop = stop or threading.Event()
 
     def work() -> None:
-        while not stop.wait(_GIVE_BACK_EVERY_S):
-            give_back()
+        while not stop.wait(_TRIM_EVERY_S):
+            trim()
 
     threading.Thread(target=work, name="give-back", daemon=True).start()

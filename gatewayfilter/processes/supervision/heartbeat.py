@@ -1,4 +1,4 @@
-"""A child's sign of life: one byte a second from its event loop to the supervisor. A loop that hangs sends none."""
+"""The heartbeat of a child: one byte a second from its event loop to the supervisor. A loop that hangs sends none."""
 
 import os
 from contextlib import suppress
@@ -20,13 +20,13 @@ class Heartbeat:
         os.set_blocking(line.fileno(), False)
 
     def beat(self) -> None:
-        """Tells that the child lives. Never waits and never fails: the supervisor may be stopped or gone."""
+        """Sends a heartbeat. Never waits and never fails: the supervisor may be stopped or gone."""
         with suppress(OSError):
             os.write(self._line.fileno(), b".")
 
 
 def heard(line: Connection) -> bool:
-    """Returns whether anything came from the child since it was asked last; takes what came."""
+    """Returns whether a heartbeat came since the last call; takes what came."""
     os.set_blocking(line.fileno(), False)
     came = False
     with suppress(OSError):

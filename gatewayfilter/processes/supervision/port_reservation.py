@@ -1,4 +1,4 @@
-"""The address that all proxy workers share."""
+"""The reservation of the address that all proxy workers share."""
 
 import socket
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ def reserve_address(settings: Settings) -> Iterator[Settings]:
     """Makes sure that the address is ours, and holds it while the workers come and go.
 
     The workers listen with SO_REUSEPORT. A socket that is bound but does not listen keeps the port, so that a free one taken
-    for port 0 stays the same over restarts and nobody else moves in between.
+    for port 0 stays the same over restarts and no other process takes it in between.
 
     Yields:
         The settings with the port that is really used.

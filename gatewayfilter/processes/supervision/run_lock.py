@@ -1,4 +1,4 @@
-"""One filter at a time on a state folder."""
+"""The lock of a state folder: one filter at a time."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Tells systemd how the service is: sd_notify(3), a datagram to the socket that the manager names; nothing without one."""
+"""Notifications to systemd, sd_notify(3): datagrams to the socket that the manager names; nothing without one."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ class ServiceManager:
         """How often `alive` has to be called; `None` for never."""
 
     def ready(self, status: str) -> None:
-        """Says that clients are served."""
+        """Notifies that clients are served."""
         self._say(f"READY=1\nSTATUS={status}\n")
 
     def alive(self) -> None:
@@ -33,7 +33,7 @@ class ServiceManager:
         self._say("WATCHDOG=1\n")
 
     def stopping(self) -> None:
-        """Says that no more clients are taken."""
+        """Notifies that no more clients are taken."""
         self._say("STOPPING=1\nSTATUS=draining\n")
 
     def _say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads the server name out of a TLS ClientHello, from bytes that may still be incomplete.
+"""The reader of TLS ClientHellos: the server name, from bytes that may still be incomplete.
 
 Only what the decision needs is read, and every length is held against what is there: a client chooses each byte. RFC 8446 §4.1.2
 and §5.1 for the layout, RFC 6066 §3 for the name, RFC 9849 for the encrypted one.
@@ -12,7 +12,7 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.urls import canonical_host
 
 MAX_HELLO_BYTES: Final = 65_536
-"""Longest first flight that is waited for. Post-quantum key shares make real ones 2 kB long; nobody needs more than 16 kB."""
+"""Longest first flight that is waited for. Post-quantum key shares make real ones 2 kB long; none needs more than 16 kB."""
 _SERVER_NAME: Final = 0
 _ENCRYPTED_CLIENT_HELLO: Final = 0xFE0D
 _EXTENSION: Final = Struct("!HH")
@@ -24,7 +24,7 @@ _MAX_RECORDS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ClientHello:
-    """What a client says before anything is encrypted.
+    """What a client sends before anything is encrypted.
 
     Attributes:
         name: the canonical server name, `""` when the client names none.
@@ -45,7 +45,7 @@ class _Incomplete(Exception):  # noqa: N818  an answer of the parser, not a faul
 
 
 def read_client_hello(data: bytes | bytearray) -> ClientHello | None:
-    """Returns what a ClientHello says, `None` while more bytes are needed.
+    """Returns the content of a ClientHello, `None` while more bytes are needed.
 
     Raises:
         NotTls: this will never be one.

@@ -1,4 +1,4 @@
-"""Reads a CONNECT request, when it is a plain one; every other is mitmproxy's to read and to answer."""
+"""The reader of plain CONNECT requests; any other is left to mitmproxy."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ConnectRequest:
 
 
 def read_connect(head: bytes) -> ConnectRequest | None:
-    """Returns what a head that ends with an empty line asks for, `None` for anything unusual.
+    """Returns the request of a head that ends with an empty line, `None` for anything unusual.
 
     A program opens several connections to a host in a row, with the same head each time: short ones are remembered.
     """

@@ -1,4 +1,4 @@
-"""What holds for the connections of a client to a host, for people: the listener's own decision, with what it rests on."""
+"""The report on connections of a client to a host, for `check`: the listener's own decision, with its reasons."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class ConnectionReport:
     Attributes:
         decision: for this client.
         shows_page: of a blocked host: a device that takes the filter's certificate sees the block page.
-        learned: names that pass unread for a device: those of this client, of all clients where none is asked for.
+        learned: names that pass unread for a device: those of this client, of all clients where none is given.
         counts: whether `learned` has an effect now: it is allowed, and no block names the host or a page of it.
         raw: what becomes of tunnels that carry neither HTTP nor TLS.
     """
@@ -43,7 +43,7 @@ class ConnectionReport:
 
     @property
     def unread(self) -> bool:
-        """Whether nothing of what is said of the URL holds, because nobody sees it."""
+        """Whether the connection passes unread, so that no decision on the URL applies."""
         return self.decision.action is HostAction.SPLICE
 
     @property
@@ -60,7 +60,7 @@ def report_connection(
     Args:
         settings: `tls`, `proxy` and the state folder.
         engine: decides hosts, by the same clock.
-        url: what is asked for.
+        url: the requested URL.
         client: the client's address, `""` for any.
         clock: Unix seconds.
     """

@@ -1,4 +1,4 @@
-"""What becomes of a connection: the engine's answer to its names, what was learned about its device, and the line in the log."""
+"""The policy of connections by host: the engine's decision on its names, what was learned about its device, the log record."""
 
 import logging
 import time
@@ -52,20 +52,20 @@ class HostPolicy:
         self._complained_at = -_COMPLAIN_EVERY_S
 
     def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
-        """Returns what to do with a connection. Whatever fails here is looked at, where `proxy.on_error` decides.
+        """Returns what to do with a connection. When that fails it is intercepted: `proxy.on_error` decides there.
 
         Args:
             client: the client's address.
             target: the host that the connection leads to, as the client gave it: its tunnel's, or the server name.
             name: the server name inside, when there is another one. Both have to pass: a tunnel to a bank in which another name
-                is asked for may end at another site of the same server.
+                is requested may end at another site of the same server.
         """
         try:
             found = self._judge(client, target)
             if name and name != target and found.action is not HostAction.DENY:
                 inner = self._judge(client, name)
                 return inner if inner.action is not HostAction.SPLICE or found.action is HostAction.SPLICE else found
-        except Exception:  # noqa: BLE001  whatever fails, a connection must not pass unread because of it
+        except Exception:  # noqa: BLE001  no failure may let a connection pass unread
             self._complain()
             return INTERCEPT
         return found
@@ -85,7 +85,7 @@ class HostPolicy:
         return found
 
     def may_learn(self, client: str, host: str) -> bool:
-        """Returns whether a host may come to pass through: it is a name, and no block speaks of it."""
+        """Returns whether a host may come to pass through: it is a name, and no block concerns it."""
         found = self.judge(client, host)
         return found.action is HostAction.INTERCEPT and not found.named and is_name(host)
 

@@ -1,11 +1,11 @@
-"""Names that one device's apps accept no certificate of ours for: noticed, kept for a while, shown and taken back.
+"""Pinned apps: names for which a device's apps accept no certificate of ours. Learned from failures, kept for days, revocable.
 
-A client that could bring a bypass about at will would do so, which is why much is asked before one is given: several broken-off
+A client that could bring a bypass about at will would do so, which is why much is required for one: several broken-off
 connections to the same name, spread over time, from a device that demonstrably accepts the filter's certificate elsewhere, for a
-bounded number of names. If a block speaks of the name or of a page of it is not asked here but for each connection
+bounded number of names. Whether a block concerns the name or a page of it is not decided here but for each connection
 (`HostPolicy`): such a name is never passed through.
 
-What was learned lies in one small file that all workers and the command line read and change, whole, under a lock.
+What was learned is in one small file, which all workers and the command line read and rewrite under a lock.
 """
 
 import fcntl
@@ -202,7 +202,7 @@ class PinnedApps:
         Args:
             client: the client's address.
             host: canonical.
-            may_learn: no block speaks of the name.
+            may_learn: no block concerns the name.
         """
         now = self._clock()
         _put(self._failing, client, now)
@@ -233,7 +233,7 @@ class PinnedApps:
         self.refresh()
 
     def refresh(self) -> None:
-        """Takes in what others learned or removed. Does I/O, a look at the file's time when nothing changed."""
+        """Takes in what others learned or removed. Does I/O, one `stat` when nothing changed."""
         version = self._file.version()
         if version != self._version:
             self._entries = {(entry.client, entry.host): entry.expires_at for entry in self._file.read()}

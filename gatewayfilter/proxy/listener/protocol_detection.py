@@ -1,4 +1,4 @@
-"""Which protocol a connection speaks, told from its first bytes.
+"""The detection of a connection's protocol from its first bytes.
 
 What is taken for another protocol than HTTP or TLS is never read, so the answer is `NEITHER` only for bytes with which no
 server could begin to read an HTTP request or a ClientHello. A client chooses how its bytes are cut into segments: a beginning is
@@ -30,7 +30,7 @@ _SSH: Final = re.compile(rb"SSH-(?:1\.99|2\.0)-[!-~]+(?: (?!/)[ -~]*)?\r?\n")
 
 
 class Protocol(Enum):
-    """What a connection speaks."""
+    """The protocol of a connection."""
 
     UNDECIDED = "undecided"
     """More bytes are needed."""
@@ -44,7 +44,7 @@ class Protocol(Enum):
 
 
 def detect(data: bytes) -> Protocol:
-    """Returns what a connection speaks that begins with `data`. Undecided for 255 bytes at most."""
+    """Returns the protocol of a connection that begins with `data`. Undecided for 255 bytes at most."""
     if not data:
         return Protocol.UNDECIDED
     if data[0] == _HANDSHAKE:

@@ -24,7 +24,7 @@ _UNREADABLE: Final = Verdict(Action.BLOCK, Reason.BAD_REQUEST)
 class TlsFailures:
     """Watches handshakes.
 
-    Many apps that accept one certificate only finish the handshake, look at the certificate, and close without a request.
+    Many apps that accept one certificate only finish the handshake, check the certificate, and close without a request.
 
     Args:
         services: what decides connections, and what is learned about devices.
@@ -41,7 +41,7 @@ class TlsFailures:
         self._silent: dict[str, tuple[str, float]] = {}
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
-        """Passes a connection through where the listener could not: the parent proxy is asked by TLS."""
+        """Passes a connection through where the listener could not: the parent proxy is reached by TLS."""
         if not self._passes:
             return
         context = data.context

@@ -1,4 +1,4 @@
-"""Connects to origins for connections that pass through unread: both address families in a race, or through a parent proxy."""
+"""The dialer: connects to origins for relayed connections, by happy eyeballs or through a parent proxy."""
 
 import asyncio
 import errno
@@ -27,8 +27,8 @@ class Way:
     """A connection to an origin.
 
     Attributes:
-        socket: connected and non-blocking; nobody watches it.
-        first: what the origin already said.
+        socket: connected and non-blocking; no poller watches it.
+        first: what the origin already sent.
     """
 
     socket: socket.socket
@@ -47,11 +47,11 @@ class Dialer:
         parent: host and port of the parent proxy, `None` without one.
         authorization: the Proxy-Authorization for it, `b""` for none.
         leads_back: whether an established connection leads to this proxy itself.
-        guard: says to which addresses a client may be connected; `None` to any.
+        guard: admits the addresses to which a client may be connected; `None` any.
         connect_s: how long an attempt may take.
 
     Attributes:
-        own_port: the only port at which `leads_back` is asked; 0 for none.
+        own_port: the only port at which `leads_back` is called; 0 for none.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class _ParentRequest:
         self.cancel()
         self._done(error)
 
-    def _readable(self, events: int) -> None:  # noqa: ARG002  to read says what happened
+    def _readable(self, events: int) -> None:  # noqa: ARG002  the read tells what happened
         try:
             more = self._made.recv(4096)
         except (BlockingIOError, InterruptedError):
@@ -235,8 +235,8 @@ class _ParentRequest:
         head, _, rest = self._answer.partition(b"\r\n\r\n")
         status = head.split(b" ", 2)[1:2]
         if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
-            said = head.partition(b"\r\n")[0].decode("latin-1")[:100]
-            self._fail(ParentRefusedError(f"upstream proxy refused: {said}"))
+            status_line = head.partition(b"\r\n")[0].decode("latin-1")[:100]
+            self._fail(ParentRefusedError(f"upstream proxy refused: {status_line}"))
             return
         self._dialer.poller.forget(self._made.fileno())
         self._done(Way(self._made, rest))

@@ -1,4 +1,4 @@
-"""Connects to the first of several addresses that answers: both families in turn, each a little later (RFC 8305).
+"""Happy eyeballs (RFC 8305): connects to the first of several addresses that answers, both families in turn.
 
 Callbacks instead of tasks: a connection that passes through is made in some hundred microseconds, of which a task and its
 timers would be a fifth.
@@ -140,7 +140,7 @@ async def connect_to_any(loop: asyncio.AbstractEventLoop, found: Sequence[Addres
     answer: asyncio.Future[socket.socket] = loop.create_future()
 
     def done(result: socket.socket | OSError) -> None:
-        if answer.done():  # nobody wants it any more, and is about to say so
+        if answer.done():  # the caller has given it up, and is about to cancel
             if isinstance(result, socket.socket):
                 result.close()
         elif isinstance(result, OSError):

@@ -72,7 +72,7 @@ class PipePool:
             self.idle.append(pipe)
 
     def close(self) -> None:
-        """Closes the pipes that nobody has."""
+        """Closes the pipes that are not in use."""
         for pipe in self.idle:
             pipe.close()
         self.idle.clear()

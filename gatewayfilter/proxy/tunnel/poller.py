@@ -1,4 +1,4 @@
-"""Watches the sockets of connections that pass through, for a fraction of what the event loop takes for one.
+"""The poller of relayed connections' sockets, at a fraction of what the event loop takes for one.
 
 The worker's loop has a selector of ours, which calls those who wait for such a socket as soon as it hears of it. To watch one
 costs a system call and two dictionary entries, where the loop has a handle and a key; an event costs one look-up and one call,
@@ -22,7 +22,7 @@ ENDING: Final = 0x2000
 _ERROR: Final = 8
 _HANG_UP: Final = 16
 GONE: Final = _ERROR | _HANG_UP
-"""The connection is broken, or was never made: to read or to write says why. Reported whether or not it is asked for."""
+"""The connection is broken, or was never made: a read or write gives the reason. Reported whether or not it is registered for."""
 _AT_ONCE: Final = 256
 _ATTRIBUTE: Final = "gatewayfilter_poller"
 
@@ -120,7 +120,7 @@ class WireSelector(selectors.BaseSelector):
     def serve(self, loop: asyncio.BaseEventLoop) -> None:
         """Learns whose selector it is."""
         self._complain = loop.call_exception_handler
-        # Whether the loop has anything to do by now; without these two it would have its turn after each look.
+        # Whether the loop has anything to do by now; without these two it would have its turn after each poll.
         self._ready = getattr(loop, "_ready", self._ready)
         self._timers = getattr(loop, "_scheduled", self._timers)
 
@@ -217,7 +217,7 @@ class WireSelector(selectors.BaseSelector):
 
 
 class _KeysByFile(Mapping[Any, selectors.SelectorKey]):
-    """What is registered, by file object or by descriptor: asyncio looks here each time it begins or ends to wait."""
+    """What is registered, by file object or by descriptor: asyncio looks it up at each wait."""
 
     def __init__(self, keys: dict[int, selectors.SelectorKey], look_up: Callable[[Any], int]) -> None:
         self._keys = keys
@@ -275,7 +275,7 @@ class LoopPoller:
         elif known & READ:
             self._loop.remove_reader(descriptor)
         if events & WRITE:
-            self._loop.add_writer(descriptor, handler, WRITE | GONE)  # the loop does not say whether it failed
+            self._loop.add_writer(descriptor, handler, WRITE | GONE)  # the loop does not tell whether it failed
         elif known & WRITE:
             self._loop.remove_writer(descriptor)
 

@@ -1,4 +1,4 @@
-"""Connections in which something other than HTTP and TLS goes on: where they may lead, and what is said of those that may not.
+"""Raw tunnels: connections that carry neither HTTP nor TLS. Where they may lead, and how the others are refused.
 
 Their content is never seen, so each name that such a connection carries is judged, and what is unknown counts as
 `proxy.unknown` says.

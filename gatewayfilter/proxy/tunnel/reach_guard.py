@@ -1,7 +1,7 @@
 """The guard where the proxy connects: no client reaches through it what `addresses/reach.py` does not let it reach.
 
-It looks at the addresses that are about to be connected to, after the name was resolved and before a socket is made, for each
-connection anew: what was judged is what is connected to, whatever a name says the next time.
+It checks the addresses that are about to be connected to, after the name was resolved and before a socket is made, for each
+connection again: what was judged is what is connected to, whatever a name resolves to the next time.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class InternalAddressError(OSError):
 class ReachGuard:
     """Parts the addresses that a client may be connected to from the others.
 
-    An addon, so that it knows for whom mitmproxy connects, and what came of it.
+    An addon: its hooks give the client for whom mitmproxy connects, and the outcome.
 
     Args:
         settings: `mode` and `allow_networks`.

@@ -1,4 +1,4 @@
-"""Passes a connection through unread: bytes from one socket to the other, both ways, until both have ended.
+"""The relay of unread connections: bytes from one socket to the other, both ways, until both have ended.
 
 Callbacks of the worker's poller, no task and no stream a connection. What comes in is read into one buffer that all relays of the
 worker share, and sent on at once; only what the other side does not take is copied and kept, and nothing more is read until it is
@@ -79,7 +79,7 @@ class RelayPool:
             to_origin: what was read already and goes first; likewise `to_client`.
             to_client: of the other way.
             on_end: called once, when both are closed.
-            holds: asked every few seconds whether the connection may go on; by default it may.
+            holds: called every few seconds; returns whether the connection may go on. By default it may.
         """
         relay = Relay(self, client, origin, on_end, holds)
         self._relays.add(relay)
@@ -126,7 +126,7 @@ class _Way:
     """One direction of a relay.
 
     Attributes:
-        ended: all has passed that its source will ever say.
+        ended: all has passed that its source will ever send.
         passed: bytes so far.
         reading: the source is watched for more.
         waiting: the target is watched for room.
@@ -239,7 +239,7 @@ class _Way:
         self._pending = bytes(data)
         self._wait_for_target()
 
-    def _move(self, events: int) -> None:  # noqa: ARG002  to read says what happened
+    def _move(self, events: int) -> None:  # noqa: ARG002  the read tells what happened
         pipe = self._pipe
         assert pipe is not None
         try:
@@ -301,7 +301,7 @@ class _Way:
         """Hands the end of what one side sends on to the other."""
         self.ended = True
         self.reading = False
-        if self.back.ended:  # to close both says it as well
+        if self.back.ended:  # closing both has the same effect
             self._relay.end()
             return
         self._target.shutdown(socket.SHUT_WR)
@@ -342,7 +342,7 @@ class Relay:
 
     @property
     def half_closed(self) -> bool:
-        """Whether one side has said all it will say."""
+        """Whether one side has sent all that it will send."""
         return self._up.ended or self._down.ended
 
     def begin(self, to_origin: bytes, to_client: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Many time limits of one length, for one timer: what comes first is due first, and nearly all are lifted before."""
+"""Deadlines of one length on one timer: what was added first is due first, and nearly all are lifted before."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -27,14 +27,14 @@ class Deadlines[T: Hashable]:
         return item in self._due
 
     def add(self, item: T) -> None:
-        """Gives an item its time, from now; one that is there starts anew."""
+        """Gives an item its time, from now; one that is there starts again."""
         self._due.pop(item, None)
         self._due[item] = due = self._loop.time() + self.delay_s
         if self._timer is None:
             self._timer = self._loop.call_at(due, self._look)
 
     def remove(self, item: T) -> None:
-        """Lifts the limit of an item; none is left is no fault."""
+        """Lifts the limit of an item, if it has one."""
         self._due.pop(item, None)
 
     def close(self) -> None:

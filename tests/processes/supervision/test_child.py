@@ -155,7 +155,7 @@ def test_silence_counts_anew_after_a_pardon_and_not_before_the_first_beat(monkey
     clock[0] += 19
     assert not child.end_if_stalled(20)
     clock[0] += 5
-    child.pardon()  # the supervisor was stopped itself, and the child with it
+    child.forgive_silence()  # the supervisor was stopped itself, and the child with it
     assert not child.end_if_stalled(20)
     clock[0] += 19
     assert not child.end_if_stalled(20)

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import collections, gc, sys, weakref
-from gatewayfilter.processes.supervision.gc_tuning import settle
+from gatewayfilter.processes.supervision.gc_tuning import freeze_startup
 
 class Layer:
     pass
@@ -16,7 +16,7 @@ class Layer:
 engine = [[number] for number in range(400_000)]  # what lives as long as the process
 gc.collect()
 if sys.argv[1] == "settled":
-    settle()
+    freeze_startup()
 
 alive = most = 0
 
@@ -49,10 +49,10 @@ for _ in range(3_000):
 full = resident()
 del kept[1::2]  # 60 MB, each piece before one that stays
 freed = resident()
-given = heap.give_back()
+given = heap.trim()
 print(full, freed, resident(), int(given))
 stop = threading.Event()
-heap.keep_small(stop)
+heap.trim_regularly(stop)
 thread = next(thread for thread in threading.enumerate() if thread.name == "give-back")
 stop.set()
 thread.join(10)
