@@ -70,6 +70,7 @@ class LeanMaster(master.Master):
         self._settings = settings.proxy
         self._services = services = services or ConnectionServices()
         self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
+        self._pages = addon.pages
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
         self._guard = ReachGuard(settings.proxy, services.counters, self._proxyserver.connections, services.recorder)
@@ -193,6 +194,7 @@ class LeanMaster(master.Master):
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
             admits=lambda authorization, address: login is None or login.admits(authorization, address),
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
+            pages=self._pages,
         )
 
     def _is_self(self, connected: socket.socket) -> bool:

@@ -26,10 +26,11 @@ from gatewayfilter.model import Request
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.proxy.components import WorkerComponents
+from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.listener.host_policy import HostPolicy
 from gatewayfilter.proxy.listener.pinned_apps import open_pinned_apps
 from gatewayfilter.proxy.listener.services import ConnectionServices
-from gatewayfilter.proxy.pages.block_page import CategoryTitle, set_theme
+from gatewayfilter.proxy.pages.block_page import BlockPages, CategoryTitle
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
@@ -171,22 +172,24 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     spool = _spool(settings, writer, counters)
     background = _Background((writer, spool, inspector, follower), engine, internal_pages)
     recorder = _recorder(settings, writer, client_key)
-    desk = _desk(settings, engine, writer, recorder, counters)
-    set_theme(PageTheme.of(settings.proxy), asks=desk is not None)
-    addon = GatewayAddon(
+    takes_unblock_requests = settings.proxy.unblock_requests and writer is not None and recorder is not None
+    pages = BlockPages(PageTheme.of(settings.proxy), unblock_form=takes_unblock_requests, title_of=title_of)
+    filter_services = FilterServices(
         engine,
-        writer.offers if writer is not None and settings.learn.enabled else None,
-        recorder,
-        settings.proxy,
-        counters,
         hosts=engine,
-        title_of=title_of,
-        internal_pages=internal_pages,
-        whole=settings,
         changes=engine,
-        inspect=inspector,
-        desk=desk,
+        recorder=recorder,
+        offers=writer.offers if writer is not None and settings.learn.enabled else None,
         passed=spool,
+        inspect=inspector,
+        internal_pages=internal_pages,
+        unblock_form=_unblock_form(settings, engine, writer, recorder, counters, pages),
+        pages=pages,
+    )
+    addon = GatewayAddon(
+        settings,
+        filter_services,
+        counters,
         on_start=background.start if standalone else None,
         on_stop=background.stop if standalone else None,
     )
@@ -223,12 +226,17 @@ def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -
     return PageSpool(spool_folder(settings), dropped)
 
 
-def _desk(
-    settings: Settings, decide: Decide, writer: StoreWriter | None, recorder: DecisionRecorder | None, counters: Counters
+def _unblock_form(
+    settings: Settings,
+    decide: Decide,
+    writer: StoreWriter | None,
+    recorder: DecisionRecorder | None,
+    counters: Counters,
+    pages: BlockPages,
 ) -> UnblockForm | None:
     if writer is None or recorder is None or not settings.proxy.unblock_requests:
         return None
-    return UnblockForm(decide, writer.asks.take, recorder.client, counters, time.time)
+    return UnblockForm(decide, writer.asks.take, recorder.client, counters, time.time, pages)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

@@ -16,8 +16,9 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Explanation, LogRecord, Request, ResourceType, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.pages.block_page import set_theme
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
@@ -120,17 +121,18 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
     )
     records: list[LogRecord] = []
     counters = Counters()
+    pages = BlockPages(PageTheme.built_in("Lindenhof School"), unblock_form=True)
     addon = GatewayAddon(
-        watching,
-        None,
-        DecisionRecorder(records.append),
-        settings.proxy,
+        settings,
+        FilterServices(
+            watching,
+            recorder=DecisionRecorder(records.append),
+            changes=engine,
+            unblock_form=UnblockForm(engine, watching.take, str, counters, lambda: 0.0, pages),
+            pages=pages,
+        ),
         counters,
-        whole=settings,
-        changes=engine,
-        desk=UnblockForm(engine, watching.take, str, counters, lambda: 0.0),
     )
-    set_theme(PageTheme.built_in("Lindenhof School"), asks=True)
     master = LeanMaster(settings, addon)
     await master.start()
     authority = x509.load_pem_x509_certificate((tmp_path / "state" / "ca" / "mitmproxy-ca-cert.pem").read_bytes())
@@ -142,7 +144,6 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         ) as found:
             yield found
     finally:
-        set_theme(PageTheme.built_in(), asks=False)
         await master.stop(0.2)
 
 

@@ -14,6 +14,7 @@ from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.user_file import Users
+from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.listener.host_policy import HostPolicy
 from gatewayfilter.proxy.listener.listener import Listener
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApps, PinnedAppsFile
@@ -49,16 +50,10 @@ class WireGateway(Gateway):
     pinned_apps: PinnedApps | None = None
 
     def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
-        whole = whole or Settings(proxy=settings)
-        return GatewayAddon(
-            self.decide,
-            self.offers,
-            DecisionRecorder(self.records.append),
-            settings,
-            self.counters,
-            hosts=self.hosts,
-            whole=whole,
+        services = FilterServices(
+            self.decide, hosts=self.hosts, recorder=DecisionRecorder(self.records.append), offers=self.offers
         )
+        return GatewayAddon(whole or Settings(proxy=settings), services, self.counters)
 
     @property
     def listener(self) -> Listener:

@@ -22,6 +22,7 @@ from gatewayfilter.model import (
     Verdict,
 )
 from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
@@ -133,15 +134,16 @@ class Gateway:
 
     def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
         return GatewayAddon(
-            self.decide,
-            self.offers,
-            DecisionRecorder(self.records.append),
-            settings,
+            whole or Settings(proxy=settings),
+            FilterServices(
+                self.decide,
+                recorder=DecisionRecorder(self.records.append),
+                offers=self.offers,
+                changes=self.changes,
+                inspect=self.inspect,
+                passed=self.passed,
+            ),
             self.counters,
-            whole=whole,
-            changes=self.changes,
-            inspect=self.inspect,
-            passed=self.passed,
         )
 
 

@@ -9,11 +9,14 @@ from mitmproxy import ctx, hooks, http
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 from mitmproxy.test import taddons, tflow, tutils
 
-from gatewayfilter.config import ProxySettings
+from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.model import Request, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.filter_services import FilterServices
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
+from gatewayfilter.proxy.unknown_policy import HoldUnknown
 from gatewayfilter.telemetry import Counters
 from tests.proxy.proxy_fakes import ALLOW, FakeDecide, Gateway
 
@@ -142,8 +145,9 @@ def test_the_memory_of_offers_is_bounded(gateway: Gateway, addon: GatewayAddon, 
     monkeypatch.setattr("gatewayfilter.proxy.sync.url_reporter._MOST_REMEMBERED", 50)
     for number in range(60):
         addon.requestheaders(flow_for(f"http://unknown{number}.example/"))
-    assert addon._url_reporter is not None
-    assert len(addon._url_reporter._offered) == 50
+    reporter = addon._responses._reporter
+    assert reporter is not None
+    assert len(reporter._offered) == 50
     addon.requestheaders(flow_for("http://unknown0.example/"))  # forgotten, so offered again
     assert gateway.offers.urls.count("http://unknown0.example/") == 2
 
@@ -205,7 +209,9 @@ def test_no_hook_raises_whatever_the_flow(hook: str, on_error: str, gateway: Gat
 def test_no_hook_waits_or_touches_the_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = Counters()
     writer = StoreWriter(lambda offers, at: 0, lambda records: None, counters)
-    addon = GatewayAddon(FakeDecide(), writer.offers, DecisionRecorder(writer.log.write), ProxySettings(), counters)
+    addon = GatewayAddon(
+        Settings(), FilterServices(FakeDecide(), offers=writer.offers, recorder=DecisionRecorder(writer.log.write)), counters
+    )
     urls = ["http://ok.example/", "http://blocked.example/", "http://unknown.example/", "http://raise.example/", "http://a b/"]
     flows = [flow_for(url) if " " not in url else flow_for("http://x/", host="a b") for url in urls]
     forbidden: list[str] = []
@@ -269,7 +275,7 @@ def test_nothing_is_held_when_the_queue_is_full(gateway: Gateway) -> None:
 
 
 def test_a_failure_page_that_fails_kills_the_request(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.proxy.addon.failure_response", None)
+    monkeypatch.setattr(BlockPages, "failure", None)
     addon = gateway.addon(ProxySettings.model_validate({"on_error": "block"}))
     flow = flow_for("http://raise.example/")
     addon.requestheaders(flow)
@@ -288,7 +294,9 @@ async def test_the_number_of_held_requests_is_bounded(gateway: Gateway) -> None:
     later = addon.requestheaders(flow_for("http://unknown.example/"))
     assert later is None
     await asyncio.gather(*tasks)
-    assert addon._held == 0
+    policy = addon._requests._unknown
+    assert isinstance(policy, HoldUnknown)
+    assert policy.held == 0
 
 
 async def test_a_failure_while_held_is_answered_as_configured(gateway: Gateway) -> None:
@@ -324,10 +332,8 @@ async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -
     happened: list[str] = []
     gateway = Gateway()
     addon = GatewayAddon(
-        FakeDecide(),
-        None,
-        None,
-        ProxySettings(),
+        Settings(),
+        FilterServices(FakeDecide()),
         gateway.counters,
         on_start=lambda: happened.append("start"),
         on_stop=lambda: happened.append("stop"),

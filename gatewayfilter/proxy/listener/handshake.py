@@ -19,6 +19,7 @@ from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_co
 from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, ConnectionPolicy
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
 from gatewayfilter.proxy.listener.refusals import UNRECOGNIZED_NAME, denied, unreachable
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.dialer import Dial, Dialer, Done, Way
 from gatewayfilter.proxy.tunnel.poller import GONE, READ, Poller
 from gatewayfilter.proxy.tunnel.reach_guard import INTERNAL, InternalAddressError
@@ -50,6 +51,7 @@ class HandshakeServices:
         transparent: connections were redirected here, and name no host but in the ClientHello.
         can_splice: whether connections can be relayed at all.
         admits: whether a client may be relayed, by its Proxy-Authorization header (`""` without) and address.
+        pages: the answers to tunnels whose origin cannot be reached.
         hand_over: gives a connection to mitmproxy, with what was read of it.
         closed: called with the client's address when a connection that mitmproxy did not get is closed.
     """
@@ -64,6 +66,7 @@ class HandshakeServices:
     transparent: bool
     can_splice: bool
     admits: Callable[[str, str], bool]
+    pages: BlockPages
     hand_over: "Callable[[ClientHandshake], None]"
     closed: Callable[[str], None]
 
@@ -271,7 +274,7 @@ class ClientHandshake:
             )
             if not refused:
                 self._services.relays.counters.add("origin_errors")
-            self._answer_and_close(unreachable(found, request))
+            self._answer_and_close(unreachable(self._services.pages, found, request))
             return
         try:
             whole = self.client.send(_ESTABLISHED) == len(_ESTABLISHED)  # there is room: these are the first bytes to the client

@@ -18,6 +18,7 @@ from typing import Final
 from gatewayfilter.proxy.listener.answered_writer import AnsweredWriter
 from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy
 from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake, HandshakeServices
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.poller import READ
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -60,6 +61,7 @@ class Listener:
         dialer: connects to origins.
         admits: whether a client may use the proxy, by its Proxy-Authorization header (`""` without) and address.
         limits: how many connections, and for how long.
+        pages: the answers to tunnels whose origin cannot be reached.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Listener:
         *,
         admits: Callable[[str, str], bool],
         limits: Limits,
+        pages: BlockPages,
     ) -> None:
         self.loop = loop = relays.loop
         self.poller = relays.poller
@@ -97,6 +100,7 @@ class Listener:
             # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
             can_splice=not mode.startswith("upstream:https:"),
             admits=self._may_use,
+            pages=pages,
             hand_over=self.hand_over,
             closed=self._closed,
         )

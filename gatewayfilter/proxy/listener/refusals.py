@@ -4,7 +4,7 @@ from typing import Final
 
 from gatewayfilter.model import Reason
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest
-from gatewayfilter.proxy.pages.block_page import error_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.upstream_errors import read_fault
 
 _DENIED: Final = (
@@ -20,9 +20,9 @@ def denied(reason: Reason) -> bytes:
     return _DENIED % reason.value.encode()
 
 
-def unreachable(error: OSError, request: ConnectRequest) -> bytes:
+def unreachable(pages: BlockPages, error: OSError, request: ConnectRequest) -> bytes:
     """Returns the answer to a CONNECT whose origin could not be reached, with an error page."""
-    response = error_response(
+    response = pages.error(
         read_fault(502, str(error)), str(error), url=f"https://{request.host}/", accept_language=request.accept_language
     )
     body = response.raw_content or b""

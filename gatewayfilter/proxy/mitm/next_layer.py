@@ -18,7 +18,7 @@ from mitmproxy.proxy.layers.tls import HTTP1_ALPNS, HTTP2_ALPN
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, detect
 from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook
-from gatewayfilter.proxy.pages.block_page import bad_request_response, not_http_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 
 _HTTP_ALPNS: Final = frozenset({*HTTP1_ALPNS, HTTP2_ALPN})
@@ -30,13 +30,15 @@ class NextLayer:
     Args:
         tunnels: says which connections may pass unread.
         deadlines: limits how long a connection may stay undecided.
+        pages: the answers to connections that are refused.
     """
 
     name = "gatewayfilternextlayer"
 
-    def __init__(self, tunnels: RawTunnels, deadlines: ConnectionDeadlines) -> None:
+    def __init__(self, tunnels: RawTunnels, deadlines: ConnectionDeadlines, pages: BlockPages) -> None:
         self._tunnels = tunnels
         self._deadlines = deadlines
+        self._pages = pages
 
     def next_layer(self, asked: layer.NextLayer) -> None:
         """Chooses what reads a connection from here on.
@@ -51,7 +53,7 @@ class NextLayer:
             asked.layer = self._choose(context, asked)
         except Exception:  # noqa: BLE001  whatever fails, a connection must not pass unread because of it
             self._tunnels.failed()
-            asked.layer = RefusalLayer(context, not_http_response())
+            asked.layer = RefusalLayer(context, self._pages.not_http())
         if asked.layer is None:
             self._deadlines.begin_hello(context.client)
             raise exceptions.AddonHalt
@@ -68,7 +70,7 @@ class NextLayer:
                 return self._http(context)
             case Protocol.HTTP2:  # no browser begins it without ALPN, and mitmproxy reads it only there
                 self._deadlines.lift(context.client)
-                return RefusalLayer(context, bad_request_response("GET", ""), UnreadableRequestHook(context.client))
+                return RefusalLayer(context, self._pages.bad_request("GET", ""), UnreadableRequestHook(context.client))
             case Protocol.NEITHER:
                 return self._raw(context)
 
@@ -101,7 +103,7 @@ class NextLayer:
     def _refuse(self, context: Context) -> layer.Layer:
         self._deadlines.lift(context.client)
         self._tunnels.refused(context.client, context.server)
-        return RefusalLayer(context, not_http_response())
+        return RefusalLayer(context, self._pages.not_http())
 
 
 class RefusalLayer(layer.Layer):

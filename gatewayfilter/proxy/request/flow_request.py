@@ -127,6 +127,11 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     )
 
 
+def has_body(asked: FlowRequest) -> bool:
+    """Returns whether a request may have a body, or a server may think so."""
+    return asked.request.method != "GET" or b"content-length" in asked.headers or b"transfer-encoding" in asked.headers
+
+
 def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
     """Reads a connection in which something other than HTTP goes on: all that is known is where it leads.
 

@@ -1,7 +1,8 @@
-"""Header field values that end a line for some readers and not for others, and fields that belong in no such message.
+"""Sanitizes header sections: line breaks in values, framing without a body, trailers that must not be merged.
 
-mitmproxy hands a lone CR, a NUL and a folded line on as they came. A server that takes the CR for the end of a line sees fields,
-and whole requests, that nobody has judged. A request with one is refused, a response is mended, as the standards ask.
+mitmproxy passes a lone CR, a NUL and a folded line on as they came. A server that takes the CR for the end of a line reads
+fields, and whole requests, that were not judged. A request with one is refused; in a response it is replaced, as the standards
+ask.
 
 Source: RFC 9110 §5.5 and §6.5.1, RFC 9112 §2.2, §4, §5.2 and §6.1.
 """
@@ -48,15 +49,20 @@ def without_breaks(value: bytes) -> bytes:
     return _BREAKS.sub(b" ", value)
 
 
-def mend(response: http.Response) -> None:
-    """Takes out of a response's head what its readers could take for the end of a line, or for a body that is not there.
+def sanitize_response(data: http.ResponseData) -> None:
+    """Removes from a response's head what must not reach the client.
 
-    mitmproxy would end a body in chunks where the head promises one, also behind answers that have none (RFC 9112 §6.1).
+    That is what could be read as the end of a line, or as the framing of a body that is not there: mitmproxy would end a body in
+    chunks where the head promises one, also behind responses that have none (RFC 9112 §6.1). And Alt-Svc: HTTP/3 would go past
+    the filter.
     """
-    data = response.data
     headers = data.headers
     if holds_breaks(headers.fields):
         headers.fields = tuple((name, without_breaks(value)) for name, value in headers.fields)
+    for name, _ in headers.fields:
+        if len(name) == 7 and name.lower() == b"alt-svc":
+            headers.pop("alt-svc", None)
+            break
     reason = data.reason
     if not reason.isalnum() and _BREAKS.search(reason) is not None:
         data.reason = without_breaks(reason)

@@ -1,8 +1,8 @@
-"""The button of the block page: somebody asks the operator to unblock a page.
+"""The unblock form of the block page: a user requests that the operator unblocks a page.
 
-The form goes to a fixed path on the blocked page's own site, which the filter answers itself: there it needs no script, no
-further certificate and no leave from the browser. What is asked for is judged again, so that nobody can fill the operator's list
-with pages that are not blocked, and a request from another site's page does not count.
+The form is sent to a fixed path (`block_page.ASK_PATH`) on the site of the blocked page, where the filter answers it: there it
+needs no script, no further certificate and no permission of the browser. The page is decided again, so that the operator's list
+cannot be filled with pages that are not blocked. A request from a page of another site is refused.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mitmproxy import http
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Decide, UnblockRequest
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.proxy.pages.block_page import ASK_PATH, notice_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -24,14 +24,15 @@ _LONGEST_COMMENT: Final = 300
 
 
 class UnblockForm:
-    """Takes requests from block pages.
+    """Takes the requests of block pages.
 
     Args:
-        decide: judges again what is asked for.
-        take: puts a request on its way to the database; returns False when too many wait.
+        decide: decides the page again.
+        take: queues a request for the database; returns False when the queue is full.
         client_of: how a client's address is written down.
         counters: `unblock_requests`.
         clock: Unix seconds.
+        pages: makes the answers.
     """
 
     def __init__(
@@ -41,44 +42,41 @@ class UnblockForm:
         client_of: Callable[[str], str],
         counters: Counters,
         clock: Callable[[], float],
+        pages: BlockPages,
     ) -> None:
         self._decide = decide
         self._take = take
         self._client_of = client_of
         self._counters = counters
         self._clock = clock
-
-    @staticmethod
-    def is_for_us(asked: FlowRequest) -> bool:
-        """Tells whether a request is one for the desk."""
-        return asked.request.url.path == ASK_PATH
+        self._pages = pages
 
     def refuse(self, asked: FlowRequest) -> http.Response | None:
-        """Returns the answer to a request that is refused by its head alone, `None` for one whose body is to be read."""
+        """Returns the answer to a request that is refused by its headers, `None` for one whose body is to be read."""
         language = asked.headers.get(b"accept-language", "")
         if asked.request.method != "POST":
-            return notice_response("ask-again", language, status=405)
+            return self._pages.notice("ask-again", language, status=405)
         size = asked.headers.get(b"content-length", "")
         if not size.isdecimal() or int(size) > MOST_BYTES:
-            return notice_response("ask-again", language, status=413)
+            return self._pages.notice("ask-again", language, status=413)
         if asked.headers.get(b"sec-fetch-site", "same-origin") != "same-origin" or not _same_origin(asked):
-            return notice_response("ask-again", language, status=403)
+            return self._pages.notice("ask-again", language, status=403)
         return None
 
     def answer(self, asked: FlowRequest, body: bytes) -> http.Response:
-        """Takes a request and says what became of it."""
+        """Takes a request; returns the page that tells its result."""
         language = asked.headers.get(b"accept-language", "")
         here = asked.request.url
         try:
             form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=8)
             url = parse_url(form.get("url", [""])[0])
         except (UrlError, ValueError):
-            return notice_response("ask-again", language, status=400)
+            return self._pages.notice("ask-again", language, status=400)
         if (url.scheme, url.netloc) != (here.scheme, here.netloc):
-            return notice_response("ask-again", language, status=400)
+            return self._pages.notice("ask-again", language, status=400)
         verdict = self._decide.decide(Request(url, None, ResourceType.DOCUMENT, "GET", asked.request.client))
         if not verdict.blocked:
-            return notice_response("not-blocked", language, url=url.text)
+            return self._pages.notice("not-blocked", language, url=url.text)
         comment = " ".join(form.get("comment", [""])[0].split())[:_LONGEST_COMMENT]
         request = UnblockRequest(
             url=url.text,
@@ -91,9 +89,9 @@ class UnblockForm:
             at=self._clock(),
         )
         if not self._take(request):
-            return notice_response("ask-later", language, status=503)
+            return self._pages.notice("ask-later", language, status=503)
         self._counters.add("unblock_requests")
-        return notice_response("asked", language, url=url.text)
+        return self._pages.notice("asked", language, url=url.text)
 
 
 def _same_origin(asked: FlowRequest) -> bool:

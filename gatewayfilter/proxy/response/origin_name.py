@@ -31,11 +31,6 @@ from gatewayfilter.proxy.tunnel.resolver import known_addresses
 from gatewayfilter.urls import canonical_host
 
 
-def has_body(asked: FlowRequest) -> bool:
-    """Tells whether a request may have a body, or a server may think so."""
-    return asked.request.method != "GET" or b"content-length" in asked.headers or b"transfer-encoding" in asked.headers
-
-
 def is_authenticated(flow: http.HTTPFlow, asked: FlowRequest) -> bool:
     """Tells whether a flow's origin connection is certain to lead to the host of its URL. Waits for nothing.
 

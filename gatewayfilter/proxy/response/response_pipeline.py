@@ -1,157 +1,137 @@
-"""What happens to a response on its way to the client: changed by rules, looked at before it is delivered, or learned from.
+"""The pipeline of responses: sanitized, changed by rules, and, of unknown URLs, kept for inspection or copied for the learner.
 
-Everything streams, unless it is looked at first (`unknown = "inspect"`).
+Everything streams, unless it is inspected first (inspection.py).
 """
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, cast
 from weakref import WeakSet
 
 from mitmproxy import http
 from mitmproxy.connection import Server
 
 from gatewayfilter.config import OnError, Settings, UnknownRule
-from gatewayfilter.content_encoding import EncodingError
-from gatewayfilter.errors import InspectError
-from gatewayfilter.interfaces import Inspect, PassedResponse, PassedSink
-from gatewayfilter.model import Action, Classification, Reason, Verdict
-from gatewayfilter.proxy.mitm.buffered_response import hold_response
-from gatewayfilter.proxy.request.flow_request import FlowRequest
+from gatewayfilter.interfaces import PassedResponse, PassedSink
+from gatewayfilter.model import Verdict
+from gatewayfilter.proxy.filter_services import FilterServices
+from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
+from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body
+from gatewayfilter.proxy.request.header_sanitizer import sanitize_response
+from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
-from gatewayfilter.proxy.response.body_rewriter import EditedBody
-from gatewayfilter.proxy.response.origin_name import has_body, is_authenticated, shows_certificate
+from gatewayfilter.proxy.response.inspection import FAILURE, ResponseInspection
+from gatewayfilter.proxy.response.origin_name import is_authenticated, shows_certificate
 from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
+from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
-from gatewayfilter.settings import GrowthMode
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import is_ip_literal
 
-if TYPE_CHECKING:
-    from mitmproxy.proxy.layers.http import HttpStream
-
-_MOST_INSPECTED: Final = 64
-"""Pages held at once in one worker, 2 MB each; the next one is treated as one that could not be looked at."""
-_FAILURE: Final = Verdict(Action.BLOCK, Reason.FAILURE)
-_LOOKED_AT: Final = "gatewayfilter.inspect"
-
-
-@dataclass(frozen=True, slots=True)
-class PendingResponse:
-    """A request that was let through, until its response is here.
-
-    Attributes:
-        unknown: no list knows its URL.
-        untouched: a person said that it is to be left alone: nothing is changed in it.
-    """
-
-    asked: FlowRequest
-    unknown: bool
-    untouched: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _LookedAt:
-    asked: FlowRequest
-    page: PassedResponse
-    stream_as: object
-
 
 class ResponsePipeline:
-    """Sets up what becomes of each response, and decides on those that are looked at.
+    """Sets up what becomes of each response.
 
     Args:
         settings: `proxy`, `filter`, `learn` and `crawl.allow_networks` count here.
+        services: `inspect` and `passed` count here.
+        answerer: answers what is blocked.
+        counter: counts the verdicts of responses.
         counters: `inspected`, `inspect_failed`, `passed_offered`, `passed_dropped`.
         changes: applies Adblock modifiers; `None` for none.
-        url_reporter: offers URLs to the frontier; `None` when nothing is learned.
-        inspect: looks at pages before they are delivered, for `unknown = "inspect"`.
-        passed: takes pages as they pass; `None` to have all of them fetched.
+        reporter: queues URLs for the crawler; `None` when nothing is learned.
     """
 
     def __init__(
         self,
         settings: Settings,
+        services: FilterServices,
+        answerer: ResponseAnswerer,
+        counter: DecisionCounter,
         counters: Counters,
         *,
-        changes: TrafficChanges | None = None,
-        url_reporter: UrlReporter | None = None,
-        inspect: Inspect | None = None,
-        passed: PassedSink | None = None,
+        changes: TrafficChanges | None,
+        reporter: UrlReporter | None,
     ) -> None:
-        self._settings = settings.proxy
-        self._off_categories = frozenset(settings.filter.disabled_categories)
-        self._learn = settings.learn
+        unknown = settings.proxy.unknown
+        self._answerer = answerer
+        self._counter = counter
         self._counters = counters
         self._changes = changes
-        self._url_reporter = url_reporter
-        self._inspect = inspect if settings.proxy.unknown is UnknownRule.INSPECT else None
-        self._passed = passed if settings.learn.passive and settings.proxy.unknown is not UnknownRule.HOLD else None
+        self._reporter = reporter
+        self._inspection: ResponseInspection | None = None
+        if unknown is UnknownRule.INSPECT and services.inspect is not None:
+            self._inspection = ResponseInspection(settings, services.inspect, answerer, counter, counters, reporter)
+        self._passed = services.passed if settings.learn.passive and unknown is not UnknownRule.HOLD else None
+        self._blocks_failures = settings.proxy.on_error is OnError.BLOCK
         self._open = OpenNetworks(settings.crawl.allow_networks)
         self._has_parent = settings.proxy.mode.startswith("upstream:")
-        self._looks = self._inspect is not None or self._passed is not None
-        self._looking = 0
+        self._judges = self._inspection is not None or self._passed is not None
         self._with_bodies: WeakSet[Server] = WeakSet()
 
-    def judged_from_response(self, asked: FlowRequest) -> bool:
-        """Tells whether an unknown page is likely to be judged by its response, so that its URL need not be offered yet."""
-        if self._url_reporter is None or not self._url_reporter.is_due(asked):
-            return False
-        return self._inspect is not None or (self._passed is not None and asked.anonymous and not asked.aliases)
-
-    def begin(self, flow: http.HTTPFlow, passing: PendingResponse, stream: Callable[[], "HttpStream | None"]) -> Verdict | None:
-        """Sets up what becomes of a response whose headers have arrived; `response.stream` is on.
-
-        Args:
-            flow: its response is the origin's.
-            passing: what was let through.
-            stream: finds the flow's stream on its connection.
-
-        Returns:
-            The verdict of a rule that blocks the response after all.
-        """
-        response = flow.response
-        assert response is not None
-        asked = passing.asked
-        if self._looks and has_body(asked):
-            self._with_bodies.add(flow.server_conn)
+    def begin(self, flow: http.HTTPFlow, response: http.Response) -> None:
+        """Sets up what becomes of a response of the origin whose headers have arrived."""
+        response.stream = True
+        sanitize_response(response.data)
+        pending: PendingFlow | None = flow.metadata.pop(PENDING, None)
+        if pending is None:
+            return
+        asked = pending.asked
         page = None
-        if passing.unknown and self._looks and is_page(asked, response):  # as it is now: what the client gets may be changed
-            said = said_in(flow.request) if self._is_public(flow, asked, response) else None
-            if said is not None or self._inspect is not None:
-                page = passed_response(asked, response, said)
-        if self._changes is not None and not passing.untouched:
+        if self._judges:
+            if has_body(asked):
+                self._with_bodies.add(flow.server_conn)
+            if pending.unknown and is_page(asked, response):  # as it is now: what the client gets may be changed
+                page = self._page(flow, asked, response)
+        verdict = None
+        if self._changes is not None and not pending.untouched:
             verdict = self._changes.after(flow, asked.request)
-            if verdict is not None:
-                return verdict
-        return self._learn_from(flow, asked, page, stream) if passing.unknown else None
+        if verdict is None and pending.unknown and (page is not None or self._reporter is not None):
+            verdict = self._learn_from(flow, response, asked, page)
+        if verdict is not None:
+            started = time.perf_counter_ns()
+            self._answerer.replace_response(flow, asked, verdict)
+            self._counter.response(asked.request, verdict, started)
+
+    def finish(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """Returns a coroutine that judges a response which was kept for it, `None` for any other one."""
+        return self._inspection.finish(flow) if self._inspection is not None else None
+
+    def forget(self, flow: http.HTTPFlow) -> None:
+        """Drops the state of a response that was kept, and whose connection failed."""
+        if self._inspection is not None:
+            self._inspection.forget(flow)
+
+    def _page(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> PassedResponse | None:
+        """Returns a page that is judged from this response, without its body, `None` for one that is not."""
+        repeatable = said_in(flow.request) if self._is_public(flow, asked, response) else None
+        if repeatable is None and self._inspection is None:
+            return None
+        return passed_response(asked, response, repeatable)
 
     def _learn_from(
-        self,
-        flow: http.HTTPFlow,
-        asked: FlowRequest,
-        page: PassedResponse | None,
-        stream: Callable[[], "HttpStream | None"],
+        self, flow: http.HTTPFlow, response: http.Response, asked: FlowRequest, page: PassedResponse | None
     ) -> Verdict | None:
-        response = flow.response
-        assert response is not None
         public = page is not None and page.public
-        if page is not None and self._inspect is not None:
-            if self._hold(flow, asked, page, stream()):
-                if not public and self._url_reporter is not None:
-                    self._url_reporter.offer_page(asked)
+        reporter = self._reporter
+        if page is not None and self._inspection is not None:
+            if self._inspection.keep(flow, response, asked, page):
+                if not public and reporter is not None:
+                    reporter.offer_page(asked)
                 return None
-            self._counters.add("inspect_failed")
-            if self._settings.on_error is OnError.BLOCK:
-                return _FAILURE
-        if self._url_reporter is None:
+            if self._blocks_failures:
+                return FAILURE
+        if reporter is None:
             return None
-        if page is not None and public and self._passed is not None and self._url_reporter.is_due(asked):
-            self._copy(asked, response, page)
+        if page is not None and public and self._passed is not None and reporter.is_due(asked):
+            then = response.stream if callable(response.stream) else None
+            done = _CopiedPage(self._passed, reporter, self._counters, asked, page).done
+            response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
             return None
-        self._url_reporter.offer_page(asked)
-        self._url_reporter.offer_html(asked, response.headers.get("content-type", ""))
+        reporter.offer_page(asked)
+        if asked.plain_client:
+            reporter.offer_html(asked, response.headers.get("content-type", ""))
         return None
 
     def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
@@ -160,114 +140,31 @@ class ResponsePipeline:
             return False
         if flow.server_conn in self._with_bodies:
             return False
-        if self._has_parent:  # the peer is the parent, and where that went is not known unless the URL says so
+        if self._has_parent:  # the peer is the parent, and where that went is not known unless the URL names it
             host = asked.request.url.host
             named_parent = b"proxy-authorization" in asked.headers
             return not named_parent and (not is_ip_literal(host) or host.strip("[]") in self._open)
         peer = flow.server_conn.peername
         return peer is not None and peer[0] in self._open
 
-    def _hold(self, flow: http.HTTPFlow, asked: FlowRequest, page: PassedResponse, stream: "HttpStream | None") -> bool:
-        response = flow.response
-        if stream is None or response is None or self._looking >= _MOST_INSPECTED:
-            return False
-        self._looking += 1
-        flow.metadata[_LOOKED_AT] = _LookedAt(asked, page, response.stream)
 
-        def give_up() -> None:
-            self.forget(flow)
-            if self._url_reporter is not None:
-                self._url_reporter.offer_page(asked)
+class _CopiedPage:
+    """Gives the copy of a page to the learner when its body is complete; queues its URL where that fails."""
 
-        hold_response(stream, response.stream, give_up)
-        response.stream = False
-        return True
+    def __init__(
+        self, passed: PassedSink, reporter: UrlReporter, counters: Counters, asked: FlowRequest, page: PassedResponse
+    ) -> None:
+        self._passed = passed
+        self._reporter = reporter
+        self._counters = counters
+        self._asked = asked
+        self._page = page
 
-    def forget(self, flow: http.HTTPFlow) -> None:
-        """Takes note that a response that was to be looked at never will be: it is too long, or broke off."""
-        if flow.metadata.pop(_LOOKED_AT, None) is not None:
-            self._looking -= 1
-
-    def _copy(self, asked: FlowRequest, response: http.Response, page: PassedResponse) -> None:
-        url_reporter, passed = self._url_reporter, self._passed
-        assert url_reporter is not None
-        assert passed is not None
-
-        def done(body: bytes | None) -> None:
-            if body is not None and passed.passed(replace(page, body=body)):
-                self._counters.add("passed_offered")
-                url_reporter.note(asked)
-            else:
-                if body is not None:
-                    self._counters.add("passed_dropped")
-                url_reporter.offer_page(asked)
-
-        then = response.stream if callable(response.stream) else None
-        response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
-
-    def is_held(self, flow: http.HTTPFlow) -> bool:
-        """Tells whether the response of a flow was kept to be looked at."""
-        return _LOOKED_AT in flow.metadata
-
-    async def look(self, flow: http.HTTPFlow) -> tuple[FlowRequest, Verdict | None]:
-        """Looks at a response that was held, and makes it ready to go out.
-
-        Returns:
-            What was asked for, and a verdict where the response must not go out.
-        """
-        looked_at = cast("_LookedAt", flow.metadata.pop(_LOOKED_AT))
-        try:
-            verdict = await self._verdict(flow, looked_at)
-        finally:
-            self._looking -= 1
-        if verdict is None and flow.error is None:
-            _make_whole(flow, looked_at.stream_as)
-        return looked_at.asked, verdict
-
-    async def _verdict(self, flow: http.HTTPFlow, looked_at: _LookedAt) -> Verdict | None:
-        response = flow.response
-        assert response is not None
-        assert self._inspect is not None
-        asked = looked_at.asked
-        page = replace(looked_at.page, body=response.data.content or b"")
-        try:
-            async with asyncio.timeout(self._settings.inspect_ms / 1000):
-                found = await self._inspect.inspect(page)
-        except (InspectError, TimeoutError):
-            self._counters.add("inspect_failed")
-            if self._url_reporter is not None:
-                self._url_reporter.offer_page(asked)
-            return _FAILURE if self._settings.on_error is OnError.BLOCK else None
-        self._counters.add("inspected")
-        if page.public and self._url_reporter is not None:
-            self._url_reporter.note(asked)
-        return self._blocks(found, public=page.public)
-
-    def _blocks(self, found: Classification | None, *, public: bool) -> Verdict | None:
-        if found is None or not found.harmful or found.category in self._off_categories:
-            return None
-        if self._learn.mode_of(found.category) is GrowthMode.REVIEW:  # a person shall say so first
-            return None
-        return Verdict(
-            Action.BLOCK,
-            Reason.LEARNED,
-            source_list=f"learned:{found.category}",
-            category=found.category,
-            detail=found.summary(),
-            unknown=not public,  # then no list will know it: it was this visitor's page alone
-        )
-
-
-def _make_whole(flow: http.HTTPFlow, stream_as: Any) -> None:
-    """Gives a response that is here whole the body that the client gets, and the length of it."""
-    response = flow.response
-    assert response is not None
-    body = response.data.content or b""
-    if isinstance(stream_as, EditedBody):
-        try:
-            body = stream_as.whole(body)
-        except EncodingError:
-            return  # the exchange is broken off already
-        response.headers.pop("transfer-encoding", None)
-        response.headers["content-length"] = str(len(body))
-        response.data.content = body
+    def done(self, body: bytes | None) -> None:
+        if body is not None and self._passed.passed(replace(self._page, body=body)):
+            self._counters.add("passed_offered")
+            self._reporter.note(self._asked)
+            return
+        if body is not None:
+            self._counters.add("passed_dropped")
+        self._reporter.offer_page(self._asked)

@@ -7,7 +7,7 @@ import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.pages.block_page import bad_request_response, block_response, failure_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH, choose_texts
 from gatewayfilter.urls import parse_url
 from tests.proxy.proxy_fakes import BLOCK
@@ -22,7 +22,8 @@ def answer(
     method: str = "GET",
     url: str = "http://b.example/p?q",
 ) -> http.Response:
-    return block_response(Request(parse_url(url), None, kind, method), verdict, "en", lambda name, language: f"{name}/{language}")
+    pages = BlockPages(title_of=lambda name, language: f"{name}/{language}")
+    return pages.block(Request(parse_url(url), None, kind, method), verdict, "en")
 
 
 @pytest.mark.parametrize(
@@ -125,10 +126,10 @@ def test_language(header: str, language: str) -> None:
 
 
 def test_bad_request_and_failure() -> None:
-    bad = bad_request_response("GET", "zh")
+    bad = BlockPages().bad_request("GET", "zh")
     assert bad.status_code == 400
     assert "无法理解" in (bad.text or "")
-    failure = failure_response("GET", "en")
+    failure = BlockPages().failure("GET", "en")
     assert failure.status_code == 503
     assert "could not check" in (failure.text or "")
-    assert failure_response("HEAD", "").raw_content == b""
+    assert BlockPages().failure("HEAD", "").raw_content == b""

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.proxy.pages.block_page import error_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE, Fault, is_origin_fault, read_fault
 
@@ -55,7 +55,7 @@ def test_whose_fault_it_is(message: str, *, is_the_origins: bool) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("fault", Fault)
 def test_each_fault_has_a_page(fault: Fault, language: str) -> None:
-    response = error_response(fault, "said", url="http://x.example/", accept_language=language)
+    response = BlockPages().error(fault, "said", url="http://x.example/", accept_language=language)
     title, why = {"en": ENGLISH, "zh": CHINESE}[language].faults[fault]
     text = response.text or ""
     assert response.status_code == {
@@ -73,7 +73,7 @@ def test_each_fault_has_a_page(fault: Fault, language: str) -> None:
 
 
 def test_everything_is_escaped_and_bounded() -> None:
-    response = error_response(Fault.BAD_ANSWER, NASTY + "m" * 5000, url="http://x/" + NASTY + "u" * 5000)
+    response = BlockPages().error(Fault.BAD_ANSWER, NASTY + "m" * 5000, url="http://x/" + NASTY + "u" * 5000)
     text = response.text or ""
     assert "<script" not in text
     assert len(text) < 10_000
@@ -83,8 +83,8 @@ def test_everything_is_escaped_and_bounded() -> None:
 
 
 def test_head_and_undecodable_text() -> None:
-    assert error_response(Fault.NAME, method="HEAD").raw_content == b""
-    assert error_response(Fault.NAME, url="http://x/\udcff").raw_content
+    assert BlockPages().error(Fault.NAME, method="HEAD").raw_content == b""
+    assert BlockPages().error(Fault.NAME, url="http://x/\udcff").raw_content
 
 
 @pytest.mark.parametrize("fault", Fault)

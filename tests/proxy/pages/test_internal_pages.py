@@ -3,9 +3,10 @@
 import pytest
 from mitmproxy.test import tflow, tutils
 
-from gatewayfilter.config import OnError, ProxySettings
+from gatewayfilter.config import OnError, ProxySettings, Settings
 from gatewayfilter.interfaces import InternalAnswer, InternalRequest
 from gatewayfilter.proxy.addon import GatewayAddon
+from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url
 from tests.proxy.proxy_fakes import Gateway
@@ -28,7 +29,7 @@ class OneHost:
 
 
 def addon_with(pages: OneHost, gateway: Gateway) -> GatewayAddon:
-    return GatewayAddon(gateway.decide, None, None, ProxySettings(), Counters(), internal_pages=pages)
+    return GatewayAddon(Settings(), FilterServices(gateway.decide, internal_pages=pages), Counters())
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
@@ -57,7 +58,8 @@ def test_other_hosts_are_decided() -> None:
 
 def test_a_broken_page_never_reaches_an_origin_when_the_filter_is_to_block() -> None:
     pages, gateway = OneHost(), Gateway()
-    addon = GatewayAddon(gateway.decide, None, None, ProxySettings(on_error=OnError.BLOCK), Counters(), internal_pages=pages)
+    settings = Settings(proxy=ProxySettings(on_error=OnError.BLOCK))
+    addon = GatewayAddon(settings, FilterServices(gateway.decide, internal_pages=pages), Counters())
     flow = tflow.tflow(req=tutils.treq(host="own.example", port=80, path=b"/fault", headers=((b"host", b"own.example"),)))
     addon.requestheaders(flow)
     assert flow.response is not None

@@ -9,7 +9,7 @@ import pytest
 
 from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.pages.block_page import block_response
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.urls import parse_url
 
@@ -90,14 +90,14 @@ setTimeout(() => console.log(JSON.stringify([out, Object.keys(CHECKS)])), 50);
 def test_a_rule_without_a_known_stub_blocks_as_usual() -> None:
     request = Request(parse_url("https://ads.example/x.js"), None, ResourceType.SCRIPT)
     verdict = Verdict(Action.BLOCK, Reason.ADBLOCK, stub="../ca/mitmproxy-ca.pem")
-    answer = block_response(request, verdict, "en", lambda name, _: name)
+    answer = BlockPages().block(request, verdict, "en")
     assert answer.headers["x-gatewayfilter"] == "block; reason=adblock"
 
 
 @pytest.mark.parametrize(("origin", "allowed"), [("", "*"), ("https://page.example", "https://page.example"), ("null", "null")])
 def test_the_asking_page_may_read_it_with_credentials(origin: str, allowed: str) -> None:
     request = Request(parse_url("https://ads.example/x.js"), None, ResourceType.XMLHTTPREQUEST)
-    answer = block_response(request, Verdict(Action.BLOCK, Reason.ADBLOCK, stub="noopjson"), "en", lambda name, _: name, origin)
+    answer = BlockPages().block(request, Verdict(Action.BLOCK, Reason.ADBLOCK, stub="noopjson"), "en", origin)
     assert answer.status_code == 200
     assert answer.text == "{}\n"
     assert answer.headers["access-control-allow-origin"] == allowed

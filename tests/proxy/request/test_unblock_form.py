@@ -1,6 +1,6 @@
 """The button of the block page, and how block pages look."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ from gatewayfilter.config import ProxySettings
 from gatewayfilter.errors import StartupError
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
-from gatewayfilter.proxy.pages.block_page import ASK_PATH, block_response, failure_response, set_theme
+from gatewayfilter.proxy.pages.block_page import ASK_PATH, BlockPages
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import MOST_BYTES, UnblockForm
 from gatewayfilter.urls import parse_url
@@ -19,12 +19,6 @@ from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
-
-@pytest.fixture
-def plain() -> Iterator[None]:
-    yield
-    set_theme(PageTheme.built_in(), asks=False)
 
 
 @pytest.fixture
@@ -40,7 +34,9 @@ async def desk(start_gateway: StartGateway, asked: list[UnblockRequest]) -> Asyn
 
     async with start_gateway() as gateway:
         addon = gateway.master.addons.get("gatewayfilter")  # type: ignore[no-untyped-call]
-        addon._desk = UnblockForm(gateway.decide, take, lambda address: f"#{address}", gateway.counters, lambda: 7.0)
+        addon._requests._unblock_form = UnblockForm(
+            gateway.decide, take, lambda address: f"#{address}", gateway.counters, lambda: 7.0, addon.pages
+        )
         yield gateway
 
 
@@ -108,35 +104,35 @@ async def test_too_many_are_asked_to_come_again(desk: Gateway, origin: Origin, c
         assert response.status == 405
 
 
-def page(reason: Reason = Reason.BLACKLIST, kind: ResourceType = ResourceType.DOCUMENT, language: str = "en") -> str:
+def page(
+    pages: BlockPages, reason: Reason = Reason.BLACKLIST, kind: ResourceType = ResourceType.DOCUMENT, language: str = "en"
+) -> str:
     request = Request(parse_url('http://b.example/"><script>?a=1&b=2'), None, kind)
-    found = block_response(request, Verdict(Action.BLOCK, reason), language, lambda name, _: name).text
+    found = pages.block(request, Verdict(Action.BLOCK, reason), language).text
     assert found is not None
     return found
 
 
-@pytest.mark.usefixtures("plain")
 def test_the_button_stands_where_asking_helps() -> None:
-    assert "<form" not in page()
-    set_theme(PageTheme.built_in("Lindenhof School"), asks=True)
-    assert f'action="{ASK_PATH}"' in page()
-    assert "Lindenhof School ·" in page()
-    assert "申请访问此页面" in page(language="zh")
-    assert "<script>" not in page()
-    assert "<form" not in page(Reason.UNKNOWN)
-    assert "<form" not in page(kind=ResourceType.SUBDOCUMENT)
-    assert "form-action 'self'" in failure_response("GET", "").headers["content-security-policy"]
+    assert "<form" not in page(BlockPages())
+    pages = BlockPages(PageTheme.built_in("Lindenhof School"), unblock_form=True)
+    assert f'action="{ASK_PATH}"' in page(pages)
+    assert "Lindenhof School ·" in page(pages)
+    assert "申请访问此页面" in page(pages, language="zh")
+    assert "<script>" not in page(pages)
+    assert "<form" not in page(pages, Reason.UNKNOWN)
+    assert "<form" not in page(pages, kind=ResourceType.SUBDOCUMENT)
+    assert "form-action 'self'" in pages.failure("GET", "").headers["content-security-policy"]
 
 
-@pytest.mark.usefixtures("plain")
 def test_an_operators_own_template(tmp_path: Path) -> None:
     path = tmp_path / "own.html"
     path.write_text(
         "<h1>{{ brand }}: {{ text.title }}</h1>{% for name, value, code in facts %}<p>{{ name }}={{ value }}{% endfor %}"
     )
-    set_theme(PageTheme.of(ProxySettings(block_template=path, brand_name="A & B")), asks=True)
-    assert page().startswith("<h1>A &amp; B: This page is blocked</h1><p>Address=http://b.example/")
-    assert block_response(Request(parse_url("http://b.example/")), BLOCK, "en", lambda name, _: name).status_code == 403
+    pages = BlockPages(PageTheme.of(ProxySettings(block_template=path, brand_name="A & B")), unblock_form=True)
+    assert page(pages).startswith("<h1>A &amp; B: This page is blocked</h1><p>Address=http://b.example/")
+    assert pages.block(Request(parse_url("http://b.example/")), BLOCK, "en").status_code == 403
 
 
 @pytest.mark.parametrize("text", ["{{ nothing_of_the_kind }}", "{% if %}", "\xff"])

@@ -6,6 +6,7 @@ from typing import Final
 from mitmproxy import http
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
     RequestTrailers,
@@ -15,11 +16,10 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, count_line_ends
-from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook, assemble, error_page
+from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, UnreadableRequestHook, assemble
 from gatewayfilter.proxy.mitm.http.head_hooks import HeadBegunHook, HeadDoneHook
 from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
 from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
-from gatewayfilter.proxy.pages.block_page import error_response
 from gatewayfilter.proxy.pages.upstream_errors import Fault
 
 _THROW_AWAY_BYTES: Final = 8_000_000
@@ -28,7 +28,12 @@ _LINE_ENDS: Final = (b"\r", b"\n")
 
 
 class GatewayHttp1Server(BoundedHttp1, Http1Server):
-    """The client's side of an HTTP/1 connection: bounded heads, trailers, error pages, framing that the client understands."""
+    """The client's side of an HTTP/1 connection: bounded heads, trailers, error pages, framing that the client understands.
+
+    Args:
+        errors: makes its error pages.
+        context: of the connection.
+    """
 
     ReceiveTrailers = RequestTrailers
     _throw_away: int | None = None
@@ -38,6 +43,10 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     _completed: int | None = None
     """The stream whose head has come in part, while its time is limited."""
 
+    def __init__(self, errors: ErrorAnswers, context: Context) -> None:
+        super().__init__(context)
+        self._errors = errors
+
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a request head; answers 431 when it is too large, 505 when its version is none of HTTP/1."""
         # Line ends before a request (RFC 9112 §2.2): mitmproxy takes them for a request without lines and waits for more.
@@ -45,7 +54,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
             self._line_ends += (count := count_line_ends(self.buf._data))  # noqa: SLF001
             self.buf.maybe_extract_at_most(count)
             if self._line_ends > MOST_BLANK_BYTES:
-                yield commands.SendData(self.conn, assemble(error_response(Fault.BAD_REQUEST)))
+                yield commands.SendData(self.conn, self._errors.closing(Fault.BAD_REQUEST))
                 yield commands.CloseConnection(self.conn)
                 yield UnreadableRequestHook(self.context.client)
                 self.state = self.done
@@ -57,7 +66,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         if waits or self._completed is not None:
             yield from self._tell_deadlines(waits=waits)
         if self.keeps_too_much() and self.state == self.read_headers:
-            yield commands.SendData(self.conn, assemble(error_response(Fault.HEADERS_TOO_LARGE)))
+            yield commands.SendData(self.conn, self._errors.closing(Fault.HEADERS_TOO_LARGE))
             yield commands.CloseConnection(self.conn)
             self.state = self.done
         if self.state == self.done and self.request is None:
@@ -79,7 +88,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
                 version = self.request.data.http_version
                 if version not in VERSIONS:
                     self.request = None
-                    yield commands.SendData(self.conn, assemble(error_response(Fault.VERSION, version.decode("latin-1"))))
+                    yield commands.SendData(self.conn, self._errors.closing(Fault.VERSION, version.decode("latin-1")))
                     yield commands.CloseConnection(self.conn)
                     self.state = self.done
                     break
@@ -138,7 +147,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         if status is None or answered or self._throw_away is not None:
             yield commands.CloseConnection(self.conn)
             return
-        yield commands.SendData(self.conn, assemble(error_page(self.request, status, event.message)))
+        yield commands.SendData(self.conn, assemble(self._errors.page(self.request, status, event.message)))
         if self.request_done or self.request is None:
             yield commands.CloseConnection(self.conn)
         else:

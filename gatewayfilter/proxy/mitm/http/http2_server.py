@@ -6,6 +6,7 @@ from typing import Final
 from h2 import events as h2_events
 from h2.errors import ErrorCodes
 from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http._events import (
     ResponseData,
@@ -14,7 +15,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 
-from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook, error_page
+from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, UnreadableRequestHook
 from gatewayfilter.proxy.mitm.http.head_hooks import HeadBegunHook, HeadDoneHook
 from gatewayfilter.proxy.mitm.http.http2_bounds import BoundedHttp2Server
 
@@ -24,10 +25,19 @@ _H2_HEAD_FRAMES: Final = frozenset({1, 9})
 
 
 class GatewayHttp2Server(BoundedHttp2Server):
-    """The client's side of an HTTP/2 connection, with error pages of ours and limits for heads that come in parts."""
+    """The client's side of an HTTP/2 connection, with error pages of ours and limits for heads that come in parts.
+
+    Args:
+        errors: makes its error pages.
+        context: of the connection.
+    """
 
     _completed: int | None = None
     """The last stream when a head came in part, while its time is limited."""
+
+    def __init__(self, errors: ErrorAnswers, context: Context) -> None:
+        super().__init__(context)
+        self._errors = errors
 
     def handle_h2_event(self, event: h2_events.Event) -> layer.CommandGenerator[bool]:
         """Handles what h2 has read. A request that ends with its head and promises content is malformed (RFC 9113 §8.1.1).
@@ -62,7 +72,7 @@ class GatewayHttp2Server(BoundedHttp2Server):
             return
         parent = self.context.layers[-2]
         stream = parent.streams.get(number) if isinstance(parent, http_layers.HttpLayer) else None
-        page = error_page(stream.flow.request if stream is not None else None, status, event.message)
+        page = self._errors.page(stream.flow.request if stream is not None else None, status, event.message)
         yield from super()._handle_event(ResponseHeaders(number, page))
         if page.raw_content:
             yield from super()._handle_event(ResponseData(number, page.raw_content))

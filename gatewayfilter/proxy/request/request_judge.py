@@ -1,0 +1,34 @@
+"""The verdict of a request: that of its URL, of each other name it carries, and of the address its client chose."""
+
+from gatewayfilter.config import UnknownRule
+from gatewayfilter.interfaces import Decide
+from gatewayfilter.model import Verdict
+from gatewayfilter.proxy.request.flow_request import FlowRequest
+from gatewayfilter.proxy.request.named_address import NamedAddresses
+
+
+class RequestJudge:
+    """Asks the engine under each name that can decide what the origin serves.
+
+    Args:
+        decide: the engine.
+        addresses: judges addresses that a client chose.
+        unknown: `proxy.unknown`.
+    """
+
+    def __init__(self, decide: Decide, addresses: NamedAddresses, unknown: UnknownRule) -> None:
+        self._decide = decide
+        self._addresses = addresses
+        self._every_name_known = unknown is UnknownRule.BLOCK
+
+    def verdict(self, asked: FlowRequest) -> Verdict:
+        """Returns the verdict: a block under one name is a block."""
+        verdict = self._decide.decide(asked.request)
+        for alias in asked.aliases:
+            if verdict.blocked:
+                break
+            other = self._decide.decide(alias)
+            # Where unknown URLs are blocked, one known name does not make up for another one that is not.
+            if other.blocked or (other.unknown and self._every_name_known):
+                verdict = other
+        return self._addresses.verdict(asked, verdict) if asked.address and not verdict.blocked else verdict

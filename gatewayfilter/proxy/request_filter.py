@@ -1,0 +1,167 @@
+"""The filter of requests: from a flow's headers to its verdict, and what becomes of the flow by it."""
+
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, Final
+
+from mitmproxy import http
+
+from gatewayfilter.config import Settings, UnknownRule
+from gatewayfilter.errors import UrlError
+from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.proxy.filter_services import FilterServices
+from gatewayfilter.proxy.pages.block_page import ASK_PATH
+from gatewayfilter.proxy.pages.internal_pages import internal_response
+from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
+from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body, read_flow
+from gatewayfilter.proxy.request.named_address import NamedAddresses
+from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
+from gatewayfilter.proxy.request.request_judge import RequestJudge
+from gatewayfilter.proxy.request.sent_request import make_ready
+from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
+from gatewayfilter.proxy.sync.url_reporter import UrlReporter
+from gatewayfilter.proxy.unknown_policy import AllowUnknown, BlockUnknown, HoldUnknown, InspectUnknown, UnknownPolicy
+from gatewayfilter.telemetry import Counters
+
+_BLOCK: Final = Action.BLOCK
+_MANUAL_ALLOW: Final = Reason.MANUAL_ALLOW
+_BODILESS: Final = frozenset({"GET", "HEAD"})
+
+
+class RequestFilter:
+    """Decides requests, and answers those that do not go to an origin.
+
+    Args:
+        settings: `proxy` and `learn` count here.
+        services: the engine, and where decisions and URLs go.
+        answerer: answers flows.
+        counter: counts decisions.
+        counters: `unknown`.
+        changes: applies Adblock modifiers; `None` for none.
+        reporter: queues URLs for the crawler; `None` when nothing is learned.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        services: FilterServices,
+        answerer: ResponseAnswerer,
+        counter: DecisionCounter,
+        counters: Counters,
+        *,
+        changes: TrafficChanges | None,
+        reporter: UrlReporter | None,
+    ) -> None:
+        unknown = settings.proxy.unknown
+        self._engine = services.decide
+        self._internal_pages = services.internal_pages
+        self._unblock_form = services.unblock_form
+        self._addresses = NamedAddresses(services.decide, services.hosts, unknown)
+        self._judge = RequestJudge(services.decide, self._addresses, unknown)
+        self._unknown = _unknown_policy(settings, services, reporter, self._judge)
+        self._answerer = answerer
+        self._counter = counter
+        self._counters = counters
+        self._changes = changes
+        self._has_parent = settings.proxy.mode.startswith("upstream:")
+
+    def is_internal_page(self, flow: http.HTTPFlow) -> bool:
+        """Returns whether a request is for a page of the filter itself.
+
+        Raises:
+            UrlError: its URL cannot be read.
+        """
+        return self._internal_pages is not None and self._internal_pages.answers(read_flow(flow).request.url)
+
+    def begin(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
+        """Decides a request whose headers have arrived. Returns a coroutine only when it is held for a verdict."""
+        if flow.response is not None:  # another addon was first
+            return None
+        started = time.perf_counter_ns()
+        if flow.error is not None:  # mitmproxy refuses it itself, with a 400
+            self._counter.unreadable(flow)
+            return None
+        try:
+            asked = read_flow(flow)
+        except UrlError:
+            self._answerer.bad_request(flow)
+            self._counter.unreadable(flow)
+            return None
+        url = asked.request.url
+        if asked.target:
+            flow.request.data.path = asked.target
+        if self._internal_pages is not None and self._internal_pages.answers(url):
+            self._answer_internally(flow, asked, internal_response(self._internal_pages, asked.request, flow))
+            return None
+        if url.path == ASK_PATH and self._unblock_form is not None:
+            self._begin_unblock(flow, asked)
+            return None
+        verdict = self._judge.verdict(asked)
+        if verdict.unknown and verdict.action is not _BLOCK:
+            self._counters.add("unknown")
+            treated = self._unknown.treat(flow, asked, verdict)
+            if not isinstance(treated, Verdict):
+                return self._carry_out_later(flow, asked, treated, started)
+            verdict = treated
+        self._carry_out(flow, asked, verdict, started)
+        return None
+
+    def finish(self, flow: http.HTTPFlow) -> None:
+        """Answers a request to unblock a page, whose body has arrived."""
+        pending = flow.metadata.get(PENDING)
+        if isinstance(pending, PendingFlow) and pending.unblocks:
+            del flow.metadata[PENDING]
+            if self._unblock_form is not None and flow.response is None:
+                flow.response = self._unblock_form.answer(pending.asked, flow.request.raw_content or b"")
+
+    def _answer_internally(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> None:
+        if asked.request.method in _BODILESS:
+            flow.response = response
+        else:
+            self._answerer.answer(flow, response)
+
+    def _begin_unblock(self, flow: http.HTTPFlow, asked: FlowRequest) -> None:
+        assert self._unblock_form is not None
+        refusal = self._unblock_form.refuse(asked)
+        if refusal is None:
+            flow.metadata[PENDING] = PendingFlow(asked, False, False, unblocks=True)
+        else:
+            self._answerer.answer(flow, refusal)
+
+    async def _carry_out_later(
+        self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Coroutine[Any, Any, Verdict], started: int
+    ) -> None:
+        self._carry_out(flow, asked, await verdict, started)
+
+    def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
+        untouched = verdict.reason is _MANUAL_ALLOW
+        if self._changes is not None and not untouched and verdict.action is not _BLOCK:
+            flow.response, other = self._changes.before(flow, asked.request)
+            if other is not None:
+                now = self._engine.decide(replace(asked.request, url=other))
+                verdict = now if now.blocked else verdict
+        if verdict.action is _BLOCK:
+            self._answerer.block(flow, asked, verdict)
+        elif flow.response is None:
+            if verdict.unknown or self._changes is not None or has_body(asked):
+                flow.metadata[PENDING] = PendingFlow(asked, verdict.unknown, untouched)
+            if asked.address:
+                self._addresses.lead(flow, asked, verdict)
+            make_ready(flow.request, asked, has_parent=self._has_parent)
+            flow.request.stream = True
+        self._counter.request(asked.request, verdict, started)
+
+
+def _unknown_policy(
+    settings: Settings, services: FilterServices, reporter: UrlReporter | None, judge: RequestJudge
+) -> UnknownPolicy:
+    unknown = settings.proxy.unknown
+    if unknown is UnknownRule.BLOCK:
+        return BlockUnknown(reporter)
+    if unknown is UnknownRule.HOLD:
+        return HoldUnknown(reporter, judge, settings.proxy.hold_ms / 1000)
+    if unknown is UnknownRule.INSPECT and services.inspect is not None:
+        return InspectUnknown(reporter)
+    return AllowUnknown(reporter, passive=services.passed is not None and settings.learn.passive)
