@@ -68,7 +68,7 @@ class FilterEngine:
             return _BAD_REQUEST
         raise AssertionError("the last decider has an answer to everything")
 
-    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:  # noqa: ARG002  # the interface
+    def change_request(self, request: Request) -> RequestChange | None:
         """Returns what Adblock rules change in an allowed request, `None` for nothing; never raises."""
         state = self._state
         try:

@@ -31,8 +31,8 @@ class DecideHost(Protocol):
 class ChangeTraffic(Protocol):
     """What Adblock modifiers make of requests that are allowed and of their responses. Pure: no I/O, no lock."""
 
-    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:
-        """Returns what to change before the request goes out, `None` for nothing; header names are lower case."""
+    def change_request(self, request: Request) -> RequestChange | None:
+        """Returns what to change before the request goes out, `None` for nothing."""
         ...
 
     def change_response(

@@ -123,7 +123,7 @@ class GatewayAddon:
         try:
             if flow.request.data.trailers is not None:
                 leave_trailers(flow.request.data)
-            if flow.metadata:
+            if flow.metadata and not flow.request.stream:  # an allowed request streams
                 self._requests.finish(flow)
         except Exception:  # noqa: BLE001  a hook that raises fails open
             self._answerer.fail(flow)

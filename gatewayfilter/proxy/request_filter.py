@@ -18,7 +18,7 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body, read
 from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.request.request_judge import RequestJudge
-from gatewayfilter.proxy.request.sent_request import make_ready
+from gatewayfilter.proxy.request.sent_request import CONNECTION_FIELDS, make_ready
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
@@ -98,7 +98,9 @@ class RequestFilter:
         if url.path == ASK_PATH and self._unblock_form is not None:
             self._begin_unblock(flow, asked)
             return None
-        verdict = self._judge.verdict(asked)
+        verdict = self._engine.decide(asked.request)
+        if asked.aliases or asked.address:
+            verdict = self._judge.under_all_names(asked, verdict)
         if verdict.unknown and verdict.action is not _BLOCK:
             self._counters.add("unknown")
             treated = self._unknown.treat(flow, asked, verdict)
@@ -149,7 +151,8 @@ class RequestFilter:
                 flow.metadata[PENDING] = PendingFlow(asked, verdict.unknown, untouched)
             if asked.address:
                 self._addresses.lead(flow, asked, verdict)
-            make_ready(flow.request, asked, has_parent=self._has_parent)
+            if asked.host_header or not CONNECTION_FIELDS.isdisjoint(asked.headers):
+                make_ready(flow.request, asked, has_parent=self._has_parent)
             flow.request.stream = True
         self._counter.request(asked.request, verdict, started)
 

@@ -75,7 +75,7 @@ def _print(
     print(f"| reading and compiling all of it, s | {loaded:.1f} |")
     print(f"| opening the compiled form, s | {held[0]} |")
     print(f"| memory of a process before, open, and after all requests and pages, MB | {', '.join(held[1:])} |")
-    print(f"| `change_request`, µs/request | {_each(requests, lambda request: engine.change_request(request, {})):.2f} |")
+    print(f"| `change_request`, µs/request | {_each(requests, engine.change_request):.2f} |")
     print(f"| `change_response` of anything but pages, µs | {_each(others, lambda one: _answer(engine, one)):.2f} |")
     cold = _each(pages, lambda page: _answer(engine, Request(page)), rounds=1)
     print(f"| `change_response` of a page of a new host, µs | {cold:.0f} |")
@@ -112,7 +112,7 @@ def _hold(path: Path) -> None:
     for raw in read_requests():
         request = request_of(raw)
         engine.decide(request)
-        engine.change_request(request, {})
+        engine.change_request(request)
         _answer(engine, request)
         if request.source is not None:
             _answer(engine, Request(request.source))

@@ -75,7 +75,7 @@ class FakeChanges:
         self.responses: dict[str, ResponseChange] = {}
         self.seen: list[tuple[str, int, dict[str, str], str]] = []
 
-    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:
+    def change_request(self, request: Request) -> RequestChange | None:
         return self.requests.get(request.url.path + request.url.query)
 
     def change_response(

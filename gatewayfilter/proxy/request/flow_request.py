@@ -18,7 +18,6 @@ from mitmproxy.connection import Client, Server
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.proxy.request.header_sanitizer import holds_breaks
 from gatewayfilter.proxy.request.host_names import host_header_for, host_names
 from gatewayfilter.proxy.request.resource_type import resource_type_of
 from gatewayfilter.urls import Url, canonical_host, parse_url, registrable_domain
@@ -184,7 +183,8 @@ def _aliases(request: Request, scheme: str, names: list[str], rest: str) -> tupl
 
 def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str], bool]:
     """Returns the fields that the proxy reads, each Host, and whether the other fields are common ones alone."""
-    if holds_breaks(fields):
+    values = b"".join([value for _, value in fields])
+    if b"\r" in values or b"\n" in values or b"\0" in values:
         raise UrlError("a header field holds a line break or a NUL")
     # One walk over the fields: mitmproxy's own look-up decodes and compares all of them for each name.
     headers: dict[bytes, str] = {}

@@ -23,7 +23,10 @@ class RequestJudge:
 
     def verdict(self, asked: FlowRequest) -> Verdict:
         """Returns the verdict: a block under one name is a block."""
-        verdict = self._decide.decide(asked.request)
+        return self.under_all_names(asked, self._decide.decide(asked.request))
+
+    def under_all_names(self, asked: FlowRequest, verdict: Verdict) -> Verdict:
+        """Returns the verdict of a request that has `aliases` or an `address`, given that of its URL."""
         for alias in asked.aliases:
             if verdict.blocked:
                 break

@@ -1,4 +1,4 @@
-"""Makes a request that may go on say what was judged, and nothing that is meant for this connection alone."""
+"""Prepares an allowed request for its origin: it names the host that was judged, and carries no hop-by-hop fields."""
 
 from typing import Final
 
@@ -7,6 +7,8 @@ from mitmproxy import http
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 
 _FOR_A_PROXY: Final = (b"proxy-connection", b"proxy-authorization")
+CONNECTION_FIELDS: Final = frozenset({b"connection", *_FOR_A_PROXY})
+"""Without one of these, and with the right Host, a request is ready as it is."""
 _USUAL_OPTIONS: Final = frozenset({"keep-alive", "close", "upgrade", "te"})
 """Of Connection. What else it names is a field for this hop, and is not sent on (RFC 9110 §7.6.1)."""
 _FOR_EVERY_HOP: Final = frozenset({"connection", "content-length", "host", "transfer-encoding"})
@@ -19,8 +21,8 @@ def make_ready(request: http.Request, asked: FlowRequest, *, has_parent: bool) -
 
     Args:
         request: is allowed.
-        asked: what was read of it.
-        has_parent: it is sent to another proxy, to which fields for proxies are said.
+        asked: the same, as it was read.
+        has_parent: it is sent to another proxy, which the fields for proxies are for.
     """
     if asked.host_header:
         _name_host(request, asked.host_header)

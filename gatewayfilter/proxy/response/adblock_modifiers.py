@@ -93,7 +93,7 @@ class TrafficChanges:
         headers = flow.request.headers
         if request.resource_type in _PAGES:
             _accept_what_can_be_decoded(headers)
-        change = self._engine.change_request(request, LowerHeaders(headers))
+        change = self._engine.change_request(request)
         if change is None:
             return None, None
         changed = _take_away(headers, change.remove_headers)

@@ -1,4 +1,4 @@
-"""What of a decision leaves the proxy for the log. Clients, pages and lists choose its texts: each has a bound."""
+"""Log records of decisions, cut to the privacy level. Clients, pages and lists choose their texts: each has a bound."""
 
 import time
 from collections.abc import Callable
@@ -54,14 +54,14 @@ class DecisionRecorder:
         self._write(
             LogRecord(  # by place, which takes half as long as by name
                 self._clock(),
-                self.client(request.client),
+                request.client if self._client_key is None else self.client(request.client),
                 method if len(method) <= _LONGEST_METHOD else method[:_LONGEST_METHOD],
                 shown if len(shown) <= LONGEST_URL else _cut(shown, LONGEST_URL),
-                request.resource_type.value,
-                verdict.action.value,
-                verdict.reason.value,
+                request.resource_type._value_,  # `value` is a property of two calls
+                verdict.action._value_,
+                verdict.reason._value_,
                 verdict.source_list[:_LONGEST_NAME],
-                self._rule(verdict),
+                self._rule(verdict) if verdict.rule else "",
                 verdict.category[:_LONGEST_NAME],
                 elapsed_us,
             )

@@ -251,8 +251,8 @@ def test_lists_that_are_off_change_nothing() -> None:
     rules = ["$removeparam=a", "||example.com^$csp=x", "*$document,ipaddress=192.0.2.1", "##.ad", "www.example.com##.b"]
     on, off = engine_of(rules), engine_of(rules, off=("category0",))
     request = asked(f"{PAGE}?a=1")
-    assert on.change_request(request, {}) is not None
-    assert off.change_request(request, {}) is None
+    assert on.change_request(request) is not None
+    assert off.change_request(request) is None
     assert on.change_response(request, 200, HTML, "192.0.2.9") is not None
     assert off.change_response(request, 200, HTML, "192.0.2.1") is None
 

@@ -23,7 +23,7 @@ class Engine:
     def __init__(self, change: ResponseChange) -> None:
         self.change = change
 
-    def change_request(self, request: Request, headers: Mapping[str, str]) -> RequestChange | None:
+    def change_request(self, request: Request) -> RequestChange | None:
         return None
 
     def change_response(
