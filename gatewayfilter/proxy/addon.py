@@ -8,14 +8,14 @@ holds up its own flow alone.
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from mitmproxy import addonmanager, ctx, http, udp
+from mitmproxy import ctx, http, udp
 from mitmproxy.addons.proxyserver import Proxyserver
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import UrlError
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
-from gatewayfilter.proxy.mitm import http_connections, origin_pool
+from gatewayfilter.proxy.mitm.install import Setup
 from gatewayfilter.proxy.mitm.next_layer import NextLayer
 from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
@@ -75,16 +75,7 @@ class GatewayAddon:
             web_ports=frozenset(settings.gateway.ports),
         )
         deadlines = ConnectionDeadlines(counters)
-        self.addons = (tunnels, deadlines, NextLayer(tunnels, deadlines, services.pages))
-
-    def load(self, loader: addonmanager.Loader) -> None:
-        """Sets the options of mitmproxy that the filter needs: a blocked site must not be contacted before the decision."""
-        http_connections.install(self.pages)
-        origin_pool.install()
-        if "connection_strategy" in loader.master.options:
-            loader.master.options.update(connection_strategy="lazy")
-        if "rawtcp" in loader.master.options:
-            loader.master.options.update(rawtcp=False)  # what is not HTTP is admitted or refused by `NextLayer`
+        self.addons = (tunnels, deadlines, NextLayer(tunnels, deadlines, services.pages), Setup(services.pages))
 
     def running(self) -> None:
         """Starts what belongs to the addon."""

@@ -4,20 +4,14 @@ import asyncio
 import logging
 import os
 import socket
-from collections import defaultdict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import certifi
-from mitmproxy import certs, http, master, options
-from mitmproxy.addons import block, disable_h2c, proxyserver, strip_dns_https_records, tlsconfig
+from mitmproxy import addonmanager, http, master, options
+from mitmproxy.addons import block, disable_h2c, strip_dns_https_records
 from mitmproxy.proxy import mode_specs
-from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layer import Layer
-from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler, ServerInstance
 
 from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import Settings, split_address
@@ -29,10 +23,19 @@ from gatewayfilter.proxy.listener.listener import Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
 from gatewayfilter.proxy.mitm.early_response import open_streams, respond_early
-from gatewayfilter.proxy.mitm.fastpath import http_layer, patches, tls_path
-from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins, read_directly
-from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
-from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, LoopGuard, leads_back, limit_connecting
+from gatewayfilter.proxy.mitm.event_loop import limit_connecting, use_resolver
+from gatewayfilter.proxy.mitm.fastpath.context import FastPath
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
+from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, leads_back
+from gatewayfilter.proxy.mitm.server import (
+    GatewayProxyserver,
+    GatewayServer,
+    GatewayTlsConfig,
+    HandleStream,
+    add_addons,
+    update_options,
+)
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -42,7 +45,6 @@ _log = logging.getLogger(__name__)
 
 _RESOLVER_THREADS: Final = 32
 """The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
-_MOST_CERTIFICATES: Final = 1000
 _DRAIN_POLL_S: Final = 0.05
 
 
@@ -63,10 +65,9 @@ class LeanMaster(master.Master):
         self._legacy_log_events.uninstall()  # nobody listens to mitmproxy's log events here
         confdir = settings.data_dir / "ca"
         ensure_ca(confdir)
-        self.cached_addons = CachedAddonManager(self)
-        self.addons = self.cached_addons
-        self._proxyserver = proxyserver.Proxyserver()  # type: ignore[no-untyped-call]
-        tls = tlsconfig.TlsConfig()
+        hooks = CachedAddonManager(self) if settings.proxy.fast_path else None
+        self.addons: addonmanager.AddonManager = hooks if hooks is not None else self.addons
+        self._proxyserver = GatewayProxyserver()
         self._settings = settings.proxy
         self._services = services = services or ConnectionServices()
         self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
@@ -74,12 +75,13 @@ class LeanMaster(master.Master):
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
         self._guard = ReachGuard(settings.proxy, services.counters, self._proxyserver.connections, services.recorder)
-        self.addons.add(
+        add_addons(
+            self.addons,
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
             self._proxyserver,
-            tls,
+            GatewayTlsConfig(),
             self._guard,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
             DirectOrigins(self._proxyserver.connections),
@@ -90,7 +92,8 @@ class LeanMaster(master.Master):
         )
         self.addons.lookup["nextlayer"] = addon  # its own is among its addons; mitmproxy would warn that there is none
         host, port = split_address(settings.proxy.listen)
-        self.options.update(  # type: ignore[no-untyped-call]
+        update_options(
+            self.options,
             listen_host=host,
             listen_port=port,
             mode=[settings.proxy.mode],
@@ -101,15 +104,9 @@ class LeanMaster(master.Master):
             # Clients of a gateway have global IPv6 addresses; who may reach it is for its firewall to say.
             block_global=settings.proxy.mode != "transparent",
         )
-        _widen(tls.certstore)
-        patches.install()
-        http_layer.install()
-        tls_path.install()
-        self._frozen_options = cast(
-            "options.Options",
-            patches.frozen_options(self.options, run_hook=self.cached_addons.run_or_defer, hooks=self.cached_addons),
-        )
-        self._instance = self._make_instance(settings.proxy.mode)
+        fast_path = FastPath.of(hooks, self.options) if hooks is not None else None
+        mode = mode_specs.ProxyMode.parse(settings.proxy.mode)
+        self._instance = GatewayServer(mode, self._proxyserver, self._make_listener, fast_path)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -125,7 +122,7 @@ class LeanMaster(master.Master):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
-        Resolver(loop).install()
+        use_resolver(loop, Resolver(loop))
         limit_connecting(loop, self._guard.admitted_here)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
@@ -133,7 +130,7 @@ class LeanMaster(master.Master):
             await self._instance.start()
         except OSError as error:
             raise StartupError(str(error).partition("\n")[0]) from error
-        self._proxyserver.servers._instances[self._instance.mode] = self._instance  # noqa: SLF001  its guard against loops asks there
+        self._proxyserver.register_server(self._instance)
         await self.running()
 
     async def stop(self, drain_s: float = 5.0) -> None:
@@ -160,13 +157,6 @@ class LeanMaster(master.Master):
             for stream in open_streams(connection.layer.context.layers)
         )
 
-    @contextmanager
-    def _register_patient(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
-        handler.max_conns = defaultdict(FairSemaphore)  # type: ignore[arg-type]  # only `async with` is needed
-        read_directly(handler, handler.client)
-        with proxyserver.Proxyserver.register_connection(self._proxyserver, connection_id, handler):
-            yield
-
     def _make_login(self, addon: GatewayAddon) -> ProxyLogin | None:
         if self._services.users is None:
             return None
@@ -181,14 +171,13 @@ class LeanMaster(master.Master):
     def _respond_early(self, flow: http.HTTPFlow) -> None:
         respond_early(flow, self._proxyserver.connections.get(flow.client_conn.id))
 
-    def _make_door(self, instance: AsyncioServerInstance[Any]) -> Listener:
+    def _make_listener(self, handle_stream: HandleStream) -> Listener:
         login = self._login
-        parent = None
-        if isinstance(instance.mode, mode_specs.UpstreamMode):
-            parent = instance.mode.address
+        mode = self._instance.mode
+        parent = mode.address if isinstance(mode, mode_specs.UpstreamMode) else None
         return Listener(
             self._settings.mode,
-            instance.handle_stream,
+            handle_stream,
             self._services.policy,
             self._relays,
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
@@ -201,24 +190,6 @@ class LeanMaster(master.Master):
         host, port = self.address
         theirs = connected.getpeername()
         return theirs[1] == port and leads_back(connected.getsockname()[0], theirs[0], host)
-
-    def _make_instance(self, mode: str) -> AsyncioServerInstance[Any]:
-        instance = cast("AsyncioServerInstance[Any]", ServerInstance.make(mode_specs.ProxyMode.parse(mode), self._proxyserver))
-        make_top_layer = instance.make_top_layer
-
-        async def listen(host: str, port: int) -> list[Listener]:
-            listener = self._make_door(instance)
-            listener.listen(host, port)
-            return [listener]
-
-        def make_hooked_layer(context: Context) -> Layer:
-            context.options = self._frozen_options
-            return cast("Layer", HookRunner(make_top_layer(context), self.cached_addons))
-
-        self._proxyserver.register_connection = self._register_patient  # type: ignore[method-assign]
-        instance.listen = listen  # type: ignore[method-assign, assignment]
-        instance.make_top_layer = make_hooked_layer  # type: ignore[method-assign]
-        return instance
 
 
 def _trusted(upstream_ca: Path | None, confdir: Path) -> str | None:
@@ -238,20 +209,3 @@ def _trusted(upstream_ca: Path | None, confdir: Path) -> str | None:
     except OSError as error:
         raise StartupError(f"cannot use proxy.upstream_ca {upstream_ca}: {error.strerror}") from error
     return str(combined)
-
-
-def _widen(store: certs.CertStore) -> None:
-    """Lets the store keep more certificates than mitmproxy's 100, and drop old ones by the half instead of one by one.
-
-    mitmproxy rebuilds the whole table for each certificate above the limit.
-    """
-
-    def expire(entry: certs.CertStoreEntry) -> None:
-        queue = store.expire_queue
-        queue.append(entry)
-        if len(queue) > _MOST_CERTIFICATES:
-            old = {id(dropped) for dropped in queue[: _MOST_CERTIFICATES // 2]}
-            del queue[: _MOST_CERTIFICATES // 2]
-            store.certs = {name: kept for name, kept in store.certs.items() if id(kept) not in old}
-
-    store.expire = expire  # type: ignore[method-assign]

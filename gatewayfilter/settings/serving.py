@@ -86,6 +86,8 @@ class ProxySettings(Section):
     """Most client connections of one worker; further ones are closed at once."""
     max_connections_per_client: int = Field(default=1024, ge=1, le=1_000_000)
     """Most connections of one client address to one worker."""
+    fast_path: bool = True
+    """Whether plain messages take a shorter path than mitmproxy's code; turned off, it costs CPU and helps to find a fault."""
 
     @field_validator("listen")
     @classmethod

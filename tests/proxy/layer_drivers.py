@@ -1,14 +1,10 @@
-"""Two stacks of a connection's layers without sockets, fed with the same events: the short way's, and mitmproxy's own."""
+"""A stack of a connection's layers without sockets, with or without the fast path, fed with events."""
 
-import ast
-import inspect
-import textwrap
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-import mitmproxy.proxy.layers.http as http_layers
 from mitmproxy import http
 from mitmproxy.connection import Client, ConnectionState, Server
 from mitmproxy.proxy import commands, events
@@ -16,19 +12,11 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
+from gatewayfilter.proxy.mitm.install import install
+from gatewayfilter.proxy.pages.block_page import BlockPages
 
 HOOKS = ("requestheaders", "request", "responseheaders", "response", "error")
-
-
-def stock_event_to_child() -> Callable[..., Any]:
-    """Returns `HttpLayer.event_to_child` as mitmproxy has it, whatever this process has put in its place."""
-    for node in ast.walk(ast.parse(inspect.getsource(http_layers))):
-        if isinstance(node, ast.ClassDef) and node.name == "HttpLayer":
-            [method] = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "event_to_child"]
-            found: dict[str, Any] = {}
-            exec(textwrap.dedent(ast.unparse(method)), vars(http_layers), found)  # mitmproxy's own text
-            return found["event_to_child"]  # type: ignore[no-any-return]
-    raise AssertionError("mitmproxy has no HttpLayer")
 
 
 class Watcher:
@@ -63,21 +51,20 @@ class Driver:
         ends: how connections were closed, by us.
     """
 
-    def __init__(self, master: LeanMaster, mode: str, *, short: bool) -> None:
-        self._addons = master.cached_addons
+    def __init__(self, master: LeanMaster, mode: str) -> None:
+        install(
+            BlockPages(), fast_path=isinstance(master.addons, CachedAddonManager)
+        )  # the last master that was made may have been another one
+        self._addons = master.addons if isinstance(master.addons, CachedAddonManager) else CachedAddonManager(master)
+        self._addons.chain = master.addons.chain
         client = Client(
             peername=("192.0.2.1", 1), sockname=("192.0.2.2", 8080), timestamp_start=0.0, proxy_mode=ProxyMode.parse(mode),
             state=ConnectionState.OPEN,
         )  # fmt: skip
         context = Context(client, master.options)
-        runner: Any = master._instance.make_top_layer(context)
-        if not short:
-            kept = {name: value for name, value in vars(context.options).items() if name not in {"hooks", "run_hook"}}
-            context.options = SimpleNamespace(**kept)  # type: ignore[assignment]
-        self._top: Any = runner if short else runner._top
+        self._top: Any = master._instance.make_top_layer(context)
         connections: Any = master._proxyserver.connections
         connections[client.id] = SimpleNamespace(layer=self._top)
-        self._stock = None if short else stock_event_to_child()
         self._waiting: deque[tuple[commands.StartHook, Any]] = deque()
         self._replies: deque[events.Event] = deque()
         self.connections: list[Client | Server] = [client]
@@ -109,16 +96,10 @@ class Driver:
             self._happens(None)
 
     def _happens(self, event: events.Event | None) -> None:
-        current: Any = http_layers.HttpLayer.event_to_child
-        if self._stock is not None:
-            http_layers.HttpLayer.event_to_child = self._stock  # type: ignore[method-assign]
-        try:
-            if event is not None:
-                self._carry_out(self._top.handle_event(event))
-            while self._replies:
-                self._carry_out(self._top.handle_event(self._replies.popleft()))
-        finally:
-            http_layers.HttpLayer.event_to_child = current  # type: ignore[method-assign]
+        if event is not None:
+            self._carry_out(self._top.handle_event(event))
+        while self._replies:
+            self._carry_out(self._top.handle_event(self._replies.popleft()))
 
     def _carry_out(self, coming: Iterable[commands.Command]) -> None:
         for command in coming:

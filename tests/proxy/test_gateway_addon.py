@@ -340,7 +340,7 @@ async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -
     )
     with taddons.context(addon) as context:  # type: ignore[no-untyped-call]
         ctx.options.add_option("connection_strategy", str, "eager", "")
-        addon.load(type("Loader", (), {"master": context.master})())
+        addon.addons[-1].load(type("Loader", (), {"master": context.master})())
         assert ctx.options.connection_strategy == "lazy"
         addon.running()
         flow = flow_for("http://unknown.example/")

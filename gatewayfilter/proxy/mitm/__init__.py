@@ -1,1 +1,1 @@
-"""The integration with mitmproxy."""
+"""The integration with mitmproxy; install.py lists all of it."""

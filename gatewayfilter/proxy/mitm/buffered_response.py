@@ -1,23 +1,22 @@
-"""A response that is held until it has been looked at, or until it turns out too long for that.
+"""Buffered responses: a body is kept until it was inspected, or until it is too long for that.
 
-mitmproxy either streams a body or keeps all of it. Here a body is kept up to a limit; beyond it, what is there goes on and the
-rest streams. This replaces one step of mitmproxy's HTTP stream (`state_consume_response_body`) on the single stream that is held;
-tests/proxy/mitm/test_mitmproxy_pin.py watches the version.
+mitmproxy either streams a body or keeps all of it. Here a body is kept up to a limit; a longer one is streamed from there on.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from mitmproxy.proxy import layer
-from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.http._base import HttpEvent
 from mitmproxy.proxy.layers.http._events import ResponseData, ResponseEndOfMessage, ResponseTrailers
 
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream, StreamOverride
+
 MOST_HELD: Final = 2_000_000
-"""Bytes on the wire."""
+"""Bytes as sent by the origin, before any content encoding is taken off."""
 
 
-def hold_response(stream: HttpStream, stream_as: object, give_up: Callable[[], None], limit: int = MOST_HELD) -> None:
+def hold_response(stream: GatewayHttpStream, stream_as: object, give_up: Callable[[], None], limit: int = MOST_HELD) -> None:
     """Holds the body of a response. To be called in the `responseheaders` hook, with `response.stream` off.
 
     Args:
@@ -26,19 +25,18 @@ def hold_response(stream: HttpStream, stream_as: object, give_up: Callable[[], N
         give_up: called then.
         limit: bytes to hold.
     """
-    stream.state_consume_response_body = _Held(stream, stream_as, give_up, limit).consume
+    stream.override = _Held(stream, stream_as, give_up, limit)
 
 
-class _Held:
-    def __init__(self, stream: HttpStream, stream_as: object, give_up: Callable[[], None], limit: int) -> None:
-        self._stream = stream
+class _Held(StreamOverride):
+    def __init__(self, stream: GatewayHttpStream, stream_as: object, give_up: Callable[[], None], limit: int) -> None:
+        super().__init__(stream)
         self._stream_as = stream_as
         self._give_up = give_up
         self._limit = limit
         self._body = bytearray()
 
-    def consume(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Stands in for `HttpStream.state_consume_response_body`."""
+    def consume_response_body(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         stream = self._stream
         response = stream.flow.response
         assert response is not None

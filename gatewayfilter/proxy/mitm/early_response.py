@@ -1,14 +1,10 @@
-"""Answers that do not wait: to a blocked upload before it was sent, and in place of a response before its body came.
+"""Early responses: sent before a request's body has arrived, or in place of an origin's response before its body came.
 
-mitmproxy reads a request to its end, and keeps it in memory, before it sends an answer that an addon gave. A blocked upload of
-a gigabyte would take a gigabyte and a minute to be refused. Here the answer goes out at once; what the client still sends is
-thrown away, for a while, because a connection that is closed with unread data loses the answer as well (RFC 9112 §9.6).
+mitmproxy reads a request to its end, and keeps it in memory, before it sends a response that an addon gave. A blocked upload of
+a gigabyte would take a gigabyte and a minute to be refused. Here the response goes out at once. What the client still sends is
+dropped, up to a limit, because a connection that is closed with unread data loses the response as well (RFC 9112 §9.6).
 
-A response whose head is enough to block it (`replace_response`) is answered at once as well, and what the origin still has to
-say is cut off, however long it is.
-
-This replaces one step of mitmproxy's HTTP stream (`start_request_stream`, `start_response_stream`) on the single stream that is
-blocked; tests/proxy/mitm/test_mitmproxy_pin.py watches the version.
+A response that is blocked by its head (`replace_response`) is replaced at once as well, and the origin's connection is cut.
 """
 
 import time
@@ -32,8 +28,10 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.server import ConnectionHandler
 
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream, StreamOverride
+
 _THROW_AWAY_BYTES: Final = 8_000_000
-"""How much of a refused upload is read after the answer before the connection (HTTP/2: the stream) is closed."""
+"""How much of a refused upload is read after the response before the connection (HTTP/2: the stream) is closed."""
 
 
 def open_streams(layers: list[layer.Layer]) -> Iterator[HttpStream]:
@@ -49,27 +47,26 @@ def open_streams(layers: list[layer.Layer]) -> Iterator[HttpStream]:
 def respond_early(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
     """Lets `flow.response` go out before the request's body has arrived.
 
-    Without the connection, or when the flow is not found on it, the answer follows the body, as mitmproxy does it.
+    Without the connection, or when the flow is not found on it, the response follows the body, as mitmproxy does it.
     """
     if (stream := stream_of(flow, connection)) is not None:
         flow.request.headers.pop("expect", None)  # no "100 Continue" for what is refused
         flow.request.stream = True
-        stream.start_request_stream = _Refusal(stream).answer  # type: ignore[method-assign]
+        stream.override = _Refusal(stream)
 
 
 def replace_response(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> None:
-    """Lets `flow.response`, which is ours, go out in place of the origin's, whose head alone has arrived.
+    """Lets `flow.response`, which is ours, go out in place of the origin's, of which only the head has arrived.
 
-    To be called in the `responseheaders` hook. Without the connection our answer takes the place of the origin's once that has
-    been read to its end, in pieces that are dropped.
+    To be called in the `responseheaders` hook. Without the connection our response is sent once the origin's has been read to its
+    end, in pieces that are dropped.
     """
     response = flow.response
     assert response is not None
     content = response.raw_content or b""
     if (stream := stream_of(flow, connection)) is not None:
         response.stream = True
-        stream.start_response_stream = _Replacement(stream, content).answer  # type: ignore[method-assign]
-        stream.state_consume_response_body = _Replacement(stream, content).answer_event
+        stream.override = _Replacement(stream, content)
         return
     pieces = [content] if content else []
 
@@ -81,31 +78,31 @@ def replace_response(flow: http.HTTPFlow, connection: ConnectionHandler | None) 
     response.stream = instead
 
 
-def stream_of(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> HttpStream | None:
+def stream_of(flow: http.HTTPFlow, connection: ConnectionHandler | None) -> GatewayHttpStream | None:
     """Returns the stream that carries a flow on a connection."""
     if connection is None:
         return None
     for stream in open_streams(connection.layer.context.layers):
-        if getattr(stream, "flow", None) is flow:
+        if getattr(stream, "flow", None) is flow and isinstance(stream, GatewayHttpStream):
             return stream
     return None
 
 
-class _Replacement:
-    """What a stream does whose response is answered by us."""
+class _Replacement(StreamOverride):
+    """Sends our response in place of the origin's."""
 
     def __init__(self, stream: HttpStream, content: bytes) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._content = content
 
-    def answer(self) -> layer.CommandGenerator[None]:
-        """Stands in for `HttpStream.start_response_stream`: cuts the origin off and sends our answer."""
+    def start_response_stream(self) -> layer.CommandGenerator[None]:
+        """Cuts the origin off and sends our response."""
         stream = self._stream
         yield SendHttp(RequestProtocolError(stream.stream_id, "the response is blocked", ErrorCode.CANCEL), stream.context.server)
         yield from self._send()
 
-    def answer_event(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Stands in for `HttpStream.state_consume_response_body`, where a response without a body goes."""
+    def consume_response_body(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Sends our response where the origin's has no body."""
         if isinstance(event, ResponseEndOfMessage):
             yield from self._send()
 
@@ -113,7 +110,7 @@ class _Replacement:
         stream = self._stream
         response = stream.flow.response
         assert response is not None
-        stream.server_state = stream.state_errored  # whatever still comes from there is not wanted
+        stream.server_state = stream.state_errored  # what still comes from the origin is dropped
         response.timestamp_start = response.timestamp_end = time.time()
         response.data.content = self._content
         uploaded = stream.client_state == stream.state_done
@@ -131,15 +128,15 @@ class _Replacement:
         yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
 
 
-class _Refusal:
-    """What a blocked stream does from now on."""
+class _Refusal(StreamOverride):
+    """Sends our response to a request, and drops the rest of its body."""
 
     def __init__(self, stream: HttpStream) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._left = _THROW_AWAY_BYTES
 
-    def answer(self) -> layer.CommandGenerator[None]:
-        """Stands in for `HttpStream.start_request_stream`: sends the answer instead of opening the way to the origin."""
+    def start_request_stream(self) -> layer.CommandGenerator[None]:
+        """Sends our response instead of connecting to the origin."""
         stream = self._stream
         response = stream.flow.response
         assert response is not None
@@ -155,7 +152,7 @@ class _Refusal:
         yield SendHttp(ResponseEndOfMessage(stream.stream_id), stream.context.client)
 
     def throw_away(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Stands in for the stream's state that reads the request's body."""
+        """The stream's state from then on: drops the body."""
         stream = self._stream
         if isinstance(event, RequestData):
             self._left -= len(event.data)

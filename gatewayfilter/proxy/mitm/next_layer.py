@@ -17,6 +17,8 @@ from mitmproxy.proxy.layers.tls import HTTP1_ALPNS, HTTP2_ALPN
 
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, detect
+from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
@@ -87,10 +89,10 @@ class NextLayer:
 
     def _http(self, context: Context) -> layer.Layer:
         self._deadlines.lift(context.client)
-        if not _is_for_the_proxy(context):
-            return HttpLayer(context, HTTPMode.transparent)
-        upstream = isinstance(context.layers[0], modes.HttpUpstreamProxy)
-        return HttpLayer(context, HTTPMode.upstream if upstream else HTTPMode.regular)
+        mode = HTTPMode.transparent
+        if _is_for_the_proxy(context):
+            mode = HTTPMode.upstream if isinstance(context.layers[0], modes.HttpUpstreamProxy) else HTTPMode.regular
+        return FastHttpLayer(context, mode) if isinstance(context, FastPathContext) else HttpLayer(context, mode)
 
     def _raw(self, context: Context) -> layer.Layer:
         # Streams of HTTP/2 share one address in mitmproxy: what is judged could be another one than what is connected to.

@@ -1,13 +1,13 @@
-"""The connections to origins that one client connection holds: none waits for ever, none lingers, none fails twice.
+"""The connections to origins that one client connection holds: a fair limit, and closing those that are idle.
 
 mitmproxy allows five connections to an address for each client connection and lets the next request wait without end: six
 event streams over one HTTP/2 connection, or six sites through a parent proxy, and the client hangs. It keeps each connection
-until the client goes, forgets none that is closed, and answers every later request with the error of the first.
+until the client goes, keeps closed ones in its table, and answers every later request with the error of the first.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -19,10 +19,6 @@ from mitmproxy.proxy.layers.http._http2 import Http2Connection
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from gatewayfilter.proxy.tunnel.dialer import CONNECT_S
-from gatewayfilter.proxy.tunnel.happy_eyeballs import connect_to_any
-from gatewayfilter.proxy.tunnel.resolver import AddressInfo, addresses_of
-
 _MOST_AT_ONCE: Final = 16
 """Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
 _PATIENCE_S: Final = 1.0
@@ -31,7 +27,7 @@ _MOST_IDLE: Final = 8
 
 
 class FairSemaphore:
-    """A limit that is kept for a while only: who has waited `_PATIENCE_S` goes ahead. Stands in for a semaphore."""
+    """A limit with a time-out: after `_PATIENCE_S` a waiting request goes ahead. Stands in for a semaphore."""
 
     def __init__(self) -> None:
         self._open = 0
@@ -44,7 +40,7 @@ class FairSemaphore:
             try:
                 await asyncio.wait((turn,), timeout=_PATIENCE_S)
             finally:
-                turn.cancel()  # whoever does not wait any more must not use up another's turn
+                turn.cancel()  # a task that does not wait any more must not use up another's turn
         self._open += 1
 
     async def __aexit__(self, *_: object) -> None:
@@ -56,44 +52,10 @@ class FairSemaphore:
                 break
 
 
-def install() -> None:
-    """Makes this process's mitmproxy tidy up before each look for a connection. Doing it twice is doing it once."""
-    if HttpLayer.get_connection is not _get_connection:
-        HttpLayer.get_connection = _get_connection  # type: ignore[method-assign]
-
-
-def limit_connecting(
-    loop: asyncio.AbstractEventLoop, admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]]
-) -> None:
-    """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`.
-
-    Args:
-        loop: on which mitmproxy connects to origins.
-        admitted: returns the addresses of a host that may be connected to; raises an `OSError` when none may.
-    """
-    connect: Any = loop.create_connection
-
-    async def create_connection(factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                if host is None:
-                    return await connect(factory, host, port, **options)
-                if any(options.values()):  # mitmproxy asks for nothing but host and port
-                    raise OSError(f"connections to origins are made without {', '.join(options)}")
-                found = admitted(host, await addresses_of(loop, host, port))
-                return await connect(factory, sock=await connect_to_any(loop, found))
-        except TimeoutError as error:
-            raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error
-        except UnicodeError as error:  # mitmproxy expects no other errors than the system's: the request would hang
-            raise OSError(f"not a name: {error}") from error
-
-    loop.create_connection = create_connection  # type: ignore[method-assign, assignment]
-
-
 class LoopGuard:
     """The addon that cuts connections which lead back to the proxy: without it one request would go round and round.
 
-    mitmproxy knows itself by a few names only, not by the other addresses of this machine.
+    mitmproxy recognises itself by a few names only, not by the other addresses of this machine.
 
     Args:
         connections: the proxy's clients, by id.
@@ -132,16 +94,17 @@ def leads_back(ours: str, theirs: str, listening: str) -> bool:
     return theirs == listening
 
 
-_look_up = HttpLayer.get_connection
+_get_connection = HttpLayer.get_connection
 
 
-def _get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
+def get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
+    """Stands in for `HttpLayer.get_connection`: closes idle connections first, and drops closed ones from the table."""
     if len(self.connections) > 1:
-        yield from _tidy(self, event)
-    yield from _look_up(self, event, reuse=reuse)
+        yield from _close_idle(self, event)
+    yield from _get_connection(self, event, reuse=reuse)
 
 
-def _tidy(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Command]:
+def _close_idle(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Command]:
     idle: list[tuple[Server, Connection]] = []
     for connection, handler in list(http.connections.items()):
         if (
@@ -166,12 +129,12 @@ def _tidy(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Comman
             idle.append((connection, lent))
     for connection, lent in idle[:-_MOST_IDLE]:  # the oldest ones
         if lent is not connection:
-            lent.state = ConnectionState.CLOSED  # the tunnel hears of the end later: until then nobody may be given it
+            lent.state = ConnectionState.CLOSED  # the tunnel gets the end later: until then no request may get it
         yield commands.CloseConnection(connection)
 
 
 def _gone(connection: Server) -> bool:
-    """Returns whether nothing will be heard of it any more: it has ended, or was never made."""
+    """Returns whether a connection has ended, or was never made."""
     return connection.timestamp_end is not None or (connection.error is not None and connection.timestamp_tcp_setup is None)
 
 

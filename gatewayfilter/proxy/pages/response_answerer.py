@@ -17,7 +17,7 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.telemetry import Counters
 
 if TYPE_CHECKING:
-    from mitmproxy.proxy.layers.http import HttpStream
+    from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class ResponseAnswerer:
             self._reported_at = now
             _log.exception("a proxy hook failed; proxy.on_error decides")
 
-    def stream_of(self, flow: http.HTTPFlow) -> "HttpStream | None":
+    def stream_of(self, flow: http.HTTPFlow) -> "GatewayHttpStream | None":
         """Returns the stream that carries a flow, `None` where it is not found."""
         return stream_of(flow, self._connection(flow))
 

@@ -6,10 +6,10 @@ less time than any useful one: addresses for ten seconds, failures for two.
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, cast
 
 _KEEP_S: Final = 10.0
 _KEEP_FAILURE_S: Final = 2.0
@@ -20,23 +20,18 @@ type AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 class Resolver:
-    """A loop's `getaddrinfo` with a memory.
+    """A cache before a loop's `getaddrinfo`, whose place it can take.
 
     Args:
-        loop: whose `getaddrinfo` is asked.
+        loop: whose `getaddrinfo` is called.
         clock: monotonic seconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] | None = None) -> None:
-        self._ask = loop.getaddrinfo
-        self._loop = loop
+        self._ask: Callable[..., Awaitable[list[Any]]] = loop.getaddrinfo
         self._clock = clock or loop.time
         self._known: dict[tuple[Any, ...], tuple[float, list[AddressInfo] | OSError]] = {}
         self._asking: dict[tuple[Any, ...], asyncio.Future[list[AddressInfo]]] = {}
-
-    def install(self) -> None:
-        """Stands in for the loop's own: everything that connects on it asks here."""
-        self._loop.getaddrinfo = self.getaddrinfo  # type: ignore[method-assign, assignment]
 
     async def getaddrinfo(
         self,
@@ -60,7 +55,7 @@ class Resolver:
         asking = self._asking.get(key)
         if asking is None:
             asking = self._asking[key] = asyncio.ensure_future(
-                self._ask(host, port, family=family, type=type, proto=proto, flags=flags)  # type: ignore[arg-type]
+                self._ask(host, port, family=family, type=type, proto=proto, flags=flags)
             )
             asking.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(asking)  # whoever gives up does not take the answer away from the others
@@ -136,4 +131,4 @@ async def addresses_of(loop: asyncio.AbstractEventLoop, host: str, port: int) ->
         raise OSError(f"not a name: {error}") from error
     if not found:
         raise OSError(f"no address associated with {host}")
-    return found  # type: ignore[return-value]
+    return cast("list[AddressInfo]", found)

@@ -11,7 +11,8 @@ import trustme
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy.mitm import origin_pool
-from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, leads_back, limit_connecting
+from gatewayfilter.proxy.mitm.event_loop import limit_connecting
+from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, leads_back
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.mitm.http.test_http2 import Http2Client, closing, http2_tls
 from tests.proxy.proxy_fakes import Gateway, Origin

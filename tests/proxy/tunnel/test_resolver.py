@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.proxy.mitm.event_loop import use_resolver
 from gatewayfilter.proxy.tunnel.resolver import Resolver, addresses_of, known_addresses
 
 
@@ -44,7 +45,7 @@ async def asked(clock: Clock) -> AsyncIterator[Asked]:
     before = loop.getaddrinfo
     found = Asked()
     loop.getaddrinfo = found  # type: ignore[method-assign, assignment]
-    Resolver(loop, clock).install()
+    use_resolver(loop, Resolver(loop, clock))
     yield found
     loop.getaddrinfo = before  # type: ignore[method-assign]
 

@@ -1,9 +1,12 @@
-"""Bytes from the event loop straight to mitmproxy's layers, without a stream and a task's turn for each read.
+"""Direct reading: bytes go from the event loop to mitmproxy's layers without a stream and a task's turn for each read.
 
 mitmproxy reads each connection in a task: bytes go into a stream, which wakes the task, which takes two locks for each read. Here
-a connection's first bytes come that way; then a protocol of ours takes the stream's place on the transport, and hands what comes
-to the layers at once. Order and back pressure stay: while anything that was written waits for a slow peer, or an earlier event
-waits for its turn, nothing is read. What ends the connection goes through mitmproxy's task again.
+a connection's first bytes are read that way; then a protocol of ours takes the stream's place on the transport, and hands data to
+the layers at once. Order and back pressure stay: while written data waits for a slow peer, or an earlier event waits for its
+turn, nothing is read. The end of a connection goes through mitmproxy's task again.
+
+The back pressure of HTTP/2 and of uploads (http/http2_flow.py, http/upload_flow.py) is applied here: a worker without the fast
+path reads directly as well.
 """
 
 import asyncio
@@ -18,6 +21,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD, caught_up
+from gatewayfilter.proxy.mitm.upstream import set_on
 
 _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
@@ -27,7 +31,7 @@ def read_directly(handler: ConnectionHandler, connection: Connection) -> None:
     """Lets a connection's bytes go straight to the layers from its second read on."""
     io = handler.transports[connection]
     if type(io.reader) is asyncio.StreamReader and isinstance(io.writer, asyncio.StreamWriter):
-        io.reader = DirectReader(handler, connection, io.reader, io.writer)  # type: ignore[assignment]
+        set_on(io, "reader", DirectReader(handler, connection, io.reader, io.writer))
 
 
 class DirectOrigins:
@@ -67,7 +71,7 @@ class DirectReader:
 
     async def read(self, size: int) -> bytes:
         """Returns the next bytes, `b""` at the end."""
-        if not self._completed or self._reader._buffer or self._reader.at_eof() or self._reader.exception() is not None:  # type: ignore[attr-defined]  # noqa: SLF001  it has no way to ask
+        if not self._completed or self._reader._buffer or self._reader.at_eof() or self._reader.exception() is not None:  # type: ignore[attr-defined]  # noqa: SLF001  no public name for it
             self._completed = True
             return await self._reader.read(size)
         if self._transport.is_closing():
@@ -81,7 +85,7 @@ class DirectReader:
 
 
 class _DirectProtocol(asyncio.Protocol):
-    """Hands bytes to the layers. Whatever else happens to the connection is told to the stream's own protocol as well."""
+    """Hands bytes to the layers. All other events of the connection go to the stream's own protocol as well."""
 
     def __init__(self, handler: ConnectionHandler, connection: Connection, transport: Any) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,7 +101,7 @@ class _DirectProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Handles bytes at once, unless an earlier event still waits for its turn."""
         handler = self._handler
-        if handler is None:  # cancelled: nobody is interested any more
+        if handler is None:  # cancelled
             return
         happened = handler.server_event(events.DataReceived(self._connection, data))
         if self._lock.locked() or self._lock._waiters:  # noqa: SLF001  nobody may overtake them

@@ -1,11 +1,9 @@
-"""Hook dispatch without the walk over all addons.
+"""Hook dispatch without a search through all addons for each event.
 
-mitmproxy looks every addon up for every event, in a new task each: 44 % of its CPU for a small request (docs/benchmarks.md).
-Here a table remembers which bound methods a hook has, and hooks that nothing waits for are run inline.
+mitmproxy searches all addons for the methods of each hook, in a new task each: 44 % of its CPU for a small request
+(docs/benchmarks.md). Here a table keeps the bound methods of each hook, and hooks that do not have to wait run inline.
 
-The table replaces `AddonManager` on one master; `HookRunner` stands between one connection's layers and mitmproxy's connection
-handler. Both rely on internals of the mitmproxy version that pyproject.toml pins; tests/proxy/mitm/test_mitmproxy_pin.py
-watches it.
+`CachedAddonManager` replaces the `AddonManager` of one master. `HookRunner` is the top layer of one connection.
 """
 
 import inspect
@@ -20,11 +18,12 @@ from mitmproxy import addonmanager, exceptions, flow, hooks
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 
+from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
 from gatewayfilter.proxy.mitm.fastpath.tls_path import deliver
 
 _log = logging.getLogger(__name__)
 _connections_log = logging.getLogger("mitmproxy.proxy.server")
-"""Where mitmproxy's connection handler writes what its layers say."""
+"""Where mitmproxy's connection handler writes the log commands of its layers."""
 
 
 @cache
@@ -33,7 +32,7 @@ def _argument_names(hook: str) -> tuple[str, ...]:
 
 
 def _arguments(event: hooks.Hook) -> list[Any]:
-    # As event.args(), which reads the fields of its class anew each time.
+    # As event.args(), which reads the fields of its class again each time.
     return [getattr(event, name) for name in _argument_names(event.name)]
 
 
@@ -134,19 +133,23 @@ class CachedAddonManager(addonmanager.AddonManager):
 
 
 class HookRunner:
-    """Stands in for a connection's top layer: runs the hooks that its layers ask for, and hands all other commands on.
+    """Wraps a connection's top layer: runs the hooks of its layers, and hands all other commands on.
 
-    The reply to a hook goes back after the event at hand is done with, as mitmproxy's own handler does it, without a task and
-    a turn of the event loop for each.
+    The reply to a hook follows after the current event, as in mitmproxy's own handler, without a task and a turn of the event
+    loop for each.
+
+    Args:
+        top: the layer.
+        addons: runs the hooks.
     """
 
-    def __init__(self, top: layer.Layer, addons: CachedAddonManager) -> None:
+    def __init__(self, top: layer.Layer, addons: Hooks) -> None:
         self._top = top
         self._run_or_defer = addons.run_or_defer
 
     @property
     def context(self) -> Context:
-        """The context of the layer that it stands for."""
+        """The context of the wrapped layer."""
         return self._top.context
 
     def handle_event(self, event: events.Event) -> Iterable[commands.Command]:

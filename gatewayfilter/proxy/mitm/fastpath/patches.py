@@ -1,50 +1,16 @@
-"""What a worker changes in its own mitmproxy to spend less on each request; results stay the same.
+"""Faster forms of functions of mitmproxy, with equal results (tests/proxy/mitm/fastpath/test_fastpath_patches.py compares them).
 
-Each change replaces a slow form by a fast one with equal results (tests/proxy/mitm/fastpath/test_fastpath_patches.py
-compares them), in the worker's process only, for the version that pyproject.toml pins. Stock mitmdump with our addon runs
-unchanged.
+proxy/mitm/install.py puts them in place.
 """
 
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
-from mitmproxy import http, options
-from mitmproxy.proxy.context import Context
+from mitmproxy import http
 
 
-def install() -> None:
-    """Changes this process's mitmproxy. Doing it twice is doing it once."""
-    # Every message checks the types of its own fields against their annotations, unless Python runs with -O: 80 µs a request.
-    http.MessageData.__post_init__ = _nothing  # type: ignore[method-assign, attr-defined, unused-ignore]
-    # A look-up decodes and compares all fields through four calls each, twenty times a request.
-    http.Headers.get_all = _get_all  # type: ignore[method-assign]
-    http.Headers.get = _get  # type: ignore[method-assign, assignment]
-    http.Headers.__contains__ = _contains  # type: ignore[method-assign, assignment]
-    # Each request has a context of its own, made with a connection that is thrown away at once.
-    Context.fork = _fork  # type: ignore[method-assign]
-
-
-def frozen_options(current: options.Options, **further: object) -> SimpleNamespace:
-    """Returns the options as plain attributes. mitmproxy copies a value deeply for each reading, ten times a request.
-
-    Args:
-        current: what is read.
-        further: what layers of ours find there.
-    """
-    names: list[str] = current.keys()  # type: ignore[no-untyped-call]
-    return SimpleNamespace(**{name: getattr(current, name) for name in names}, **further)
-
-
-def _nothing(_self: http.MessageData) -> None:
-    return None
-
-
-def _fork(self: Context) -> Context:
-    made = Context.__new__(Context)
-    made.client, made.server, made.options = self.client, self.server, self.options
-    made.layers = self.layers.copy()
-    return made
+def skip_type_checks(_message: http.MessageData) -> None:
+    """Stands in for `MessageData.__post_init__`, which checks each field against its annotation: 80 µs a request."""
 
 
 @lru_cache(maxsize=512)
@@ -53,12 +19,14 @@ def _name(name: str | bytes) -> tuple[bytes, int]:
     return wanted, len(wanted)
 
 
-def _get_all(self: http.Headers, name: str | bytes) -> list[str]:
+def get_all(self: http.Headers, name: str | bytes) -> list[str]:
+    """Stands in for `Headers.get_all`, which decodes and compares all fields through four calls each, twenty times a request."""
     wanted, size = _name(name)
     return [value.decode("utf-8", "surrogateescape") for key, value in self.fields if len(key) == size and key.lower() == wanted]
 
 
-def _get(self: http.Headers, name: str | bytes, default: Any = None) -> Any:
+def get(self: http.Headers, name: str | bytes, default: Any = None) -> Any:
+    """Stands in for `Headers.get`."""
     wanted, size = _name(name)
     found = [value.decode("utf-8", "surrogateescape") for key, value in self.fields if len(key) == size and key.lower() == wanted]
     if not found:
@@ -66,7 +34,8 @@ def _get(self: http.Headers, name: str | bytes, default: Any = None) -> Any:
     return found[0] if len(found) == 1 else ", ".join(found)
 
 
-def _contains(self: http.Headers, name: object) -> bool:
+def contains(self: http.Headers, name: object) -> bool:
+    """Stands in for `Headers.__contains__`."""
     if not isinstance(name, str | bytes):
         return False
     wanted, size = _name(name)

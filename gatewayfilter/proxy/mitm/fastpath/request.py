@@ -1,4 +1,4 @@
-"""A request without a body, from the client's connection to the origin's in one step; see exchange.py."""
+"""The fast path of a request without a body: from the client's connection to the origin's in one step (exchange.py)."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from mitmproxy import http
 from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, events
-from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode, HttpStream
+from mitmproxy.proxy.layers.http import HTTPMode
 from mitmproxy.proxy.layers.http._events import RequestHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpRequestHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
@@ -18,28 +18,28 @@ from mitmproxy.proxy.mode_specs import ReverseMode
 from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields, read_request
-from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Hooks, Sent, SlowPath, Step, behind
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, behind
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 
 _MOST_CONNECTIONS: Final = 8
-"""With more of them somebody has to tidy up first (origin_pool.py)."""
+"""With more of them idle ones have to be closed first (origin_pool.py)."""
 _OF_FRAMING: Final = frozenset({b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
 _NO_BODY: Final = ContentLengthReader(0)
 _assemble: Final[Callable[[http.Request], bytes]] = http1.assemble_request_head
 
 
-def take_request(
-    http_layer: HttpLayer, server: GatewayHttp1Server, data: bytes, hooks: Hooks, slow_path: SlowPath
-) -> Sent | Commands | None:
-    """Handles what a client asks for. Returns what follows, or `None` when nothing was done."""
+def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: bytes) -> Sent | Commands | None:
+    """Handles a client's request. Returns what follows, or `None` when nothing was done."""
     request = read_request(data)
     if request is None:
         return None
-    context, meant = http_layer.context, request.data
+    context, hooks, meant = http_layer.context, http_layer.hooks, request.data
     if len(http_layer.connections) > _MOST_CONNECTIONS or not _find_target(http_layer, meant):
         return None
-    stream = HttpStream(context.fork(), server.stream_id)
+    stream = GatewayHttpStream(context.fork(), server.stream_id)
     stream.client_state = stream.state_wait_for_request_headers
     stream.flow = flow = http.HTTPFlow(context.client, stream.context.server)
     http_layer.streams[server.stream_id] = stream
@@ -50,7 +50,7 @@ def take_request(
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
         asked = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
         steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(asked))]
-        return slow_path(http_layer, steps, CompletedHooks(hooks, flow, *ran, waits=waits))
+        return http_layer.run_steps(steps, CompletedHooks(hooks, flow, *ran, waits=waits))
 
     waits = hooks.call("requestheaders", flow)
     if waits is not None or flow.response is not None or flow.error is not None:
@@ -75,8 +75,8 @@ def take_request(
     return [commands.SendData(client.conn, _assemble(request))]
 
 
-def _find_target(http_layer: HttpLayer, meant: http.RequestData) -> bool:
-    """Says in a request where it leads, as `HttpStream.state_wait_for_request_headers` does. Returns whether that is clear."""
+def _find_target(http_layer: FastHttpLayer, meant: http.RequestData) -> bool:
+    """Sets where a request leads, as `HttpStream.state_wait_for_request_headers` does. Returns whether that is clear."""
     context = http_layer.context
     if isinstance(context.client.proxy_mode, ReverseMode):
         return False
@@ -99,7 +99,7 @@ def _end_of_request(server: GatewayHttp1Server) -> Commands:
     yield from server.read_body(events.DataReceived(server.conn, b""))
 
 
-def _idle_connection(http_layer: HttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
+def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
     """Returns the connection that `HttpLayer.get_connection` would find, when it is open and idle."""
     wanted = flow.request.data
     address = (wanted.host, wanted.port)

@@ -1,34 +1,36 @@
-"""A response, from the origin's connection to the client's: its head in one step, each part of its body in another."""
+"""The fast path of a response: its head in one step, each part of its body in another (exchange.py)."""
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from h11._readers import ContentLengthReader
 from mitmproxy import http
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, events
-from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.http._events import ResponseHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, Fields, keeps_open, read_response
-from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Hooks, Sent, SlowPath, Step, process
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, process
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 
 _assemble: Final[Callable[[http.Response], bytes]] = http1.assemble_response_head
 
 
-def _waiting(http_layer: HttpLayer, client: GatewayHttp1Client) -> tuple[HttpStream, GatewayHttp1Server] | None:
-    """Returns who waits for a response, when it is a client that has said all it wants to and can be answered plainly."""
+def _waiting(http_layer: FastHttpLayer, client: GatewayHttp1Client) -> tuple[GatewayHttpStream, GatewayHttp1Server] | None:
+    """Returns stream and connection of the client that waits for a response, when its request is complete and both are plain."""
     stream = http_layer.streams.get(client.stream_id)  # type: ignore[arg-type]
     server = http_layer.connections.get(http_layer.context.client)
     if (
-        stream is None
+        type(stream) is not GatewayHttpStream
         or type(server) is not GatewayHttp1Server
         or stream._paused is not None  # noqa: SLF001
         or server._paused is not None  # noqa: SLF001
@@ -42,18 +44,16 @@ def _waiting(http_layer: HttpLayer, client: GatewayHttp1Client) -> tuple[HttpStr
     return stream, server
 
 
-def take_response(
-    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, slow_path: SlowPath
-) -> Sent | Commands | None:
+def take_response(http_layer: FastHttpLayer, client: GatewayHttp1Client, data: bytes) -> Sent | Commands | None:
     """Handles the beginning of a response. Returns what follows, or `None` when nothing was done."""
     waiting = _waiting(http_layer, client)
     head, end, body = data.partition(b"\r\n\r\n")
     if waiting is None or not end:
         return None
     stream, server = waiting
-    flow, options = stream.flow, http_layer.context.options
+    flow, hooks = stream.flow, http_layer.hooks
     read = read_response(head, flow.request.data.method)
-    if read is None or stream.server_state != stream.state_wait_for_response_headers or _keeps_bodies(options):
+    if read is None or stream.server_state != stream.state_wait_for_response_headers or http_layer.keeps_bodies:
         return None
     response, size = read
     if size != CHUNKED and len(body) > size:
@@ -64,32 +64,27 @@ def take_response(
     if waits is not None or flow.response is not response or flow.error is not None or not _streams_on(stream, fields):
         came = ResponseHeaders(server.stream_id, flow.response, end_stream=size == 0)
         steps: list[Step] = [(client, _body_of(client, body, size)), (stream, stream.handle_event(came))]
-        return slow_path(http_layer, steps, CompletedHooks(hooks, flow, HttpResponseHeadersHook, waits=waits))
+        return http_layer.run_steps(steps, CompletedHooks(hooks, flow, HttpResponseHeadersHook, waits=waits))
     if size == 0:
         response.data.content = b""
-        return _Exchange(http_layer, stream, server, client, hooks, slow_path).finish([], streamed=False)
+        return _Exchange(http_layer, stream, server, client).finish([], streamed=False)
     server.response = response
     stream.server_state = stream.state_stream_response_body
     head = _assemble(response)
     if size != CHUNKED:
         client.body_reader = ContentLengthReader(size)
         client.state = client.read_body
-        return _Exchange(http_layer, stream, server, client, hooks, slow_path).go_on([head], body)
+        return _Exchange(http_layer, stream, server, client).go_on([head], body)
     completed = commands.SendData(server.conn, head)
     steps = [(client, _body_of(client, body, size))]
-    return chain((completed,), slow_path(http_layer, steps, CompletedHooks(hooks, flow, waits=None)))
+    return chain((completed,), http_layer.run_steps(steps, CompletedHooks(hooks, flow, waits=None)))
 
 
-def _keeps_bodies(options: Any) -> bool:
-    return bool(options.stream_large_bodies or options.body_size_limit or options.store_streamed_bodies)
-
-
-def _streams_on(stream: HttpStream, before: Fields) -> bool:
-    """Tells whether a response goes on as it comes: nobody has put other steps into the stream, and its end is still clear."""
+def _streams_on(stream: GatewayHttpStream, before: Fields) -> bool:
+    """Returns whether a response is streamed by mitmproxy's own steps, and its end is still clear."""
     response = stream.flow.response
     assert response is not None
-    steps = stream.__dict__
-    if not response.stream or "start_response_stream" in steps or "state_consume_response_body" in steps:
+    if not response.stream or stream.override is not None:
         return False
     fields = response.data.headers.fields
     if fields is before:
@@ -110,32 +105,28 @@ def _body_of(client: GatewayHttp1Client, body: bytes, size: int) -> Commands:
     yield from client.read_body(events.DataReceived(client.conn, b""))
 
 
-def take_body(
-    http_layer: HttpLayer, client: GatewayHttp1Client, data: bytes, hooks: Hooks, slow_path: SlowPath
-) -> Sent | Commands | None:
+def take_body(http_layer: FastHttpLayer, client: GatewayHttp1Client, data: bytes) -> Sent | Commands | None:
     """Handles a further part of a body whose length is known."""
     reader = client.body_reader
     if type(reader) is not ContentLengthReader or len(data) > reader._remaining or not data:  # noqa: SLF001
         return None
     waiting = _waiting(http_layer, client)
-    if waiting is None or _keeps_bodies(http_layer.context.options):
+    if waiting is None or http_layer.keeps_bodies:
         return None
     stream, server = waiting
     if stream.server_state != stream.state_stream_response_body or server.response is not stream.flow.response:
         return None
-    return _Exchange(http_layer, stream, server, client, hooks, slow_path).go_on([], data)
+    return _Exchange(http_layer, stream, server, client).go_on([], data)
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """The layers that an answer of known length passes on its way to the client."""
+    """The layers that a response of known length passes."""
 
-    http_layer: HttpLayer
+    http_layer: FastHttpLayer
     stream: HttpStream
     server: GatewayHttp1Server
     client: GatewayHttp1Client
-    hooks: Hooks
-    slow_path: SlowPath
 
     def go_on(self, sent: list[bytes], body: bytes) -> Sent | Commands:
         """Passes a part of the body on, and ends the exchange when it is the last one."""
@@ -164,12 +155,12 @@ class _Exchange:
         response = flow.response
         assert response is not None
         response.timestamp_end = time.time()
-        waits = self.hooks.call("response", flow)
+        waits = self.http_layer.hooks.call("response", flow)
         if waits is not None or not self._is_done(response, streamed=streamed):
             done = client.mark_done(response=True)
             answer = process(stream, stream.send_response(already_streamed=streamed))
-            completed = CompletedHooks(self.hooks, flow, HttpResponseHook, waits=waits)
-            return chain(self._send(sent), self.slow_path(self.http_layer, [(client, done), (stream, answer)], completed))
+            completed = CompletedHooks(self.http_layer.hooks, flow, HttpResponseHook, waits=waits)
+            return chain(self._send(sent), self.http_layer.run_steps([(client, done), (stream, answer)], completed))
         if not streamed:
             sent.append(_assemble(response))
         if flow.request.data.method != b"HEAD" and _is_chunked(response):

@@ -1,27 +1,26 @@
-"""What the short ways through mitmproxy's layers share: steps, hooks that were begun, layers behind their shells."""
+"""What the modules of the fast path share: steps, completed hooks, the layer that another one has been replaced by."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any, Protocol
 
 from mitmproxy import http
 from mitmproxy.proxy import commands, layer
-from mitmproxy.proxy.layers.http import HttpLayer
 
 type Sent = list[commands.SendData]
 type Commands = Iterator[commands.Command]
 type Step = tuple[layer.Layer | None, Iterator[commands.Command]]
-"""A layer, and what it does; `None` for the HTTP layer itself."""
+"""A layer and its commands; `None` for the HTTP layer itself."""
 
 
 class Hooks(Protocol):
-    """What runs hooks: `dispatch.CachedAddonManager`."""
+    """What runs hooks: `hook_runner.CachedAddonManager`."""
 
     def call(self, name: str, subject: object) -> Awaitable[None] | None:
         """Runs a hook. Returns what remains when it has to wait."""
         ...
 
     def run_or_defer(self, event: Any) -> bool:
-        """Runs a hook; returns False when it has to wait: whoever is above finishes it."""
+        """Runs a hook; returns False when it has to wait: mitmproxy's connection handler finishes it."""
         ...
 
     def defer(self, event: Any, waits: Awaitable[None]) -> None:
@@ -30,7 +29,7 @@ class Hooks(Protocol):
 
 
 class CompletedHooks:
-    """The hooks of a flow that ran already, while the rest goes the long way.
+    """The hooks of a flow that ran already, while the rest of the message takes the slow path.
 
     Args:
         hooks: runs the others.
@@ -53,7 +52,7 @@ class CompletedHooks:
         if kind not in self._ran or hook.flow is not self._flow:  # type: ignore[attr-defined]
             return self._hooks.run_or_defer(hook)
         self._ran.discard(kind)
-        self._flow.live = self._live  # the stream has just said that it is; a hook may have killed it
+        self._flow.live = self._live  # the stream has just set it to True; a hook may have killed the flow
         if self._waits is None or kind is not self._last:
             return True
         self._hooks.defer(hook, self._waits)
@@ -61,12 +60,11 @@ class CompletedHooks:
         return False
 
 
-type SlowPath = Callable[[HttpLayer, list[Step], CompletedHooks], Commands]
-"""Does the rest of a message as mitmproxy does it."""
-
-
 def behind(shell: layer.Layer) -> layer.Layer:
-    """Returns the layer that a shell has put in its own place, as `NextLayer`, `HttpClient` and the modes do."""
+    """Returns the layer that a shell has put in its own place, as mitmproxy's `NextLayer`, `HttpClient` and modes do.
+
+    They set their own `_handle_event` to the method of the other layer.
+    """
     while shell._paused is None:  # noqa: SLF001  as Layer.handle_event asks
         stands_in = shell.__dict__.get("_handle_event")
         if stands_in is None or stands_in.__self__ is shell:
@@ -76,6 +74,6 @@ def behind(shell: layer.Layer) -> layer.Layer:
 
 
 def process(of: layer.Layer, doing: Commands) -> Commands:
-    """Pauses a layer at commands that it has to wait for, as `Layer.handle_event` does."""
+    """Pauses a layer at blocking commands, as `Layer.handle_event` does."""
     found: Commands = of._Layer__process(doing)  # type: ignore[attr-defined]  # noqa: SLF001  it has no other name
     return found

@@ -1,8 +1,8 @@
-"""Data on its way through a connection's layers, handed from one to the next without a generator at each.
+"""The fast path through TLS: data goes from layer to layer without a generator at each.
 
-Every layer of mitmproxy wraps what comes from the one inside it into generators of its own, ten deep for HTTPS. `deliver` goes
-down by plain calls. What comes back is a list where it is only data to be sent, which each TLS layer encrypts on the way up, and
-mitmproxy's own commands in all other cases: handshakes, ends of connections, errors, whatever is paused.
+Every layer of mitmproxy wraps the commands of the one inside it into generators of its own, ten deep for HTTPS. `deliver` goes
+down by plain calls. The result is a list where it is only data to be sent, which each TLS layer encrypts on the way up, and
+mitmproxy's own commands in all other cases: handshakes, ends of connections, errors, paused layers.
 
 TLS records are read and written through one buffer of the process instead of a new one of 64 KB for each attempt, and no attempt
 is made where nothing waits.
@@ -15,12 +15,11 @@ from typing import Any, Final, cast
 
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer, tunnel
-from mitmproxy.proxy.layers.http import HttpLayer
 from mitmproxy.proxy.layers.tls import ClientTLSLayer, ServerTLSLayer, TLSLayer
 from OpenSSL import SSL
 
-from gatewayfilter.proxy.mitm.fastpath import http_layer
 from gatewayfilter.proxy.mitm.fastpath.exchange import take
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer, closing
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
 
 _ffi: Final = cast("Any", SSL)._ffi  # noqa: SLF001  pyOpenSSL has no way to read into a buffer that is there
@@ -35,27 +34,27 @@ def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
     """Hands data to a layer. Returns what follows: a list where it is nothing but data to be sent."""
     inner = behind(top)
     kind = type(inner)
-    if kind is HttpLayer:
+    if kind is FastHttpLayer:
         return _http(inner, event)  # type: ignore[arg-type]
     if kind is ClientTLSLayer or kind is ServerTLSLayer:
         return _tls(inner, event)  # type: ignore[arg-type]
     return inner.handle_event(event)
 
 
-def _http(http: HttpLayer, event: events.DataReceived) -> Sent | Commands:
+def _http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Commands:
     handler = http.connections.get(event.connection)
-    if handler is None or http._paused is not None or "hook_replies" in http.__dict__:  # noqa: SLF001
+    if handler is None or http._paused is not None or http.replies is not None:  # noqa: SLF001
         return http.handle_event(event)
-    stream = http_layer.tunnel_of(http, handler, event)
+    stream = http.tunnel_of(handler, event)
     if stream is not None:
         assert stream.child_layer is not None
         result = deliver(stream.child_layer, event)
         if type(result) is list:
             return result
-        return http_layer.run_steps(http, [(stream, http_layer.closing(stream, iter(result)))])
+        return http.run_steps([(stream, closing(stream, iter(result)))])
     if type(handler) is ServerTLSLayer:
         return _from_origin(http, handler, event)
-    taken = take(http, behind(handler), event, http_layer.run_steps)
+    taken = take(http, behind(handler), event)
     if taken is None:
         return http.handle_event(event)
     if type(taken) is list and taken and taken[0].connection is not http.context.client:
@@ -65,16 +64,16 @@ def _http(http: HttpLayer, event: events.DataReceived) -> Sent | Commands:
     return taken
 
 
-def _from_origin(http: HttpLayer, tls: ServerTLSLayer, event: events.DataReceived) -> Sent | Commands:
+def _from_origin(http: FastHttpLayer, tls: ServerTLSLayer, event: events.DataReceived) -> Sent | Commands:
     """Handles what came over a connection by TLS that the HTTP layer has made itself."""
     if not _is_open(tls) or event.connection is not tls.tunnel_connection:
         return http.handle_event(event)
     plain, closed, error = _open(tls.tls, event.data)
     if closed or error is not None:
-        return http_layer.run_steps(http, [(tls, process(tls, _after(tls, plain, closed=closed, error=error)))])
-    taken = take(http, behind(tls.child_layer), events.DataReceived(tls.conn, plain), http_layer.run_steps) if plain else None
+        return http.run_steps([(tls, process(tls, _after(tls, plain, closed=closed, error=error)))])
+    taken = take(http, behind(tls.child_layer), events.DataReceived(tls.conn, plain)) if plain else None
     if taken is None:
-        return http_layer.run_steps(http, [(tls, process(tls, _after(tls, plain, closed=False, error=None)))])
+        return http.run_steps([(tls, process(tls, _after(tls, plain, closed=False, error=None)))])
     answer = _to_send(tls.tls)  # such as the reply to a new key
     first = [commands.SendData(tls.conn, answer)] if answer else []
     return [*first, *taken] if type(taken) is list else chain(first, taken)
@@ -85,7 +84,7 @@ def _is_open(tls: TLSLayer) -> bool:
 
 
 def _is_special(tls: TLSLayer) -> bool:
-    """Tells whether a layer does something of its own with what passes: after a failure, or before a ClientHello."""
+    """Returns whether mitmproxy handles data of a layer in another way: after a failure, or before a ClientHello."""
     return "event_to_child" in tls.__dict__ or (type(tls) is ServerTLSLayer and tls.wait_for_clienthello)
 
 
@@ -126,7 +125,7 @@ def _handle(tls: TLSLayer, first: Sent, result: Commands) -> Commands:
         yield from tls._handle_command(command)  # noqa: SLF001
 
 
-def _receive_data(self: TLSLayer, data: bytes) -> Commands:
+def receive_data(self: TLSLayer, data: bytes) -> Commands:
     """Stands in for `TLSLayer.receive_data`."""
     plain, closed, error = _open(self.tls, data)
     yield from _after(self, plain, closed=closed, error=error)
@@ -144,20 +143,20 @@ def _after(tls: TLSLayer, plain: bytes, *, closed: bool, error: SSL.Error | None
         yield from tls.event_to_child(events.ConnectionClosed(tls.conn))
 
 
-def _tls_interact(self: TLSLayer) -> Commands:
+def tls_interact(self: TLSLayer) -> Commands:
     """Stands in for `TLSLayer.tls_interact`."""
     if data := _to_send(self.tls):
         yield commands.SendData(self.conn, data)
 
 
-def _send_data(self: TLSLayer, data: bytes) -> Commands:
+def send_data(self: TLSLayer, data: bytes) -> Commands:
     """Stands in for `TLSLayer.send_data`."""
     if sealed := _seal(self.tls, data):
         yield commands.SendData(self.conn, sealed)
 
 
 def _open(tls: SSL.Connection, data: bytes) -> tuple[bytes, bool, SSL.Error | None]:
-    """Decrypts. Returns the plain text, whether the other side has said that it ends here, and an error that came after it."""
+    """Decrypts. Returns the plain text, whether the other side has closed its half, and an error that came after it."""
     ssl, source = tls._ssl, tls._into_ssl  # noqa: SLF001
     if data:
         tls.bio_write(data)
@@ -198,10 +197,3 @@ def _to_send(tls: SSL.Connection) -> bytes:
         pieces.append(_ffi.buffer(_BUFFER, read)[:])
         size -= read
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def install() -> None:
-    """Gives this process's mitmproxy the short way through TLS. Doing it twice is doing it once."""
-    TLSLayer.receive_data = _receive_data  # type: ignore[method-assign, assignment]
-    TLSLayer.tls_interact = _tls_interact  # type: ignore[method-assign, assignment]
-    TLSLayer.send_data = _send_data  # type: ignore[method-assign, assignment]

@@ -90,7 +90,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     def _was_stale(self) -> bool:
         again = self.stream_id is not None and self.stream_id != self._first
         whole = self.request is not None and self.request_done and not self.buf
-        return again and whole and stale_retry.may_be_asked_again(self.request)  # type: ignore[arg-type]
+        return again and whole and stale_retry.is_retryable(self.request)  # type: ignore[arg-type]
 
     def _pass_hints(self, lines: Sequence[bytes | bytearray]) -> layer.CommandGenerator[None]:
         links = [without_breaks(bytes(line).partition(b":")[2]).strip() for line in lines if line[:5].lower() == b"link:"]

@@ -16,6 +16,8 @@ from mitmproxy.proxy.layers.http._base import HttpEvent
 from mitmproxy.proxy.layers.http._events import ResponseData
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Server
 
+from gatewayfilter.proxy.mitm.upstream import set_on
+
 MOST_UNSENT: Final = 262_144
 """Bytes of one stream that wait for the client."""
 WINDOW_BYTES: Final = 2_097_152
@@ -113,7 +115,7 @@ class PatientHttp2Client(Http2Client):
         connection.local_settings.acknowledge()
         self._acknowledge = connection.acknowledge_received_data
         self._owed: dict[int, int] = {}
-        connection.acknowledge_received_data = self._acknowledge_unless_full  # type: ignore[method-assign, assignment]
+        set_on(connection, "acknowledge_received_data", self._acknowledge_unless_full)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, TakeMore):

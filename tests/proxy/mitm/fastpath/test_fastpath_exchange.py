@@ -65,14 +65,15 @@ class Outcome:
 
 
 async def exchange(port: int, sent: list[bytes]) -> bytes:
-    """Sends each piece after the answer to the one before; returns all that came until the proxy closed."""
+    """Sends each piece after the answers to the one before; returns all that came until the proxy closed."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     got = b""
     async with asyncio.timeout(10):
         try:
             for piece in sent:
                 writer.write(piece)
-                got += await answer_to(reader, piece)
+                for _ in range(piece.count(END)):  # how far later requests come before the end depends on the path
+                    got += await answer_to(reader, piece)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             got += getattr(error, "partial", b"")
         with contextlib.suppress(OSError):
@@ -138,11 +139,9 @@ async def both_ways(
 ) -> Outcome:
     """Runs exchanges both ways, checks that nobody could tell which was which, and returns what came of the short one."""
     found = []
-    for short in (True, False):
-        async with start_gateway() as gateway:
+    for fast_path in (True, False):
+        async with start_gateway(fast_path=fast_path) as gateway:
             prepare(gateway)
-            if not short:
-                monkeypatch.delattr(gateway.master._frozen_options, "hooks")
             with monkeypatch.context() as patch:
                 found.append(await outcome(gateway, answer, heads, Listener(**listener), patch))
     quick, slow = found

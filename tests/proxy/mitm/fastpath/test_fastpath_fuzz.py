@@ -170,14 +170,19 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def masters(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[str, LeanMaster]:
-    async def make(mode: str, folder: Path) -> LeanMaster:
-        chosen = ProxySettings.model_validate({"listen": "127.0.0.1:0", "mode": mode})
+def masters(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[LeanMaster]]:
+    """One with and one without the fast path, for each mode."""
+
+    async def make(mode: str, folder: Path, *, fast_path: bool) -> LeanMaster:
+        chosen = ProxySettings.model_validate({"listen": "127.0.0.1:0", "mode": mode, "fast_path": fast_path})
         whole = Settings(data_dir=folder, proxy=chosen, crawl=CrawlSettings())
         return LeanMaster(whole, Gateway().addon(chosen, whole))
 
     folder = tmp_path_factory.mktemp("fuzz")
-    return {mode: runner.run(make(mode, folder)) for mode in ("regular", "upstream:http://parent.example:3128")}
+    return {
+        mode: [runner.run(make(mode, folder, fast_path=fast_path)) for fast_path in (True, False)]
+        for mode in ("regular", "upstream:http://parent.example:3128")
+    }
 
 
 def walk(driver: Driver, watcher: Watcher, steps: list[Step]) -> list[object]:
@@ -201,25 +206,25 @@ def walk(driver: Driver, watcher: Watcher, steps: list[Step]) -> list[object]:
     return seen
 
 
-def taken(steps: list[Step], master: LeanMaster, mode: str, *, short: bool) -> list[object]:
-    """Returns what is seen of steps on one of the ways."""
+def taken(steps: list[Step], master: LeanMaster, mode: str) -> list[object]:
+    """Returns what is seen of steps on one of the paths."""
     watcher = Watcher(DEEDS)
     master.addons.add(watcher)  # type: ignore[no-untyped-call]
     try:
-        return walk(Driver(master, mode, short=short), watcher, steps)
+        return walk(Driver(master, mode), watcher, steps)
     finally:
         master.addons.remove(watcher)  # type: ignore[no-untyped-call]
 
 
-async def differ(steps: list[Step], master: LeanMaster, mode: str) -> None:
+async def differ(steps: list[Step], masters: list[LeanMaster], mode: str) -> None:
     note(f"{steps}")
-    seen = zip(taken(steps, master, mode, short=True), taken(steps, master, mode, short=False), strict=True)
+    seen = zip(*[taken(steps, master, mode) for master in masters], strict=True)
     for place, (ours, theirs) in enumerate(seen):
         assert ours == theirs, f"after step {place}"
 
 
 def test_both_ways_are_one(
-    masters: dict[str, LeanMaster],
+    masters: dict[str, list[LeanMaster]],
     runner: asyncio.Runner,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

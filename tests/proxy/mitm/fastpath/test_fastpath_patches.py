@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +9,10 @@ from mitmproxy.coretypes import multidict
 from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
-from gatewayfilter.proxy.mitm.fastpath import patches
+from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext, FrozenOptions
+from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
+from gatewayfilter.proxy.mitm.install import install
+from gatewayfilter.proxy.pages.block_page import BlockPages
 
 NAMES = st.sampled_from(["a", "A", "b", "Content-Type", "content-type", "x\u00e9", "none"])
 FIELDS = st.lists(st.tuples(NAMES.map(str.encode), st.binary(max_size=8)), max_size=6)
@@ -26,17 +30,9 @@ class SlowHeaders(multidict.MultiDict[bytes, bytes]):
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> Iterator[None]:
-    kept = {name: http.Headers.__dict__.get(name) for name in ("get_all", "get", "__contains__")}
-    check, fork = http.MessageData.__post_init__, Context.fork
-    patches.install()
+    install(BlockPages(), fast_path=True)
     yield
-    setattr(http.MessageData, "__post_init__", check)  # noqa: B010  a method, to mypy
-    setattr(Context, "fork", fork)  # noqa: B010
-    for name, method in kept.items():
-        if method is None:
-            delattr(http.Headers, name)
-        else:
-            setattr(http.Headers, name, method)
+    install(BlockPages(), fast_path=False)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -68,15 +64,20 @@ def test_headers_can_still_be_changed() -> None:
 
 def test_options_read_the_same() -> None:
     current = options.Options()
-    frozen = patches.frozen_options(current)
-    assert vars(frozen) == {name: getattr(current, name) for name in current.keys()}  # type: ignore[no-untyped-call]  # noqa: SIM118
+    frozen = FrozenOptions(current)
+    assert frozen == current
+    assert vars(frozen).items() >= {name: getattr(current, name) for name in current.keys()}.items()  # type: ignore[no-untyped-call]  # noqa: SIM118
+    with pytest.raises(AttributeError):
+        frozen.http2 = False
 
 
 def test_a_context_is_forked_whole() -> None:
-    context = Context(tclient_conn(), options.Options())
+    current = options.Options()
+    fast_path = FastPath(cast("Hooks", None), FrozenOptions(current), keeps_bodies=False)
+    context = FastPathContext.of(Context(tclient_conn(), current), fast_path)
     context.layers.append(object())  # type: ignore[arg-type]
     fork = context.fork()
     assert vars(fork) == vars(context)
-    assert set(vars(fork)) == {"client", "server", "options", "layers"}
+    assert set(vars(fork)) == {"client", "server", "options", "layers", "fast_path"}
     fork.layers.clear()
     assert context.layers

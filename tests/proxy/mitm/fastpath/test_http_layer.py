@@ -8,10 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 from mitmproxy import http
-from mitmproxy.proxy import events, layer
-from mitmproxy.proxy.layers.http import HttpLayer, HttpStream
+from mitmproxy.proxy import events
+from mitmproxy.proxy.layers.http import HttpStream
 
-from gatewayfilter.proxy.mitm.fastpath import http_layer
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import Gateway, Origin
 
@@ -96,19 +95,12 @@ async def test_what_passes_a_tunnel_goes_straight_inside(
     assert set(by_the_stream) <= {"RequestEndOfMessage", "HookCompleted"}
 
 
-async def test_without_run_hook_all_hooks_are_handed_up(
-    monkeypatch: pytest.MonkeyPatch, gateway: Gateway, origin: Origin, client: aiohttp.ClientSession, client_tls: ssl.SSLContext
+async def test_without_the_fast_path_all_hooks_are_handed_up(
+    start_gateway: StartGateway, origin: Origin, client: aiohttp.ClientSession, client_tls: ssl.SSLContext
 ) -> None:
-    monkeypatch.delattr(gateway.master._frozen_options, "run_hook")
     listener = Listener("request")
-    gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
-    async with client.get(f"{origin.https}/page", proxy=gateway.url, ssl=client_tls) as response:
-        assert response.status == 200
+    async with start_gateway(fast_path=False) as gateway:
+        gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
+        async with client.get(f"{origin.https}/page", proxy=gateway.url, ssl=client_tls) as response:
+            assert response.status == 200
     assert listener.calls == dict.fromkeys(HOOKS, 1)
-
-
-def test_it_is_installed_once() -> None:
-    http_layer.install()
-    http_layer.install()
-    assert HttpLayer.event_to_child is http_layer._event_to_child
-    assert issubclass(HttpLayer, layer.Layer)

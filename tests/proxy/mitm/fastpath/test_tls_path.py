@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trustme
-from mitmproxy.proxy.layers.tls import TLSLayer
 
 from gatewayfilter.proxy.mitm.fastpath import hook_runner, tls_path
 from tests.proxy.proxy_fakes import Gateway
@@ -117,9 +116,3 @@ async def test_what_is_no_tls_ends_the_connection_alone(
                     await reader.read()
             writer.close()
     assert gateway.counters["hook_errors"] == 0
-
-
-def test_it_is_installed_once() -> None:
-    tls_path.install()
-    tls_path.install()
-    assert TLSLayer.receive_data is tls_path._receive_data

@@ -1,0 +1,63 @@
+"""The HTTP stream of mitmproxy with replaceable steps and a retry on stale connections.
+
+A stream carries one request and its response. Early responses (early_response.py) and buffered responses (buffered_response.py)
+replace single steps of one stream. They set `GatewayHttpStream.override`, which the fast path checks as well.
+"""
+
+from mitmproxy.proxy import layer
+from mitmproxy.proxy.layers.http import HttpStream
+from mitmproxy.proxy.layers.http._base import HttpEvent
+from mitmproxy.proxy.layers.http._events import RequestProtocolError, ResponseProtocolError
+
+from gatewayfilter.proxy.mitm.stale_retry import may_retry, retry
+
+
+class StreamOverride:
+    """Replaces steps of one stream. What a subclass does not override is mitmproxy's step.
+
+    Args:
+        stream: whose steps are replaced.
+    """
+
+    def __init__(self, stream: HttpStream) -> None:
+        self._stream = stream
+
+    def start_request_stream(self) -> layer.CommandGenerator[None]:
+        """Begins to send a request whose body is streamed."""
+        return HttpStream.start_request_stream(self._stream)
+
+    def start_response_stream(self) -> layer.CommandGenerator[None]:
+        """Begins to send a response whose body is streamed."""
+        return HttpStream.start_response_stream(self._stream)
+
+    def consume_response_body(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Handles an event of a response whose body is kept."""
+        return HttpStream.state_consume_response_body(self._stream, event)  # type: ignore[no-any-return]
+
+
+class GatewayHttpStream(HttpStream):
+    """One request and its response.
+
+    Attributes:
+        override: replaces steps of this stream; `None` on all but a few.
+    """
+
+    override: StreamOverride | None = None
+
+    def start_request_stream(self) -> layer.CommandGenerator[None]:
+        """Begins to send a request whose body is streamed."""
+        return super().start_request_stream() if self.override is None else self.override.start_request_stream()
+
+    def start_response_stream(self) -> layer.CommandGenerator[None]:
+        """Begins to send a response whose body is streamed."""
+        return super().start_response_stream() if self.override is None else self.override.start_response_stream()
+
+    def state_consume_response_body(self, event: HttpEvent) -> layer.CommandGenerator[None]:
+        """Handles an event of a response whose body is kept."""
+        if self.override is None:
+            return super().state_consume_response_body(event)  # type: ignore[no-any-return]
+        return self.override.consume_response_body(event)
+
+    def handle_protocol_error(self, event: RequestProtocolError | ResponseProtocolError) -> layer.CommandGenerator[None]:
+        """Handles the failure of a connection; sends the request again where the connection was stale."""
+        return retry(self) if may_retry(self, event) else super().handle_protocol_error(event)

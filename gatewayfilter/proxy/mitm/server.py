@@ -1,0 +1,140 @@
+"""mitmproxy's server and its addons that a worker uses, with the filter's listener, certificate store and top layer.
+
+`GatewayServer` stands in for the server instances of mitmproxy's modes: it accepts connections by a `Listener`. With the fast
+path it gives each connection a `FastPathContext` and a `HookRunner` as its top layer.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+from mitmproxy import addonmanager, certs, options
+from mitmproxy.addons import proxyserver, tlsconfig
+from mitmproxy.proxy import mode_specs
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layer import Layer
+from mitmproxy.proxy.layers import modes
+from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler
+
+from gatewayfilter.proxy.listener.listener import Listener
+from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import read_directly
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
+from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore
+from gatewayfilter.proxy.mitm.upstream import set_on
+
+MOST_CERTIFICATES: Final = 1000
+"""Certificates that a worker keeps; mitmproxy keeps 100."""
+_TOP_LAYERS: Final[dict[type[mode_specs.ProxyMode], Callable[[Context], Layer]]] = {
+    mode_specs.RegularMode: modes.HttpProxy,
+    mode_specs.UpstreamMode: modes.HttpUpstreamProxy,
+    mode_specs.TransparentMode: modes.TransparentProxy,
+}
+
+type HandleStream = Callable[..., Coroutine[Any, Any, None]]
+"""`ServerInstance.handle_stream`: serves one client."""
+type MakeListener = Callable[[HandleStream], Listener]
+
+
+class GatewayProxyserver(proxyserver.Proxyserver):
+    """The addon that keeps a worker's connections."""
+
+    name = "proxyserver"
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def register_connection(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
+        """Keeps a connection while it is served; its requests share connections to origins fairly."""
+        set_on(handler, "max_conns", defaultdict(FairSemaphore))
+        read_directly(handler, handler.client)
+        with super().register_connection(connection_id, handler):
+            yield
+
+    def register_server(self, server: "GatewayServer[Any]") -> None:
+        """Makes a server known. mitmproxy refuses connections to the addresses of those that it knows."""
+        self.servers._instances[server.mode] = server  # noqa: SLF001  it makes its servers itself
+
+
+class GatewayTlsConfig(tlsconfig.TlsConfig):
+    """The addon that configures TLS, with a store of more certificates."""
+
+    name = "tlsconfig"
+
+    def configure(self, updated: Collection[str]) -> None:
+        """Takes options over; those of the certificate authority make another store."""
+        before = getattr(self, "certstore", None)
+        super().configure(updated)  # type: ignore[no-untyped-call]
+        if self.certstore is not before:
+            self.certstore = GatewayCertStore.of(self.certstore)
+
+
+class GatewayCertStore(certs.CertStore):
+    """A certificate store that drops old certificates by the half. mitmproxy builds its table again for each one."""
+
+    @classmethod
+    def of(cls, store: certs.CertStore) -> "GatewayCertStore":
+        """Returns a store with the authority and the certificates of another one."""
+        made = cls(store.default_privatekey, store.default_ca, store.default_chain_file, store.default_crl, store.dhparams)
+        made.certs, made.expire_queue = store.certs, store.expire_queue
+        return made
+
+    def expire(self, entry: certs.CertStoreEntry) -> None:
+        """Notes a certificate that was made; drops the older half where there are too many."""
+        queue = self.expire_queue
+        queue.append(entry)
+        if len(queue) > MOST_CERTIFICATES:
+            old = {id(dropped) for dropped in queue[: MOST_CERTIFICATES // 2]}
+            del queue[: MOST_CERTIFICATES // 2]
+            self.certs = {name: kept for name, kept in self.certs.items() if id(kept) not in old}
+
+
+class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):  # type: ignore[no-untyped-call]
+    """Serves clients in one of the modes `regular`, `transparent` and `upstream`.
+
+    Args:
+        mode: how clients reach the proxy.
+        manager: keeps the connections.
+        make_listener: makes what accepts connections.
+        fast_path: `None` where messages take mitmproxy's own code.
+    """
+
+    def __init__(
+        self,
+        mode: M,
+        manager: GatewayProxyserver,
+        make_listener: MakeListener,
+        fast_path: FastPath | None,
+    ) -> None:
+        super().__init__(mode, manager)
+        self._make_listener = make_listener
+        self._fast_path = fast_path
+
+    async def listen(self, host: str, port: int) -> list[Any]:
+        """Returns the listener of an address.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        listener = self._make_listener(self.handle_stream)
+        listener.listen(host, port)
+        return [listener]
+
+    def make_top_layer(self, context: Context) -> Layer:
+        """Returns the outermost layer of a connection."""
+        make = _TOP_LAYERS[type(self.mode)]
+        if self._fast_path is None:
+            return make(context)
+        return cast("Layer", HookRunner(make(FastPathContext.of(context, self._fast_path)), self._fast_path.hooks))
+
+
+def add_addons(manager: addonmanager.AddonManager, *addons: object) -> None:
+    """Adds addons to the end of the chain."""
+    manager.add(*addons)  # type: ignore[no-untyped-call]
+
+
+def update_options(current: options.Options, **values: object) -> None:
+    """Sets options."""
+    current.update(**values)  # type: ignore[no-untyped-call]
