@@ -1,8 +1,8 @@
-"""The addon that decides which of mitmproxy's layers reads a connection, in the place of mitmproxy's own guess.
+"""Protocol detection: the addon that chooses which of mitmproxy's layers reads a connection, in the place of mitmproxy's own.
 
-mitmproxy's `NextLayer` decides on the first read and takes for raw TCP what it cannot name: a request whose first segment is
-short would pass unread. Here the decision waits until it is certain (protocol_detection.py), what is HTTP is read as HTTP however
-badly it is written, and raw TCP is made where `RawTunnels` admits it and nowhere else.
+mitmproxy's `NextLayer` decides on the first read and takes for raw TCP what it does not recognise: a request whose first segment
+is short would pass unread. Here the decision waits until it is certain (protocol_detection.py), HTTP is read as HTTP however
+malformed, and raw TCP is used only where `RawTunnels` admits it.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ class NextLayer:
     """Chooses layers.
 
     Args:
-        tunnels: says which connections may pass unread.
+        tunnels: decides which connections may pass unread.
         deadlines: limits how long a connection may stay undecided.
         pages: the answers to connections that are refused.
     """
@@ -43,17 +43,17 @@ class NextLayer:
         self._pages = pages
 
     def next_layer(self, asked: layer.NextLayer) -> None:
-        """Chooses what reads a connection from here on.
+        """Chooses the layer that reads a connection from here on.
 
         Raises:
-            AddonHalt: it is not certain yet; mitmproxy's own addon must not guess.
+            AddonHalt: it is not certain yet; mitmproxy's own addon must not decide.
         """
         context = asked.context
         if context.client.transport_protocol != "tcp" or isinstance(context.layers[0], modes.ReverseProxy):
             return  # under stock mitmproxy alone
         try:
             asked.layer = self._choose(context, asked)
-        except Exception:  # noqa: BLE001  whatever fails, a connection must not pass unread because of it
+        except Exception:  # noqa: BLE001  a connection must not pass unread because of a failure
             self._tunnels.failed()
             asked.layer = RefusalLayer(context, self._pages.not_http())
         if asked.layer is None:
@@ -109,12 +109,12 @@ class NextLayer:
 
 
 class RefusalLayer(layer.Layer):
-    """Answers whatever comes with a page that says why, and closes the connection.
+    """Answers any data with an error page, and closes the connection.
 
     Args:
         context: of the connection.
         answer: the page.
-        hook: told that the connection was refused.
+        hook: runs when the connection is refused.
     """
 
     def __init__(self, context: Context, answer: http.Response, hook: commands.StartHook | None = None) -> None:
@@ -122,7 +122,7 @@ class RefusalLayer(layer.Layer):
         self._answer = answer
         self._hook = hook
 
-    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:  # noqa: ARG002  whatever it is
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:  # noqa: ARG002  any event
         self._handle_event = self._done  # type: ignore[method-assign]
         self._answer.headers["connection"] = "close"
         yield commands.SendData(self.context.client, assemble_response(self._answer))  # type: ignore[no-untyped-call]
@@ -135,6 +135,6 @@ class RefusalLayer(layer.Layer):
 
 
 def _is_for_the_proxy(context: Context) -> bool:
-    """Returns whether a connection still speaks to the proxy itself: no CONNECT came before."""
+    """Returns whether a connection leads to the proxy itself: no CONNECT came before."""
     explicit = isinstance(context.layers[0], modes.HttpProxy | modes.HttpUpstreamProxy)
     return explicit and not any(isinstance(one, HttpLayer) for one in context.layers)

@@ -104,7 +104,7 @@ class _DirectProtocol(asyncio.Protocol):
         if handler is None:  # cancelled
             return
         happened = handler.server_event(events.DataReceived(self._connection, data))
-        if self._lock.locked() or self._lock._waiters:  # noqa: SLF001  nobody may overtake them
+        if self._lock.locked() or self._lock._waiters:  # noqa: SLF001  earlier events come first
             self._wait_for(happened)
             return
         with suppress(StopIteration):

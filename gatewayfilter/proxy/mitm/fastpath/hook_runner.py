@@ -176,7 +176,7 @@ class HookRunner:
                     else:
                         yield unsent
                         unsent = command
-                elif isinstance(command, commands.Log):  # one a streamed answer, between its head and its body
+                elif isinstance(command, commands.Log):  # one for each streamed response, between head and body
                     if _connections_log.isEnabledFor(command.level):
                         yield command
                 elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):

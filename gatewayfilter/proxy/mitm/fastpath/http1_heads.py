@@ -1,7 +1,7 @@
-"""Reads plain HTTP/1.1 heads in one pass, into the same messages as mitmproxy's own parser.
+"""A parser of plain HTTP/1.1 heads in one pass, into the same messages as mitmproxy's own parser.
 
-Only what nobody disputes is read here: whole lines, valid names, no folding, framing that is said once. For everything else the
-functions return `None`, and mitmproxy decides what is to become of it.
+Only unambiguous heads are parsed: whole lines, valid names, no folding, framing that is given once. For everything else the
+functions return `None`, and mitmproxy's parser handles it.
 
 Source: RFC 9112 §2 to §6. tests/proxy/mitm/fastpath/test_http1_heads.py holds the messages against those of mitmproxy's parser.
 """
@@ -20,15 +20,15 @@ LONGEST_HEAD: Final = 65_536
 """Bytes; a longer head is left to mitmproxy."""
 _LONGEST_NAME: Final = 64
 _LONGEST_ORIGIN: Final = 300
-"""Bytes; what is longer is left to mitmproxy, too: nobody may fill the memory of these caches."""
+"""Bytes; what is longer is left to mitmproxy as well, so that these caches stay small."""
 _BODILESS: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
-"""Methods that are read here when they come without a body; with one, its fields say so."""
+"""Methods that are parsed here when no field announces a body."""
 _NO_CONTENT: Final = frozenset({204, 304})
 _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
 _STATUS: Final = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: ([^\x00-\x20\x7f][^\x00-\x1f\x7f]*)?)?")
 _LENGTH: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
-"""Fields that say where a message ends, or that something else than an answer is to follow."""
+"""Fields that tell where a message ends, or that announce something else than a response."""
 CHUNKED: Final = -1
 """Stands for the length of a body in chunks."""
 
@@ -147,5 +147,5 @@ def _headers(fields: Fields) -> http.Headers:
 
 
 def keeps_open(fields: Fields) -> bool:
-    """Tells whether fields say nothing but that a connection is to stay open."""
+    """Returns whether the fields leave a connection open."""
     return all(len(name) != 10 or name.lower() != b"connection" or value.lower() == b"keep-alive" for name, value in fields)

@@ -126,5 +126,5 @@ def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayH
 
 
 def _is_framed_as_before(before: object, fields: Fields) -> bool:
-    """Tells whether no hook has added a field that says where the message ends."""
+    """Returns whether no hook has added a field that tells where the message ends."""
     return fields is before or not any(name.lower() in _OF_FRAMING for name, _ in fields)

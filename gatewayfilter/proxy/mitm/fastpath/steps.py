@@ -65,7 +65,7 @@ def behind(shell: layer.Layer) -> layer.Layer:
 
     They set their own `_handle_event` to the method of the other layer.
     """
-    while shell._paused is None:  # noqa: SLF001  as Layer.handle_event asks
+    while shell._paused is None:  # noqa: SLF001  as Layer.handle_event checks
         stands_in = shell.__dict__.get("_handle_event")
         if stands_in is None or stands_in.__self__ is shell:
             break

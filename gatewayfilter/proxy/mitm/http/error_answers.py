@@ -1,4 +1,4 @@
-"""Answers to what cannot be read or reached, as bytes of HTTP/1 and as pages, and the hook that tells of unreadable requests."""
+"""Error responses for unreadable requests and failed origins, as pages and as bytes, and the hook for unreadable requests."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from gatewayfilter.proxy.pages.upstream_errors import Fault, read_fault
 
 @dataclass
 class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
-    """A client sent what is no HTTP request, and was told so. mitmproxy has no hook for what it cannot read."""
+    """A client was refused because it sent no valid HTTP request. mitmproxy has no hook for that."""
 
     client: Client
     blocking = False
@@ -30,7 +30,7 @@ class ErrorAnswers:
         self._pages = pages
 
     def unreadable_request(self, status_code: int, message: str = "") -> bytes:
-        """Returns the answer to a request that cannot be read. Stands in for mitmproxy's `make_error_response`."""
+        """Returns the response to a request that cannot be read. Stands in for mitmproxy's `make_error_response`."""
         return self.closing(read_fault(status_code, message), message)
 
     def closing(self, fault: Fault, message: str = "") -> bytes:
@@ -38,7 +38,7 @@ class ErrorAnswers:
         return assemble(self._pages.error(fault, message))
 
     def page(self, request: http.Request | None, status: int, message: str) -> http.Response:
-        """Returns the page that tells why a request has no answer of its origin."""
+        """Returns the error page for a request without a response of its origin."""
         fault = read_fault(status, message)
         if request is None:
             return self._pages.error(fault, message)

@@ -1,4 +1,4 @@
-"""How many bytes of unfinished heads are kept, of one client and of all: what waits for its end is nobody's work yet.
+"""A budget for bytes of unfinished heads, of one client and of all.
 
 One connection may keep `MAX_HEADER_BYTES`, and a client may open a thousand of them. Whole heads are never kept, so this counts
 rarely: a head that does not come in one piece, and is longer than `FREE_BYTES`.
@@ -11,14 +11,14 @@ from mitmproxy.connection import Client
 from gatewayfilter.addresses.client_network import network_of
 
 FREE_BYTES: Final = 8_192
-"""Of each connection, not counted: less than what a connection takes anyway."""
+"""Of each connection, not counted: less than a connection costs in any case."""
 MOST_OF_CLIENT: Final = 8_000_000
 """Of one address, or one IPv6 network (/64)."""
 MOST: Final = 64_000_000
 
 
 class HeadBudget:
-    """What is kept by whom.
+    """Counts the bytes that are kept of each client.
 
     Args:
         most_of_client, most: bytes.
@@ -40,12 +40,12 @@ class HeadBudget:
             self._of_client.pop(client, None)
 
     def is_over(self, client: str) -> bool:
-        """Tells whether too much is kept, of this client or of all."""
+        """Returns whether too much is kept, of this client or of all."""
         return self.held > self._most or self._of_client.get(client, 0) > self._most_of_client
 
 
 class HeldBytes:
-    """What one connection keeps. It is given back when this object goes, whatever ends the connection.
+    """The bytes that one connection keeps. They are given back when this object is freed, however the connection ends.
 
     Args:
         budget: what it counts towards.
@@ -79,9 +79,9 @@ class HeldBytes:
 
 
 _HEADS: Final = HeadBudget()
-"""Of this process: mitmproxy makes connections by itself, so nothing can be handed to them."""
+"""Of this process: mitmproxy makes connections by itself, so that a budget cannot be passed to them."""
 
 
 def held_by(client: Client) -> HeldBytes:
-    """Returns what one of a client's connections keeps: nothing yet."""
+    """Returns the count of a new connection of a client."""
     return HeldBytes(_HEADS, client.peername[0] if client.peername else "")

@@ -1,4 +1,4 @@
-"""What both sides of an HTTP/1 connection have in common: trailers (RFC 9112 §7.1.2), and a bound on what is read ahead."""
+"""Trailers (RFC 9112 §7.1.2) and a bound on what is read ahead, for both sides of an HTTP/1 connection."""
 
 from abc import ABC
 from typing import Final
@@ -23,7 +23,7 @@ MAX_HEADER_BYTES: Final = 262_144
 """Most bytes of a head, of trailers, of a chunk's head, or of requests sent ahead; mitmproxy would keep any number of them."""
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 VERSIONS: Final = frozenset({b"HTTP/1.1", b"HTTP/1.0"})
-"""HTTP/1 has no others (RFC 9112 §2.3): a later minor version would be sent on as ours, and HTTP/2.0 is no line of text."""
+"""HTTP/1 has no others (RFC 9112 §2.3): a later minor version would be forwarded as HTTP/1.1, and HTTP/2 has no first line."""
 
 
 class _TrailingReader(ChunkedReader):
@@ -40,14 +40,14 @@ class _TrailingReader(ChunkedReader):
 
 
 class BoundedHttp1(Http1Connection, ABC):
-    """What both sides of HTTP/1 have in common: trailers (RFC 9112 §7.1.2), and a bound on what is read ahead."""
+    """Adds trailers (RFC 9112 §7.1.2) and a bound on what is read ahead to one side of an HTTP/1 connection."""
 
     ReceiveTrailers: type[RequestTrailers | ResponseTrailers]
     _trailers: http.Headers | None = None
     _held: HeldBytes | None = None
 
     def keeps_too_much(self) -> bool:
-        """Tells whether what is kept unread is too much, by itself or with what other connections keep."""
+        """Returns whether too much is kept unread, by itself or with other connections."""
         size = len(self.buf)
         if self._held is None:
             if size <= FREE_BYTES:
@@ -73,7 +73,7 @@ class BoundedHttp1(Http1Connection, ABC):
             yield from self.give_up("a chunk's head or the trailers are too large")
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Sends an event. Trailers wait for the end of the body; without chunks there is no place for them."""
+        """Sends an event. Trailers wait for the end of the body; they are dropped where it has no chunks."""
         if isinstance(event, RequestTrailers | ResponseTrailers):
             self._trailers = event.trailers
         elif self._trailers is not None and isinstance(event, RequestEndOfMessage | ResponseEndOfMessage):

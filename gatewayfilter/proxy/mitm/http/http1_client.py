@@ -24,21 +24,21 @@ from gatewayfilter.proxy.mitm.http.upgrades import SWITCHING_PROTOCOLS, is_webso
 from gatewayfilter.proxy.request.header_sanitizer import without_breaks
 
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
-"""The first line of an answer that another one follows; 101 is none, whose connection goes on as something else."""
+"""The first line of an interim response, which another one follows; 101 is none, it changes the protocol."""
 
 
 class GatewayHttp1Client(BoundedHttp1, Http1Client):
-    """The origin's side of an HTTP/1 connection: bounded heads, trailers, interim answers passed over, chunks where needed."""
+    """The origin's side of an HTTP/1 connection: bounded heads, trailers, interim responses skipped, chunks where needed."""
 
     ReceiveTrailers = ResponseTrailers
     _first: int | None = None
-    """The stream that asked first over this connection."""
+    """The stream of the first request on this connection."""
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a response head.
 
-        Deviation: of interim answers (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2 asks it
-        of all: mitmproxy has one answer a request and would take the first one for it. "100 Continue" was already sent to the
+        Deviation: of interim responses (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2 asks it
+        of all: mitmproxy has one response a request and would take the first one for it. "100 Continue" was already sent to the
         client.
         """
         if isinstance(event, events.ConnectionClosed) and self._was_stale():
@@ -65,7 +65,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
             yield command
 
     def _what_is_wrong(self, event: HttpEvent) -> str:
-        """Returns why a response's head is not taken, `""` when it is."""
+        """Returns why a response's head is refused, `""` when it is not."""
         if not _is_known(event):
             return "the first line of its answer is none of HTTP/1"
         if type(event) is ResponseHeaders and event.response.status_code == SWITCHING_PROTOCOLS:
@@ -73,15 +73,15 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
         return ""
 
     def _interim(self) -> bytes:
-        """Returns the status of an interim answer that has begun to arrive, `b""` when it is another one."""
-        completed = self.buf._data  # noqa: SLF001  it has no way to peek
+        """Returns the status of an interim response that has begun to arrive, `b""` when it is another one."""
+        completed = self.buf._data  # noqa: SLF001  no public way to peek
         if completed[9:10] != b"1" and b" 1" not in completed[:16]:
             return b""
         found = _INTERIM.fullmatch(completed[: max(completed.find(b"\n"), 0)].rstrip(b"\r"))
         return bytes(found[1]) if found is not None else b""
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
-        """Reads a body. What comes behind it while the request is still being sent is no answer to anything."""
+        """Reads a body. Data after it, while the request is still being sent, ends the connection."""
         if self.response_done and isinstance(event, events.DataReceived):
             yield from self.give_up("it said more than its answer")
         else:
@@ -102,7 +102,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
         """Sends a request. A body that came over HTTP/2 without a length goes on in chunks, and :authority as Host.
 
-        mitmproxy would do the latter with the name decoded from xn--, which no origin knows.
+        mitmproxy would do the latter with the name decoded from xn--, which origins do not accept.
         """
         if isinstance(event, RequestHeaders):
             if self._first is None:

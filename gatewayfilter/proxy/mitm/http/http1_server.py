@@ -28,7 +28,7 @@ _LINE_ENDS: Final = (b"\r", b"\n")
 
 
 class GatewayHttp1Server(BoundedHttp1, Http1Server):
-    """The client's side of an HTTP/1 connection: bounded heads, trailers, error pages, framing that the client understands.
+    """The client's side of an HTTP/1 connection: bounded heads, trailers, error pages, framing of the client's version.
 
     Args:
         errors: makes its error pages.
@@ -50,7 +50,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a request head; answers 431 when it is too large, 505 when its version is none of HTTP/1."""
         # Line ends before a request (RFC 9112 §2.2): mitmproxy takes them for a request without lines and waits for more.
-        if self.buf._data.startswith(_LINE_ENDS):  # noqa: SLF001  it has no way to peek
+        if self.buf._data.startswith(_LINE_ENDS):  # noqa: SLF001  no public way to peek
             self._line_ends += (count := count_line_ends(self.buf._data))  # noqa: SLF001
             self.buf.maybe_extract_at_most(count)
             if self._line_ends > MOST_BLANK_BYTES:
@@ -95,7 +95,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
             yield command
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
-        """Reads a request body, or throws it away when an error page went out before its end."""
+        """Reads a request body, or drops it when an error page went out before its end."""
         if self._throw_away is None:
             yield from super().read_body(event)
             if self.state == self.read_body:  # there is more to come
@@ -113,7 +113,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
             yield from self.give_up("too much was sent ahead of the answer")
 
     def send(self, event: HttpEvent) -> layer.CommandGenerator[None]:
-        """Sends an answer, or the page that says why there is none."""
+        """Sends a response, or an error page where there is none."""
         if isinstance(event, ResponseProtocolError):
             yield from self._send_error(event)
             return
@@ -122,7 +122,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         yield from super().send(event)
 
     def send_hints(self, stream_id: int, links: Sequence[bytes]) -> layer.CommandGenerator[None]:
-        """Sends early hints for the request at hand, to a client that knows interim answers."""
+        """Sends early hints for the request at hand, to a client of HTTP/1.1, which has interim responses."""
         waits = self.stream_id == stream_id and self.response is None and self.request is not None
         if waits and self.request.data.http_version == b"HTTP/1.1":  # type: ignore[union-attr]
             fields = b"".join(b"Link: %b\r\n" % link for link in links)

@@ -1,8 +1,8 @@
-"""What a client of HTTP/2 can have us keep and do, bounded where h2 and mitmproxy leave it open.
+"""Bounds on the memory and work that an HTTP/2 client can cause, where h2 and mitmproxy have none.
 
 h2 bounds the streams at once (100), a head when it is unpacked (64 kB), and the frames of one (64). Left open are the size of
-those frames, which mitmproxy raises to 128 kB, what is remembered of streams that have ended (65,536 of each connection), and how
-often a client takes its requests back, asks for a word in return (CVE-2023-44487 and its kind), or sends frames for nothing.
+those frames, which mitmproxy raises to 128 kB, what is kept of streams that have ended (65,536 of each connection), and how
+often a client resets its requests, requires a reply (CVE-2023-44487 and its kind), or sends empty frames.
 """
 
 import time
@@ -21,8 +21,7 @@ _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
 _MOST_ENDED: Final = 1_000
 _MOST_CALLS: Final = 1_000
-"""Resets, pings, settings and frames for nothing that may come at once: a browser that leaves a page takes back what it asked
-for."""
+"""Resets, pings, settings and empty frames that may come at once: a browser that leaves a page resets its requests."""
 _CALLS_A_SECOND: Final = 50.0
 _CALLS: Final = (
     h2.events.StreamReset,
@@ -40,7 +39,7 @@ class BoundedHttp2Server(PatientHttp2Server):
     _calls_left: float = _MOST_CALLS
     _counted_at: float = 0.0
     _priority: h2.events.PriorityUpdated | None = None
-    """What the last head said of its own priority: h2 hands it on once more, as if it had come in a frame."""
+    """The priority in the last head: h2 reports it once more, as if it had come in a frame."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -81,7 +80,7 @@ class BoundedHttp2Server(PatientHttp2Server):
 
     def _keeps_too_much(self, connection: H2Connection) -> bool:
         buffer = connection.incoming_buffer
-        size = len(buffer._data)  # noqa: SLF001  it has no way to ask
+        size = len(buffer._data)  # noqa: SLF001  no public name for it
         if buffer._headers_buffer:  # noqa: SLF001
             size += sum(len(frame.data) for frame in buffer._headers_buffer)  # noqa: SLF001
         if self._held is None:
@@ -92,5 +91,5 @@ class BoundedHttp2Server(PatientHttp2Server):
 
 
 def _is_empty(event: h2.events.Event) -> bool:
-    """Tells whether an event is of a body's frame that neither carries nor ends anything (CVE-2019-9518)."""
+    """Returns whether an event is of a body's frame that neither carries nor ends anything (CVE-2019-9518)."""
     return isinstance(event, h2.events.DataReceived) and not event.data and event.stream_ended is None

@@ -1,7 +1,7 @@
 """Back pressure over HTTP/2: what a client does not take yet is left with the origin.
 
-A slow client of HTTP/1 fills its socket, and mitmproxy stops reading. Over HTTP/2 a client says for each stream how much it
-takes, and mitmproxy keeps the rest, whole downloads of it. Here an origin's connection of HTTP/1 is not read while the client's
+A slow client of HTTP/1 fills its socket, and mitmproxy stops reading. Over HTTP/2 a client grants a window for each stream, and
+mitmproxy keeps the rest, whole downloads of it. Here an origin's connection of HTTP/1 is not read while the client's
 stream has `MOST_UNSENT` waiting; over HTTP/2 the origin's stream gets no further window, so that its other streams go on.
 """
 
@@ -65,7 +65,7 @@ class PatientHttp2Server(Http2Server):
         self._full: dict[int, Server] = {}
 
     def is_full(self, stream_id: int) -> bool:
-        """Tells whether enough of a stream waits for the client."""
+        """Returns whether enough of a stream waits for the client."""
         return stream_id in self._full
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:

@@ -77,14 +77,14 @@ class GatewayHttp2Server(BoundedHttp2Server):
         if page.raw_content:
             yield from super()._handle_event(ResponseData(number, page.raw_content))
         yield from super()._handle_event(ResponseEndOfMessage(number))
-        if not self.is_closed(number):  # the client still sends: nobody reads it (RFC 9113 §8.1)
+        if not self.is_closed(number):  # what the client still sends is not needed (RFC 9113 §8.1)
             self.h2_conn.reset_stream(number, 0)
             yield commands.SendData(self.conn, self.h2_conn.data_to_send())
 
     def _awaits_head(self) -> bool:
-        """Tells whether the connection preface, a HEADERS or a CONTINUATION frame, or the end of a header block is awaited."""
+        """Returns whether the connection preface, a HEADERS or a CONTINUATION frame, or the end of a header block is awaited."""
         buffer = self.h2_conn.incoming_buffer
-        if buffer._headers_buffer or buffer._preamble_len:  # noqa: SLF001  it has no way to ask
+        if buffer._headers_buffer or buffer._preamble_len:  # noqa: SLF001  no public name for it
             return True
         data = buffer._data  # noqa: SLF001
         return 0 < len(data) <= _H2_TYPE_AT or (len(data) > _H2_TYPE_AT and data[_H2_TYPE_AT] in _H2_HEAD_FRAMES)

@@ -1,7 +1,6 @@
-"""Which answers may turn an HTTP connection into another protocol: those to a WebSocket handshake, and no others.
+"""The check of 101 responses: only a WebSocket handshake may turn an HTTP connection into another protocol.
 
-What follows a 101 is no HTTP any more: a client and an origin that agree on one could exchange anything unread. A WebSocket is
-read frame by frame.
+After a 101 a client and an origin could exchange anything unread. A WebSocket is read frame by frame.
 
 Source: RFC 6455 §4.1 and §4.2; RFC 9110 §7.8.
 """
@@ -20,7 +19,7 @@ _VERSION: Final = [b"13"]
 
 
 def is_websocket_answer(request: http.Request | None, response: http.Response) -> bool:
-    """Returns whether a 101 answers a request that asked for a WebSocket, and only for that."""
+    """Returns whether a 101 completes a WebSocket handshake, and nothing else."""
     if request is None or request.data.method != b"GET" or request.data.http_version != b"HTTP/1.1":
         return False
     keys = _values(request, b"sec-websocket-key")

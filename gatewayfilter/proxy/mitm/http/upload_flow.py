@@ -1,4 +1,4 @@
-"""Back pressure of uploads: while a request waits for its origin or for a decision, its client is not read on and on.
+"""Back pressure of uploads: while a request waits for its origin or for a decision, its client is not read.
 
 mitmproxy queues what comes for a stream that waits, without a bound: a client that uploads to an origin which does not answer
 would have a worker keep all of it (600 of 600 MB, measured).
