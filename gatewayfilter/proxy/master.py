@@ -33,9 +33,8 @@ from gatewayfilter.proxy.mitm.server import (
     GatewayServer,
     GatewayTlsConfig,
     HandleStream,
-    add_addons,
-    update_options,
 )
+from gatewayfilter.proxy.mitm.typed_api import add_addons, update_options
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool

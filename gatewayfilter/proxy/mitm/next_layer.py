@@ -19,7 +19,7 @@ from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadline
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, detect
 from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
-from gatewayfilter.proxy.mitm.http.error_answers import UnreadableRequestHook
+from gatewayfilter.proxy.mitm.hooks import UnreadableRequestHook
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
-from mitmproxy import addonmanager, certs, options
+from mitmproxy import certs
 from mitmproxy.addons import proxyserver, tlsconfig
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
@@ -128,13 +128,3 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):  # type:
         if self._fast_path is None:
             return make(context)
         return cast("Layer", HookRunner(make(FastPathContext.of(context, self._fast_path)), self._fast_path.hooks))
-
-
-def add_addons(manager: addonmanager.AddonManager, *addons: object) -> None:
-    """Adds addons to the end of the chain."""
-    manager.add(*addons)  # type: ignore[no-untyped-call]
-
-
-def update_options(current: options.Options, **values: object) -> None:
-    """Sets options."""
-    current.update(**values)  # type: ignore[no-untyped-call]

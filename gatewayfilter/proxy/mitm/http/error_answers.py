@@ -1,22 +1,10 @@
-"""Error responses for unreadable requests and failed origins, as pages and as bytes, and the hook for unreadable requests."""
-
-from dataclasses import dataclass
+"""Error responses for unreadable requests and failed origins, as pages and as bytes."""
 
 from mitmproxy import http
-from mitmproxy.connection import Client
 from mitmproxy.net.http.http1 import assemble_response
-from mitmproxy.proxy import commands
 
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.upstream_errors import Fault, read_fault
-
-
-@dataclass
-class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
-    """A client was refused because it sent no valid HTTP request. mitmproxy has no hook for that."""
-
-    client: Client
-    blocking = False
 
 
 class ErrorAnswers:

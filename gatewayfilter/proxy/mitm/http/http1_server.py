@@ -16,8 +16,8 @@ from mitmproxy.proxy.layers.http._events import (
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, count_line_ends
-from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, UnreadableRequestHook, assemble
-from gatewayfilter.proxy.mitm.http.head_hooks import HeadBegunHook, HeadDoneHook
+from gatewayfilter.proxy.mitm.hooks import HeadBegunHook, HeadDoneHook, UnreadableRequestHook
+from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, assemble
 from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
 from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
 from gatewayfilter.proxy.pages.upstream_errors import Fault

@@ -15,8 +15,8 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 
-from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, UnreadableRequestHook
-from gatewayfilter.proxy.mitm.http.head_hooks import HeadBegunHook, HeadDoneHook
+from gatewayfilter.proxy.mitm.hooks import HeadBegunHook, HeadDoneHook, UnreadableRequestHook
+from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
 from gatewayfilter.proxy.mitm.http.http2_bounds import BoundedHttp2Server
 
 _H2_TYPE_AT: Final = 3

@@ -1,9 +1,17 @@
-"""Hooks of our own, with which the HTTP servers report the heads of requests that come in parts."""
+"""Hooks for what mitmproxy has no hook for: unreadable requests, and heads that arrive in parts."""
 
 from dataclasses import dataclass
 
 from mitmproxy.connection import Client
 from mitmproxy.proxy import commands
+
+
+@dataclass
+class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
+    """A client was refused because it sent no valid HTTP request."""
+
+    client: Client
+    blocking = False
 
 
 @dataclass
