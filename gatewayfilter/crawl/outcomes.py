@@ -91,7 +91,7 @@ type Completion = Visited | Retry | Rest | DeadLetter
 class OutcomeHandler:
     """Decides what becomes of URLs, and writes it. The methods that return a `Completion` write nothing.
 
-    Counts `pages_refused`, `pages_failed`, `pages_retried` and `pages_buried`.
+    Counts `pages_refused`, `pages_failed`, `pages_retried` and `dead_letters`.
     """
 
     def __init__(self, context: CrawlContext) -> None:
@@ -125,7 +125,7 @@ class OutcomeHandler:
             case DeadLetter(lease, error, known):
                 self._frontier.dead_letter(lease, error)
                 if known:
-                    self._counters.add("pages_buried")
+                    self._counters.add("dead_letters")
                     self._context.seen.remove(digest_of(lease.url))  # where it can forget, a later link brings the URL back
         return []
 

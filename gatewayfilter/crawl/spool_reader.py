@@ -32,7 +32,7 @@ class SpoolReader:
         sink: judges and learns; called in one thread.
         frontier: where links of harmful pages go.
         settings: what may be learned from: URLs that the crawler may fetch too.
-        counters: `pages_passed`.
+        counters: `captures_classified`.
         images: whether pictures are judged.
     """
 
@@ -98,7 +98,7 @@ class SpoolReader:
             _log.debug("nothing is learned of %s: %s", redacted(page.url), refusal)
             return
         classification = self._sink.page(page)
-        self._counters.add("pages_passed")
+        self._counters.add("captures_classified")
         if classification is None:  # its harm may stand in the request: the crawler sends another one
             self._frontier.add([CrawlRequest(page.url)], time.time())
             return

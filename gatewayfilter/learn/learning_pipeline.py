@@ -39,9 +39,9 @@ class _Judged:
 class LearningPipeline:
     """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
 
-    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_known` (of them, those whose content was judged before),
-    `hosts_harmful`, `images_known_bad`, `pages_alike` (harmless ones that are nearly the same as a harmful one) and
-    `pages_repeating` (skipped because only the words of their request make them harmful).
+    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `fingerprint_hits` (of them, those with content judged before),
+    `hosts_harmful`, `images_known_bad`, `near_duplicates` (harmless ones that are nearly the same as a harmful one) and
+    `pages_reflected` (skipped because only the words of their request make them harmful).
 
     Args:
         classify: judges what is not known.
@@ -156,12 +156,12 @@ class LearningPipeline:
             return None if found is None else _Judged(found)
         identity, known = self._recognition.page(page)
         if known is not None and known.judge:
-            self._counters.add("pages_known")
+            self._counters.add("fingerprint_hits")
             return _Judged(known.classification, identity, by_hand=True)
         if known is not None or identity in fresh:
             found = self._unrepeated(page, known.classification if known is not None else fresh[identity][0])
             if found is not None:
-                self._counters.add("pages_known")
+                self._counters.add("fingerprint_hits")
             return None if found is None else _Judged(found, identity)
         return self._rejudge(page, identity, fresh)
 
@@ -184,7 +184,7 @@ class LearningPipeline:
             return found
         left = self._stands(page, found, asked_words(page))
         if left is None:
-            self._counters.add("pages_repeating")
+            self._counters.add("pages_reflected")
         return left
 
     def _stands(self, page: Page, found: Classification, ignored: str) -> Classification | None:
@@ -266,7 +266,7 @@ class LearningPipeline:
         near_duplicates = self._intake.near_duplicates.find(classification.title, lambda: self._text_of(page))
         if near_duplicates is None:
             return
-        self._counters.add("pages_alike")
+        self._counters.add("near_duplicates")
         self._intake.near_duplicates.note(page.final_url)
         if self._settings.mode_of(near_duplicates.category) is not GrowthMode.BLOCK:
             text, content = self._content_of(page)

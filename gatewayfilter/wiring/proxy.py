@@ -220,7 +220,7 @@ def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -
         return None
 
     def dropped(url: str) -> None:
-        counters.add("passed_dropped")
+        counters.add("captures_dropped")
         writer.offers.offer(CrawlRequest(url))
 
     return PageSpool(spool_folder(settings), dropped)

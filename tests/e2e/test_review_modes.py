@@ -106,6 +106,6 @@ def test_known_content_is_refreshed_by_a_hit_over_a_restart(state: Path, origin:
         gateway.start()
         gateway.get(f"{origin.base}/more")
         tasks(gateway, lambda found: len(found) == 3)
-        until("count", lambda: gateway.status("learner").get("counters", {}).get("pages_known") == 1)
+        until("count", lambda: gateway.status("learner").get("counters", {}).get("fingerprint_hits") == 1)
         assert gateway.stop() == 0
     assert gateway.json("fingerprints", "stats")["hits"] == 2

@@ -77,7 +77,7 @@ def test_a_search_page_is_not_what_it_was_asked(learner: Learner, repeat: type[s
     for query in SHORT + LONG + CHINESE:
         learner.see(f"https://library.test/?s={quote_plus(query)}&lang=en", search_page(repeat(query)), passed=passed)
     assert learner.blocked() == []
-    assert learner.counters["pages_repeating"] >= len(LONG)  # so they were harmful to look at
+    assert learner.counters["pages_reflected"] >= len(LONG)  # so they were harmful to look at
     assert learner.store.verdicts.host_pages("library.test").pages == 0
 
 
@@ -98,7 +98,7 @@ SPELLINGS = {
 def test_spellings_of_what_is_repeated(learner: Learner, query: str, repeated: str) -> None:
     learner.see(f"https://library.test/?{query}", search_page(repeated))
     assert learner.blocked() == []
-    assert learner.counters["pages_repeating"] == 1  # so it was harmful to look at
+    assert learner.counters["pages_reflected"] == 1  # so it was harmful to look at
 
 
 def test_a_page_that_is_harmful_without_what_it_was_asked_is_learned_by_the_rest(learner: Learner) -> None:

@@ -56,7 +56,7 @@ def test_content_that_comes_twice_at_once_is_judged_once(store: Store) -> None:
     first, *others = world.sink.batch(pages)
     assert others == [first, first]
     assert world.classify.judged == 1
-    assert world.counters.as_dict()["pages_known"] == 2
+    assert world.counters.as_dict()["fingerprint_hits"] == 2
 
 
 @pytest.mark.parametrize("pages", [0, 1])

@@ -63,7 +63,7 @@ class Politeness:
     connection, until it answers well again; what robots.txt wishes is kept. After `FORGIVE_S` without a request all but that
     is forgotten.
 
-    Counts `hosts_slowed`.
+    Counts `hosts_throttled`.
 
     Args:
         settings: the bounds.
@@ -146,7 +146,7 @@ class Politeness:
     def _slow_down(self, host: _Host) -> None:
         if self._adapts:
             if not host.penalty_s:
-                self._counters.add("hosts_slowed")
+                self._counters.add("hosts_throttled")
             host.penalty_s = min(max(host.penalty_s * 2, FIRST_PENALTY_S), self._most_s)
             host.next_at = max(host.next_at, self._clock() + host.penalty_s)
 

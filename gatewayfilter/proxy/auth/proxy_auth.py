@@ -38,7 +38,7 @@ class ProxyLogin:
 
     Args:
         users: who may use the proxy.
-        counters: `logins_refused`, `logins_put_off`.
+        counters: `logins_refused`, `logins_throttled`.
         respond: sends the response of a flow before the request's body has arrived.
         loopback: whether clients on this machine have to log in as well.
         free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
@@ -109,7 +109,7 @@ class ProxyLogin:
                 self._inside.add(flow.client_conn.id)
             return
         put_off = outcome is Outcome.TOO_MANY
-        self._counters.add("logins_put_off" if put_off else "logins_refused")
+        self._counters.add("logins_throttled" if put_off else "logins_refused")
         self._answer(flow, _PUT_OFF if put_off else _ASKED)
 
     def _answer(self, flow: http.HTTPFlow, answer: _Answer) -> None:

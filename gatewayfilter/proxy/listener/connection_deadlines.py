@@ -24,7 +24,7 @@ class ConnectionDeadlines:
     """The addon that closes connections of clients that take too long.
 
     Args:
-        counters: `heads_timed_out`.
+        counters: `header_timeouts`.
     """
 
     name = "connectiondeadlines"
@@ -95,5 +95,5 @@ class ConnectionDeadlines:
             return
         io = connection.transports.get(connection.client)
         if io is not None and io.handler is not None:
-            self._counters.add("heads_timed_out")
+            self._counters.add("header_timeouts")
             io.handler.cancel("a ClientHello or the head of a request took too long")

@@ -83,7 +83,7 @@ class TlsFailures:
         counters = self._services.counters
         counters.add("requests")
         counters.add("blocked")
-        counters.add("unreadable")
+        counters.add("bad_requests")
         if self._services.recorder is not None:
             self._services.recorder.record_unreadable(_address(client), "", _UNREADABLE)
 

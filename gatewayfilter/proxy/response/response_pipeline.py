@@ -38,7 +38,7 @@ class ResponsePipeline:
         services: `inspect` and `passed` count here.
         answerer: answers what is blocked.
         counter: counts the verdicts of responses.
-        counters: `inspected`, `inspect_failed`, `passed_offered`, `passed_dropped`.
+        counters: `inspected`, `inspect_failed`, `captures_queued`, `captures_dropped`.
         changes: applies Adblock modifiers; `None` for none.
         reporter: queues URLs for the crawler; `None` when nothing is learned.
     """
@@ -162,9 +162,9 @@ class _CopiedPage:
 
     def done(self, body: bytes | None) -> None:
         if body is not None and self._passed.passed(replace(self._page, body=body)):
-            self._counters.add("passed_offered")
+            self._counters.add("captures_queued")
             self._reporter.note(self._asked)
             return
         if body is not None:
-            self._counters.add("passed_dropped")
+            self._counters.add("captures_dropped")
         self._reporter.offer_page(self._asked)

@@ -39,9 +39,9 @@ class QueueCrawlRequestSink:
         self._counters = counters
 
     def offer(self, offer: CrawlRequest) -> bool:
-        """Takes an offer, or counts `offers_dropped` and returns False when the queue is full."""
+        """Takes an offer, or counts `crawl_requests_dropped` and returns False when the queue is full."""
         if self._queue.qsize() >= self._capacity:
-            self._counters.add("offers_dropped")
+            self._counters.add("crawl_requests_dropped")
             return False
         self._queue.put(offer)
         return True
@@ -101,7 +101,7 @@ class StoreWriter:
         add_offers: writes offers, given the time in Unix seconds; returns how many were new (`Frontier.add`).
         write_log: writes records (`DecisionLog.write`).
         ask: writes requests to unblock pages (`UnblockRequests.ask`); `None` drops them.
-        counters: `offers_written`, `log_written`, `offers_dropped`, `log_dropped`, `store_errors`.
+        counters: `crawl_requests_written`, `log_written`, `crawl_requests_dropped`, `log_dropped`, `store_errors`.
         offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
 
     Attributes:
@@ -177,7 +177,7 @@ class StoreWriter:
     def _write_offers(self, offers: list[CrawlRequest]) -> None:
         if offers:
             done = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
-            self._counters.add("offers_written" if done else "offers_dropped", len(offers))
+            self._counters.add("crawl_requests_written" if done else "crawl_requests_dropped", len(offers))
 
     def _write_records(self) -> None:
         if records := self.log.take(_BATCH):

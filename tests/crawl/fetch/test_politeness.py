@@ -133,7 +133,7 @@ async def test_what_is_too_much_doubles_the_delay_up_to_its_bound_and_good_answe
         bad()
         delays.append(turns.delay_s("a.test"))
     assert delays == [2.0, 3.0, 5.0, 9.0, 17.0, 20.0, 20.0]
-    assert counters["hosts_slowed"] == 1
+    assert counters["hosts_throttled"] == 1
     for _ in range(8):
         turns.answered("a.test", 200, 0.01)
     assert turns.delay_s("a.test") == 1.0
@@ -188,7 +188,7 @@ async def test_zero_switches_it_off() -> None:
     turns.answered("a.test", 503, 9.0)
     turns.failed("a.test")
     assert turns.delay_s("a.test") == 1.0
-    assert counters["hosts_slowed"] == 0
+    assert counters["hosts_throttled"] == 0
 
 
 async def test_waiters_are_let_in_when_places_become_free() -> None:

@@ -64,7 +64,7 @@ def test_a_toned_down_mirror_stays_allowed_and_is_shown_to_a_person(parts: Parts
     first, second = parts.store.reviews.tasks()
     assert (second.url, second.category, second.blocked) == ("http://two.example/", "gambling", False)
     assert second.group_id == first.task_id
-    assert parts.counters.as_dict()["pages_alike"] == 1
+    assert parts.counters.as_dict()["near_duplicates"] == 1
     assert parts.near_duplicates.take("http://two.example/")
     assert not parts.near_duplicates.take("http://two.example/")
     assert not parts.near_duplicates.take("http://one.example/")
@@ -85,7 +85,7 @@ def test_what_is_not_nearly_the_same_is_left_alone(parts: Parts, title: str, bod
     parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
     parts.look("http://two.example/", f"{title}\n{body}")
     assert len(parts.store.reviews.tasks()) == 1
-    assert "pages_alike" not in parts.counters.as_dict()
+    assert "near_duplicates" not in parts.counters.as_dict()
 
 
 def test_a_kin_page_makes_no_further_kin(parts: Parts) -> None:

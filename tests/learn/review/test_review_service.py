@@ -33,7 +33,7 @@ def test_a_harmful_page_is_blocked_and_asked_about(world: World) -> None:
     assert world.learned() is ListAction.BLOCK
     world.visit()
     assert len(world.store.reviews.tasks()) == 1
-    assert world.counters.as_dict() == {"pages_harmful": 2, "pages_known": 1, "reviews_opened": 1}
+    assert world.counters.as_dict() == {"pages_harmful": 2, "fingerprint_hits": 1, "reviews_opened": 1}
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ async def test_another_client_logs_in_while_one_tries_passwords_out(state: Path,
             return head[:12]
 
         flood = [asyncio.create_task(ask("127.0.0.2", f"guess {number}")) for number in range(60)]
-        await until(lambda: gateway.counters["logins_put_off"] > 0)
+        await until(lambda: gateway.counters["logins_throttled"] > 0)
         async with asyncio.timeout(20):
             assert await ask("127.0.0.3", "secret: with a colon") == b"HTTP/1.1 502"
         assert gateway.counters["logins_refused"] < 20

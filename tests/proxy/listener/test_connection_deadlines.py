@@ -58,7 +58,7 @@ async def test_the_first_head(gateway: WireGateway) -> None:
     async with channel(gateway.port) as client:
         await client.send(b"GET http://localhost/ HTTP/1.1\r\n")
         assert await drip(client, b"x: y\r\n")
-    assert gateway.counters["heads_timed_out"] == 1
+    assert gateway.counters["header_timeouts"] == 1
 
 
 async def test_a_later_head(gateway: WireGateway, origin: Origin) -> None:
@@ -68,7 +68,7 @@ async def test_a_later_head(gateway: WireGateway, origin: Origin) -> None:
             assert await client.status() == "200"
         await client.send(f"GET {origin.http}/".encode())
         assert await drip(client, b"x")
-    assert gateway.counters["heads_timed_out"] == 1
+    assert gateway.counters["header_timeouts"] == 1
 
 
 async def test_a_head_that_is_slow_but_in_time(gateway: WireGateway, origin: Origin) -> None:
@@ -101,7 +101,7 @@ async def test_a_tunnel_in_which_nothing_becomes_clear(first: bytes, gateway: Wi
         await client.send(first)
         async with asyncio.timeout(LONGEST_S):
             assert await client.read() == b""
-    assert gateway.counters["heads_timed_out"] == 1
+    assert gateway.counters["header_timeouts"] == 1
 
 
 async def test_a_handshake_in_drips(gateway: WireGateway) -> None:
@@ -117,7 +117,7 @@ async def test_inside_tls(protocol: str, gateway: WireGateway, client_tls: ssl.S
     async with channel(gateway.port, "localhost:443") as client:
         assert await client.begin_tls(client_tls, "localhost") == protocol
         assert await begun[protocol](client)
-    assert gateway.counters["heads_timed_out"] == 1
+    assert gateway.counters["header_timeouts"] == 1
 
 
 async def drip_fields(client: Channel) -> bool:
@@ -148,4 +148,4 @@ async def test_http2_goes_on_after_its_limit(gateway: WireGateway, client_tls: s
         await client.begin_tls(client_tls, "localhost")
         await asyncio.sleep(2 * LIMIT_S)
         assert await client.status_by_http2("localhost", "/blocked", 30) == "403 blacklist"
-    assert gateway.counters["heads_timed_out"] == 0
+    assert gateway.counters["header_timeouts"] == 0

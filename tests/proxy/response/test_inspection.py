@@ -183,7 +183,7 @@ async def test_a_public_page_is_judged_as_it_passed_instead_of_fetched(
         assert passed.headers == {"content-type": "text/html", "content-encoding": "br"}
         assert "sec-fetch-dest document" in passed.said  # a page may repeat what it is asked with
         assert gateway.offers.urls == []
-        assert gateway.counters["passed_offered"] == 1
+        assert gateway.counters["captures_queued"] == 1
 
 
 async def test_what_does_not_fit_is_fetched(start_gateway: Any, site: EditOrigin, client: aiohttp.ClientSession) -> None:
@@ -196,7 +196,7 @@ async def test_what_does_not_fit_is_fetched(start_gateway: Any, site: EditOrigin
         async with client.get(f"{site.url}/unknown/moved", proxy=gateway.url, headers=DOCUMENT, allow_redirects=False):
             pass
         assert gateway.offers.urls == [f"{site.url}/unknown/{name}" for name in ("long", "full", "moved")]
-        assert gateway.counters["passed_dropped"] == 1
+        assert gateway.counters["captures_dropped"] == 1
 
 
 @pytest.mark.parametrize(

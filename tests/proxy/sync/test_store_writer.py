@@ -54,7 +54,7 @@ def test_an_offer_is_written_at_once_and_records_go_along() -> None:
     assert writer.stop()
     assert [offer.url for batch in database.offers for offer in batch] == ["http://a/"]
     assert database.records == [[record(1)]]
-    assert counters.as_dict() == {"log_written": 1, "offers_written": 1}
+    assert counters.as_dict() == {"log_written": 1, "crawl_requests_written": 1}
 
 
 def test_what_came_while_writing_goes_in_one_batch() -> None:
@@ -104,7 +104,7 @@ def test_full_queues_drop_and_count() -> None:
     assert [writer.offers.offer(CrawlRequest(f"http://a/{number}")) for number in range(4)] == [True, True, False, False]
     for number in range(5):
         writer.log.write(record(number))
-    assert counters.as_dict() == {"log_dropped": 2, "offers_dropped": 2}
+    assert counters.as_dict() == {"log_dropped": 2, "crawl_requests_dropped": 2}
 
 
 def test_long_urls_fill_the_queue_sooner() -> None:
@@ -142,7 +142,7 @@ def test_a_busy_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert database.wrote.wait(5)
     assert writer.stop()
     assert counters["store_errors"] == 2
-    assert counters["offers_written"] == 1
+    assert counters["crawl_requests_written"] == 1
 
 
 @pytest.mark.parametrize("error", [StoreError, RuntimeError])
@@ -154,7 +154,7 @@ def test_a_dead_database_loses_the_batch_but_not_the_thread(
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
     writer.offers.offer(CrawlRequest("http://lost/"))
-    while not counters["offers_dropped"]:
+    while not counters["crawl_requests_dropped"]:
         threading.Event().wait(0.005)
     writer.offers.offer(CrawlRequest("http://kept/"))
     assert database.wrote.wait(5)
