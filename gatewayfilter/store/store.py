@@ -57,19 +57,20 @@ class Store:
         self.unblock = SqlUnblockRequests(database)
 
     @classmethod
-    def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
+    def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S, before_upgrade: Callable[[], None] | None = None) -> Self:
         """Opens the database with this SQLAlchemy URL, made or migrated when needed.
 
         Args:
             url: `sqlite:///FILE` or `postgresql+psycopg://…`.
             busy_timeout_s: how long a SQLite write waits for another process.
+            before_upgrade: called before an existing database is migrated; it may raise to prevent that.
 
         Raises:
             StoreError: it cannot be opened, is damaged, is another program's, or has a newer schema than this program knows.
         """
         database = Database.from_url(url, busy_timeout_s=busy_timeout_s)
         try:
-            bring_to_head(database)
+            bring_to_head(database, before_upgrade)
         except BaseException:
             database.close()
             raise

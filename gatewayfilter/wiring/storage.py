@@ -10,6 +10,8 @@ from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import StartupError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.snapshot.folder import SnapshotFolder
     from gatewayfilter.sources import Categories, Subscriptions
@@ -31,8 +33,12 @@ def prepare_data_dir(settings: Settings) -> None:
         raise StartupError(f"cannot write to the state folder {settings.data_dir}")
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings, *, before_upgrade: Callable[[], None] | None = None) -> Store:
     """Opens the database, made or migrated when needed.
+
+    Args:
+        settings: the state folder and the database.
+        before_upgrade: called before an existing database is migrated; it may raise to prevent that.
 
     Raises:
         StartupError, StoreError: it cannot be opened.
@@ -40,7 +46,7 @@ def open_store(settings: Settings) -> Store:
     from gatewayfilter.store import Store
 
     prepare_data_dir(settings)
-    store = Store.open(settings.store_url)
+    store = Store.open(settings.store_url, before_upgrade=before_upgrade)
     store.frontier.max_waiting = settings.crawl.max_waiting
     return store
 

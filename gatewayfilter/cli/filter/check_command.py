@@ -85,8 +85,9 @@ type _Answers = tuple[Explanation, tuple[Classification, float] | None, Connecti
 
 
 def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
+    from gatewayfilter.cli.ui.command_context import open_store
     from gatewayfilter.proxy.listener.connection_report import report_connection
-    from gatewayfilter.wiring import open_engine, open_store
+    from gatewayfilter.wiring import open_engine
 
     clock = time.time if at is None else lambda: at
     store = open_store(settings)

@@ -54,8 +54,9 @@ def publish_lists(settings: Settings, *, quiet: bool, full: bool = False) -> Pub
         SnapshotError: it could not be written; the last one stays in use.
         StoreError: the database cannot be opened.
     """
+    from gatewayfilter.cli.ui.command_context import open_store
     from gatewayfilter.processes.low_priority import low_priority
-    from gatewayfilter.wiring import open_store, publish_now
+    from gatewayfilter.wiring import publish_now
 
     store = open_store(settings)
     try:

@@ -63,9 +63,26 @@ class Invocation:
         """
         from contextlib import closing
 
-        from gatewayfilter.wiring import open_store
-
         return closing(open_store(self.settings()))
+
+
+def open_store(settings: Settings) -> Store:
+    """Returns the database, which the caller closes. It is migrated when needed, but not under a running filter.
+
+    Raises:
+        StartupError, StoreError: the state folder or the database are no good, or a filter of an earlier version runs.
+    """
+    from functools import partial
+
+    from gatewayfilter import wiring
+
+    return wiring.open_store(settings, before_upgrade=partial(_refuse_while_running, settings.data_dir))
+
+
+def _refuse_while_running(data_dir: Path) -> None:
+    from gatewayfilter.processes.supervision.run_lock import refuse_while_running  # imported only when there is an upgrade to do
+
+    refuse_while_running(data_dir)
 
 
 def _print_warning(loaded: Loaded) -> None:

@@ -8,6 +8,32 @@ from typing import Self
 from gatewayfilter.errors import StartupError
 
 
+def refuse_while_running(folder: Path) -> None:
+    """Does nothing unless a filter runs on the state folder.
+
+    For commands that would migrate the database: a filter of an earlier version cannot read what they leave behind, and would
+    go on with the lists that it has.
+
+    Raises:
+        StartupError: a filter runs.
+    """
+    try:
+        descriptor = os.open(folder / "run.lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StartupError(f"cannot open {folder / 'run.lock'}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        raise StartupError(
+            f"a filter of an earlier version (process {holder}) runs on {folder}: restart it, so that it updates the database"
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
 class RunLock:
     """Holds `run.lock` in the state folder while the filter runs; the kernel lets go of it however the process ends.
 

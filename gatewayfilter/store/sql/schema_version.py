@@ -1,6 +1,7 @@
 """Which schema a database has, and the way to the one that this program needs. Imports alembic only when there is work."""
 
 import logging
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,12 @@ def upgrade(url: str) -> None:
         bring_to_head(database)
 
 
-def bring_to_head(database: Database) -> None:
+def bring_to_head(database: Database, before_upgrade: Callable[[], None] | None = None) -> None:
     """Makes or migrates the database when needed; quick when it is at the head. Several processes may come at once.
+
+    Args:
+        database: the database.
+        before_upgrade: called before an existing database is migrated; what it raises leaves the database as it is.
 
     Raises:
         StoreError: as `upgrade`.
@@ -65,6 +70,8 @@ def bring_to_head(database: Database) -> None:
             for table in METADATA.tables.values():
                 connection.execute(select(literal(1)).select_from(table).limit(1))
             return
+    if current and before_upgrade is not None:
+        before_upgrade()
     with database.write(Area.SCHEMA) as connection:
         current = _current(connection, database)  # another process may have been faster
         if current != HEAD:

@@ -2,12 +2,16 @@
 
 import json
 import os
+import sqlite3
 import ssl
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gatewayfilter.processes.supervision.run_lock import RunLock
 
 type Cli = Callable[..., Any]
 
@@ -145,3 +149,13 @@ def test_names_of_earlier_releases_are_warned_of_in_one_line(cli: Cli, tmp_path:
     assert answer.err.startswith("gatewayfilter: setting 'tls.pass_through_days'")
     assert "is now called 'tls.pinned_apps_days'; setting 'web.listen'" in answer.err
     assert cli("config", "check", "--config", file).code == 0
+
+
+def test_a_command_does_not_migrate_under_a_running_filter(cli: Cli, state: Path) -> None:
+    cli("list", "add", "a.example")
+    with closing(sqlite3.connect(state / "gatewayfilter.sqlite3")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0011'")
+    with RunLock(state):
+        for command in (["list", "show"], ["check", "a.example"], ["publish"]):
+            assert f"a filter of an earlier version (process {os.getpid()}) runs on" in cli(*command).complains()
+    assert cli("db", "status", "--json").json["current"] == "0011"
