@@ -128,6 +128,7 @@ print('done')
 """
 
 
+@pytest.mark.slow
 def test_pathological_pages_end(each_reading: str) -> None:
     """All of them together take 2 to 10 s here; one quadratic step would take minutes."""
     environ = {**os.environ, "GATEWAYFILTER_PURE": "1" if each_reading == "Python" else ""}

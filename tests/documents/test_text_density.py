@@ -165,6 +165,7 @@ def test_hostile_markup_ends_with_either(html: str) -> None:
         page_text(html, "", extractor)
 
 
+@pytest.mark.slow
 def test_the_setting_reaches_the_classifier(tmp_path: Path) -> None:
     """A comment that stands apart, which density takes along with the article and resiliparse does not."""
     html = PAGE.replace("<footer>", f"<div class='sidebar' id='sidebar'><p>{PROSE.replace('bridge', 'casino')}</p></div><footer>")

@@ -38,6 +38,7 @@ def _frequent_thread_switches() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.slow
 def test_readers_see_old_or_new_never_a_mix(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path, keep=1)
     blobs = [generation(number) for number in range(2)]
@@ -176,6 +177,7 @@ def read_until(folder: Path, stop: Event_, found: "Queue[int]") -> None:
     found.put(len(seen))
 
 
+@pytest.mark.slow
 def test_readers_in_other_processes_see_old_or_new_never_a_mix(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
     folder = SnapshotFolder(tmp_path, keep=2)

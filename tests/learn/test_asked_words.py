@@ -36,13 +36,12 @@ CASINO = (
 
 
 class Learner:
-    """A learner with the bundled words, over one store."""
+    """A learner over one store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, judge: ReloadingClassifier) -> None:
         settings = LearnSettings(domains=DomainGrowth.BLOCK)
         self.store = store
         self.counters = Counters()
-        judge = ReloadingClassifier([bundled_folder() / "words"])
         list_growth = ListGrowth(store.lists, store.verdicts, settings, together=store.learning)
         recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), judge.words_version)
         self.sink = LearningPipeline(judge, list_growth, self.counters, settings, recognition=recognition, read_text=judge)
@@ -55,9 +54,15 @@ class Learner:
         return [entry.key for entry in self.store.lists.learned() if entry.action is ListAction.BLOCK]
 
 
+@pytest.fixture(scope="module")
+def judge() -> ReloadingClassifier:
+    """The bundled words; reading them takes a second."""
+    return ReloadingClassifier([bundled_folder() / "words"])
+
+
 @pytest.fixture
-def learner(store: Store) -> Learner:
-    return Learner(store)
+def learner(store: Store, judge: ReloadingClassifier) -> Learner:
+    return Learner(store, judge)
 
 
 def search_page(query: str) -> str:

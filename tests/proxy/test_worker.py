@@ -65,6 +65,7 @@ def status_of(index: int, settings: Settings) -> dict[str, Any]:
     pytest.fail("the worker does not serve")
 
 
+@pytest.mark.slow
 def test_two_workers_share_an_address_and_drain(settings: Settings) -> None:
     workers = [start(index, settings) for index in range(2)]
     try:

@@ -196,6 +196,7 @@ def test_the_registry_is_complete_and_a_bad_one_refused(tmp_path: Path) -> None:
             Categories.load(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_real_lists_are_read_sanely(real_data: Path, tmp_path: Path) -> None:
 
     subscriptions = Subscriptions(tmp_path / "sources", SourceSettings(), BUNDLED)

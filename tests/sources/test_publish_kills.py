@@ -195,6 +195,7 @@ def size_of(root: Path) -> int:
     return sum(path.stat().st_size for path in (root / "snapshots").iterdir() if not path.is_symlink()) // 1024
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_the_last_snapshot_serves(root: Path) -> None:
     said = on_a_small_disk(root, size_of(root) + 100)
     assert said.count("refused: cannot write a snapshot to") == 3

@@ -20,6 +20,12 @@ OLD = b"".join(b"old%d.example.com\n" % number for number in range(100))
 NEW = b"".join(b"new%d.example.com\n" % number for number in range(120))
 MOST_STEPS = 40
 """Above what an update takes; a test sees that it is."""
+OFTEN = {1, 5, 13}
+"""Kill points of every `make test`; `make check` tries them all."""
+
+
+def kill_points(steps: range) -> list[object]:
+    return [pytest.param(step, marks=() if step in OFTEN else pytest.mark.slow) for step in steps]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +56,7 @@ def test_the_kill_points_below_cover_a_whole_update(server: ListServer, tmp_path
     assert 10 <= _run(folder, server.base + "/a.txt", 0) <= MOST_STEPS
 
 
-@pytest.mark.parametrize("kill_at", range(1, MOST_STEPS + 1))
+@pytest.mark.parametrize("kill_at", kill_points(range(1, MOST_STEPS + 1)))
 def test_an_update_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(
     server: ListServer, tmp_path: Path, kill_at: int
 ) -> None:
@@ -75,7 +81,7 @@ def test_an_update_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(
     assert _names(folder) == whole
 
 
-@pytest.mark.parametrize("kill_at", range(1, MOST_STEPS + 1, 2))
+@pytest.mark.parametrize("kill_at", kill_points(range(1, MOST_STEPS + 1, 2)))
 def test_an_addition_killed_anywhere_is_whole_or_not_there(server: ListServer, tmp_path: Path, kill_at: int) -> None:
     folder = tmp_path / "sources"
     subscriptions = subscriptions_of(folder)
@@ -118,6 +124,7 @@ def test_a_disk_that_is_really_full_is_said_and_costs_nothing(server: ListServer
     assert own == "list report.json source.json state.json"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "tail", "said"),
     [

@@ -107,6 +107,7 @@ def test_harmless_texts_read_harmless(bundled: TopicModel, text: str) -> None:
     assert bundled.read(text).harmful < READS_HARMFUL
 
 
+@pytest.mark.slow
 def test_both_together_find_more_than_words_alone() -> None:
     """On sites that took no part in anything; docs/classification.md has the figures of all."""
     words, both = PageClassifier(Lexicon.load([BUNDLED])), load_classifier([BUNDLED])

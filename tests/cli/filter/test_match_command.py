@@ -126,6 +126,7 @@ def long_input(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_all_jobs_give_the_same_answers_in_the_same_order(
     lists: list[Path], environment: dict[str, str], long_input: Path
 ) -> None:
@@ -161,6 +162,7 @@ def _workers(process: psutil.Process, count: int) -> list[psutil.Process]:
             return found
 
 
+@pytest.mark.slow
 def test_answers_of_workers_come_while_requests_still_come(
     lists: list[Path], environment: dict[str, str], long_input: Path
 ) -> None:
@@ -181,6 +183,7 @@ def test_answers_of_workers_come_while_requests_still_come(
         assert process.wait(30) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "code", "sentence"),
     [
@@ -228,6 +231,7 @@ def _keep_writing(stream: IO[bytes], data: bytes) -> None:
             stream.write(data)
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(lists: list[Path], environment: dict[str, str], long_input: Path) -> None:
     command = [*COMMAND, "--list", str(lists[1]), "--jobs", "2"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:

@@ -29,6 +29,7 @@ def test_a_rule_is_tried_before_it_is_used(cli: Cli, site: str, rule: Path) -> N
     assert "first" in cli("crawl", "--rule", "news", f"{site}/calm").out
 
 
+@pytest.mark.slow
 def test_the_fields_of_a_rule_in_use_are_kept_and_shown(cli: Cli, site: str, rule: Path) -> None:  # noqa: F811
     cli("rules", "add", str(rule))
     fields = cli("crawl", f"{site}/calm", "--json").lines[0]["classification"]["fields"]

@@ -151,6 +151,7 @@ def test_stats_and_export(cli: Cli) -> None:
     assert "roulette" in examples[0]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("judged")
 def test_phrases_of_rejected_pages_are_taken_over_by_one_command(cli: Cli) -> None:
     assert cli("review", "phrases").out.startswith("Nothing to propose")

@@ -14,10 +14,13 @@ from tests.engine.adblock.paper_scheme import PaperScheme
 
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[4] / "shared" / "data")
 
-pytestmark = pytest.mark.skipif(
-    not (DATA / "requests" / "consensus.jsonl").is_file(),
-    reason="real lists and requests are not here: set GATEWAYFILTER_TEST_DATA to their folder",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (DATA / "requests" / "consensus.jsonl").is_file(),
+        reason="real lists and requests are not here: set GATEWAYFILTER_TEST_DATA to their folder",
+    ),
+]
 
 
 def page_of(text: str) -> Url | None:

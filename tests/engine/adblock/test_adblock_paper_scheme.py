@@ -52,6 +52,7 @@ def test_every_k_gives_the_same_verdicts(blob: bytes, matcher: AdblockMatcher, k
         assert {match.rule for match in scheme.match_all(request)} == {match.rule for match in matcher.match_all(request)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", HOSTILE, ids=lambda url: url[:40])
 def test_hostile_urls_are_judged_alike(blob: bytes, matcher: AdblockMatcher, url: str) -> None:
     scheme = PaperScheme(blob)

@@ -26,6 +26,7 @@ def hostile_list(size: int) -> list[str]:
     return [f"/{HOSTILE[number % len(HOSTILE)].format(number=number)}/" for number in range(size)]
 
 
+@pytest.mark.slow
 def test_the_expressions_of_one_list_have_a_bound_together() -> None:
     lines = hostile_list(2_000)
     report = AdblockBuilder().add_list(0, [*lines, "||ads.example.com^"])
@@ -36,6 +37,7 @@ def test_the_expressions_of_one_list_have_a_bound_together() -> None:
     assert (report.accepted - 1) * least <= LIST_STEPS
 
 
+@pytest.mark.slow
 def test_all_lists_have_a_bound_together() -> None:
     builder = AdblockBuilder()
     expensive = [f"/(a{{1,50}}){{1,50}}b{number}c/" for number in range(2_000)]

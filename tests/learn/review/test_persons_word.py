@@ -121,6 +121,7 @@ class Story:
         return self.now < task.decided_at + self.learn.block_days * DAY_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [GrowthMode.BLOCK_AND_REVIEW, GrowthMode.REVIEW])
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(_EVENTS, min_size=4, max_size=18))

@@ -402,6 +402,7 @@ def test_the_rest_of_a_list_stays_in_force() -> None:
     assert [match and (match.rule, match.line) for match in found] == [("||ads.example.com^", 1), None, ("||bad.example.org^", 4)]
 
 
+@pytest.mark.slow
 def test_a_list_of_nothing_but_doubtful_rules_ends() -> None:
     report = report_of(*(f"/q/*{number // 64:x}*{number % 64:x}" for number in range(MAX_TRIED + 100)))
     assert report.refused >= 100
@@ -419,6 +420,7 @@ def test_repeated_rules_are_taken_once() -> None:
     assert (report.accepted, report.duplicates, report.comments) == (2, 999, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (DATA / "lists").is_dir(), reason="no real lists: set GATEWAYFILTER_TEST_DATA to the folder with lists/")
 def test_no_rule_of_real_lists_is_lost() -> None:
     refused: list[tuple[str, int, str, str]] = []

@@ -44,6 +44,7 @@ def test_what_is_forgotten_is_given_back() -> None:
     assert (budget.held, budget._of_client) == (0, {})
 
 
+@pytest.mark.slow
 async def test_unfinished_heads_of_one_client_do_not_add_up(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     budget = HeadBudget(most_of_client=2_000_000, most=4_000_000)
     monkeypatch.setattr(head_budget, "_HEADS", budget)
