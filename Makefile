@@ -11,6 +11,8 @@ COMPILED := $(VENV)/.compiled-stamp
 CYTHON := $(shell find gatewayfilter -name "*.pyx" -o -name "*.pxd")
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
+# The quick tests run on all cores. Each file stays in one process, so that what its tests share is made once; ARGS="-n 0" uses one process.
+CORES := -n logical --dist loadfile
 
 .PHONY: help env run demo test test-all check format lint types contracts bench lock wheel clean
 
@@ -57,7 +59,7 @@ demo: $(COMPILED) ## See it work with no internet: a small local site, a client,
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
 test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
-	@$(BIN)/python -m pytest -m "not real and not slow" $(ARGS)
+	@$(BIN)/python -m pytest -m "not real and not slow" $(CORES) $(ARGS)
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest $(ARGS)

@@ -1,7 +1,14 @@
-"""What holds for all tests: none asserts a time, hypothesis neither; ^C reaches the programs that they start."""
+"""What holds for all tests: none asserts a time, hypothesis neither; ^C reaches the programs that they start.
 
+A test that takes more than `BUDGET_S` of CPU time belongs to `make check`, marked `slow`; the summary names those that are not
+marked. It does not fail for them: how fast a CPU is says nothing of a change.
+"""
+
+import os
 import signal
+from collections.abc import Generator
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
@@ -10,3 +17,32 @@ settings.load_profile("untimed")
 # A shell that runs the tests in the background has them ignore ^C, and what they start would ignore it as well.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+BUDGET_S = 2.0
+"""CPU time of a test and the processes that it waited for, fixtures left out; the load of the machine does not count."""
+_PROPERTY = "cpu_s"
+
+
+def _cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    before = _cpu_s()
+    try:
+        return (yield)
+    finally:
+        if item.get_closest_marker("slow") is None and item.get_closest_marker("real") is None:
+            item.user_properties.append((_PROPERTY, _cpu_s() - before))  # a property reaches the report from any process
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    spent = {report.nodeid: dict(report.user_properties).get(_PROPERTY, 0.0) for report in reports if report.when == "call"}
+    above = sorted(((cpu_s, test) for test, cpu_s in spent.items() if cpu_s > BUDGET_S), reverse=True)
+    if above:
+        terminalreporter.section(f"more than {BUDGET_S:g} s of CPU time: cheapen them or mark them slow")
+        for cpu_s, test in above:
+            terminalreporter.write_line(f"{cpu_s:5.1f} s {test}")
