@@ -17,11 +17,11 @@ from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadline
 from gatewayfilter.proxy.mitm.install import Setup
 from gatewayfilter.proxy.mitm.next_layer import NextLayer
 from gatewayfilter.proxy.mitm.typed_api import running_proxyserver
-from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
 from gatewayfilter.proxy.request.header_sanitizer import leave_trailers
 from gatewayfilter.proxy.request_filter import RequestFilter
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.response.response_pipeline import ResponsePipeline
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter

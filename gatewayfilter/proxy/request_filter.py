@@ -13,13 +13,13 @@ from gatewayfilter.model import Action, Reason, Verdict
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.pages.block_page import ASK_PATH
 from gatewayfilter.proxy.pages.internal_pages import internal_response
-from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body, read_flow
 from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.request.request_judge import RequestJudge
 from gatewayfilter.proxy.request.sent_request import CONNECTION_FIELDS, make_ready
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
+from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.proxy.unknown_policy import AllowUnknown, BlockUnknown, HoldUnknown, InspectUnknown, UnknownPolicy

@@ -132,8 +132,18 @@ def test_the_architecture_names_every_room_table_and_process() -> None:
 def test_contributing_shows_the_layers_that_are_checked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = next(contract["layers"] for contract in project["tool"]["importlinter"]["contracts"] if contract["type"] == "layers")
-    drawn = " > ".join(layers).replace("gatewayfilter.", "")
+    drawn = " > ".join(layers)
     assert drawn in PAGES["CONTRIBUTING.md"].text
+
+
+def test_contributing_says_where_to_change_what_with_paths_that_exist() -> None:
+    _, _, table = PAGES["CONTRIBUTING.md"].text.partition("## Where do I change …\n")
+    rows = [line.split("|")[1:3] for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for what, where in rows:
+        paths = re.findall(r"`([^`]+)`", where)
+        assert paths, what
+        assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_contributing_names_every_make_target() -> None:

@@ -17,10 +17,10 @@ from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import Inspect, PassedResponse
 from gatewayfilter.model import Action, Classification, Reason, Verdict
 from gatewayfilter.proxy.mitm.buffered_response import hold_response
-from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.request.pending_flow import PENDING, InspectedFlow
 from gatewayfilter.proxy.response.body_rewriter import EditedBody
+from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.settings import GrowthMode

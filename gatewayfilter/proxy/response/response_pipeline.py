@@ -16,7 +16,6 @@ from gatewayfilter.config import OnError, Settings, UnknownRule
 from gatewayfilter.interfaces import PassedResponse, PassedSink
 from gatewayfilter.model import Verdict
 from gatewayfilter.proxy.filter_services import FilterServices
-from gatewayfilter.proxy.pages.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body
 from gatewayfilter.proxy.request.header_sanitizer import sanitize_response
 from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
@@ -24,6 +23,7 @@ from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.inspection import FAILURE, ResponseInspection
 from gatewayfilter.proxy.response.origin_name import is_authenticated, shows_certificate
 from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
+from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.telemetry import Counters
