@@ -8,7 +8,7 @@ old one may have leaked, the next authority is made and handed out first, and pu
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -100,7 +100,7 @@ def _read(path: Path) -> tuple[CertificateIssuerPrivateKeyTypes, x509.Certificat
         raise StartupError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, TypeError, IndexError) as error:
         raise StartupError(f"{path} is damaged: it needs a private key and a certificate") from error
-    return key, certificate  # type: ignore[return-value]  # a key that cannot sign certificates fails when it is to
+    return cast("CertificateIssuerPrivateKeyTypes", key), certificate  # a key that cannot sign fails when it has to
 
 
 def _replace(path: Path, content: bytes) -> None:

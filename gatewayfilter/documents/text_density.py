@@ -51,7 +51,8 @@ def split_by_density(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
     if start == end:
         start, end = 0, len(blocks)
     if _compiled is not None:
-        return _compiled.split(blocks, start, end, LINK_HEAVY)  # type: ignore[no-any-return]
+        parts: tuple[list[str], list[str]] = _compiled.split(blocks, start, end, LINK_HEAVY)
+        return parts
     return pure_split(blocks, start, end)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-import re2  # type: ignore[import-untyped]  # it has no stubs
+import re2
 
 from gatewayfilter.errors import RuleError, UnsupportedError
 

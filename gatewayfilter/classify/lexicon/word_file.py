@@ -250,9 +250,11 @@ class _Reader:
         return found
 
     def _weight(self, key: str, value: object, *, negative: bool = False) -> float:
+        if not isinstance(value, str | int | float):
+            raise self._wrong(key, f"{value!r} is no weight")
         try:
-            weight = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+            weight = float(value)
+        except ValueError:
             raise self._wrong(key, f"{value!r} is no weight") from None
         if isinstance(value, bool) or not isfinite(weight) or not 0 < abs(weight) <= MAX_WEIGHT or (weight < 0 and not negative):
             raise self._wrong(key, f"a weight must be above 0 and at most {MAX_WEIGHT:.0f}")

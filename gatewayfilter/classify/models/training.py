@@ -60,7 +60,7 @@ def train(examples: Iterable[Example], trained_at: float) -> LinearModel:
         ClassifyError: there are too few harmful or harmless ones.
     """
     known, labels = _known(examples)
-    rows = _Rows(known)
+    rows = _Rows.of(known)
     order = np.random.default_rng(7).permutation(len(known))
     harmful, harmless = order[labels[order] == 1], order[labels[order] == 0]
     areas = []
@@ -79,7 +79,7 @@ def fit(examples: Iterable[Example]) -> LinearModel:
         ClassifyError: there are too few harmful or harmless ones.
     """
     known, labels = _known(examples)
-    return _model(_Rows(known), labels, 0.5, 0.0)
+    return _model(_Rows.of(known), labels, 0.5, 0.0)
 
 
 def _known(examples: Iterable[Example]) -> tuple[list[str], NDArray[np.float64]]:
@@ -112,21 +112,20 @@ def area_under_curve(scores: NDArray[np.float64], labels: NDArray[np.float64]) -
 class _Rows:
     """Sparse rows: `indices` and `values` one after another, row r from `starts[r]` on."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        found = [features(text) for text in texts]
-        lengths = np.array([len(row.indices) for row in found])
-        self._assign(np.concatenate([row.indices for row in found]), np.concatenate([row.values for row in found]), lengths)
-
-    def _assign(self, indices: NDArray[np.uint32], values: NDArray[np.float32], lengths: NDArray[np.int64]) -> None:
+    def __init__(self, indices: NDArray[np.uint32], values: NDArray[np.float32], lengths: NDArray[np.int64]) -> None:
         self.indices, self.values, self.lengths = indices, values, lengths
         self.owners = np.repeat(np.arange(len(lengths)), lengths)
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "_Rows":
+        found = [features(text) for text in texts]
+        lengths = np.array([len(row.indices) for row in found])
+        return cls(np.concatenate([row.indices for row in found]), np.concatenate([row.values for row in found]), lengths)
 
     def take(self, chosen: NDArray[np.int64]) -> "_Rows":
         starts = np.concatenate(([0], np.cumsum(self.lengths)))
         places = np.concatenate([np.arange(starts[row], starts[row + 1]) for row in chosen])
-        part = _Rows.__new__(_Rows)
-        part._assign(self.indices[places], self.values[places], self.lengths[chosen])  # noqa: SLF001  its own class
-        return part
+        return _Rows(self.indices[places], self.values[places], self.lengths[chosen])
 
     def score(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the product of each row with weights by place, float64[2 ** BITS]."""

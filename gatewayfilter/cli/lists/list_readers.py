@@ -183,7 +183,9 @@ def _moment(value: object) -> float | None:
         return None
     if isinstance(value, str) and "-" in value[1:] and "e" not in value.lower():
         return datetime.fromisoformat(value).timestamp()
-    moment = float(value)  # type: ignore[arg-type]  # TypeError is handled by the caller
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"{value!r} is no time")
+    moment = float(value)
     if moment != moment or moment in {float("inf"), float("-inf")}:  # noqa: PLR0124  NaN alone is unlike itself
         raise ValueError(f"{value!r} is no time")
     return moment

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
@@ -57,12 +58,14 @@ class _PassingError(SourceError):
 class _Redirects(HTTPRedirectHandler):
     max_redirections = 5
 
-    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> Request | None:
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
         """Follows to http(s) only, and never from https to http."""
         scheme = urlsplit(newurl).scheme
         if scheme not in {"http", "https"} or (req.type == "https" and scheme == "http"):
             raise SourceError(f"{req.full_url} leads to {newurl}, which is not followed")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]  # typeshed wants HTTPMessage
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _opener() -> OpenerDirector:
