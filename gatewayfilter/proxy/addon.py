@@ -8,7 +8,7 @@ holds up its own flow alone.
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from mitmproxy import http, udp
+from mitmproxy import ctx, http, udp
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import UrlError
@@ -16,7 +16,6 @@ from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
 from gatewayfilter.proxy.mitm.install import Setup
 from gatewayfilter.proxy.mitm.next_layer import NextLayer
-from gatewayfilter.proxy.mitm.typed_api import running_proxyserver
 from gatewayfilter.proxy.pages.upstream_errors import is_origin_fault
 from gatewayfilter.proxy.request.header_sanitizer import leave_trailers
 from gatewayfilter.proxy.request_filter import RequestFilter
@@ -79,7 +78,7 @@ class GatewayAddon:
 
     def running(self) -> None:
         """Starts what belongs to the addon."""
-        proxyserver = running_proxyserver()
+        proxyserver = ctx.master.addons.get("proxyserver")
         if proxyserver is not None:
             self._answerer.connections = proxyserver.connections
         if self._on_start is not None:

@@ -34,7 +34,6 @@ from gatewayfilter.proxy.mitm.server import (
     GatewayTlsConfig,
     HandleStream,
 )
-from gatewayfilter.proxy.mitm.typed_api import add_addons, update_options
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -74,8 +73,7 @@ class LeanMaster(master.Master):
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
         self._guard = ReachGuard(settings.proxy, services.counters, self._proxyserver.connections, services.recorder)
-        add_addons(
-            self.addons,
+        self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
@@ -91,8 +89,7 @@ class LeanMaster(master.Master):
         )
         self.addons.lookup["nextlayer"] = addon  # its own is among its addons; mitmproxy would warn that there is none
         host, port = split_address(settings.proxy.listen)
-        update_options(
-            self.options,
+        self.options.update(
             listen_host=host,
             listen_port=port,
             mode=[settings.proxy.mode],

@@ -338,7 +338,7 @@ async def test_under_stock_mitmproxy_it_sets_its_option_and_starts_and_stops() -
         on_start=lambda: happened.append("start"),
         on_stop=lambda: happened.append("stop"),
     )
-    with taddons.context(addon) as context:  # type: ignore[no-untyped-call]
+    with taddons.context(addon) as context:
         ctx.options.add_option("connection_strategy", str, "eager", "")
         addon.addons[-1].load(type("Loader", (), {"master": context.master})())
         assert ctx.options.connection_strategy == "lazy"

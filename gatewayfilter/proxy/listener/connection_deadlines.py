@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mitmproxy import http, tls
+from mitmproxy import ctx, http, tls
 from mitmproxy.connection import Client
 
 from gatewayfilter.proxy.listener.handshake import HELLO_S
-from gatewayfilter.proxy.mitm.typed_api import running_proxyserver
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 from gatewayfilter.telemetry import Counters
 
@@ -37,7 +36,7 @@ class ConnectionDeadlines:
 
     def running(self) -> None:
         """Finds the table of connections. A mitmproxy hook."""
-        proxyserver = running_proxyserver()
+        proxyserver = ctx.master.addons.get("proxyserver")
         if proxyserver is not None:
             self._connections = proxyserver.connections
             loop = asyncio.get_running_loop()

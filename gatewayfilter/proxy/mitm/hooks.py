@@ -7,7 +7,7 @@ from mitmproxy.proxy import commands
 
 
 @dataclass
-class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call]
+class UnreadableRequestHook(commands.StartHook):
     """A client was refused because it sent no valid HTTP request."""
 
     client: Client
@@ -15,7 +15,7 @@ class UnreadableRequestHook(commands.StartHook):  # type: ignore[no-untyped-call
 
 
 @dataclass
-class HeadBegunHook(commands.StartHook):  # type: ignore[no-untyped-call]
+class HeadBegunHook(commands.StartHook):
     """A part of a request's head has come, and more of it is awaited."""
 
     client: Client
@@ -23,7 +23,7 @@ class HeadBegunHook(commands.StartHook):  # type: ignore[no-untyped-call]
 
 
 @dataclass
-class HeadDoneHook(commands.StartHook):  # type: ignore[no-untyped-call]
+class HeadDoneHook(commands.StartHook):
     """A head that came in parts is whole, or will never be."""
 
     client: Client

@@ -63,7 +63,7 @@ class NextLayer:
     def _choose(self, context: Context, asked: layer.NextLayer) -> layer.Layer | None:
         if (alpn := context.client.alpn) and isinstance(context.layers[-1], ClientTLSLayer):
             return self._http(context) if alpn in _HTTP_ALPNS else self._refuse(context)
-        match detect(asked.data_client()):  # type: ignore[no-untyped-call]
+        match detect(asked.data_client()):
             case Protocol.UNDECIDED:
                 return None
             case Protocol.TLS:
@@ -125,7 +125,7 @@ class RefusalLayer(layer.Layer):
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:  # noqa: ARG002  any event
         self._handle_event = self._done  # type: ignore[method-assign]
         self._answer.headers["connection"] = "close"
-        yield commands.SendData(self.context.client, assemble_response(self._answer))  # type: ignore[no-untyped-call]
+        yield commands.SendData(self.context.client, assemble_response(self._answer))
         yield commands.CloseConnection(self.context.client)
         if self._hook is not None:
             yield self._hook

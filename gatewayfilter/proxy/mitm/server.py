@@ -91,7 +91,7 @@ class GatewayCertStore(certs.CertStore):
             self.certs = {name: kept for name, kept in self.certs.items() if id(kept) not in old}
 
 
-class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):  # type: ignore[no-untyped-call]
+class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
     """Serves clients in one of the modes `regular`, `transparent` and `upstream`.
 
     Args:

@@ -4,13 +4,12 @@ from mitmproxy import http
 
 from gatewayfilter.interfaces import InternalPages, InternalRequest
 from gatewayfilter.model import Request
-from gatewayfilter.proxy.mitm.typed_api import header_fields
 
 
 def internal_response(pages: InternalPages, asked: Request, flow: http.HTTPFlow) -> http.Response:
     """Returns what the filter's own pages answer to a flow."""
     headers: dict[str, str] = {}
-    for name, value in header_fields(flow.request.headers):
+    for name, value in flow.request.headers.items(multi=True):
         headers.setdefault(name.lower(), value)
     answer = pages.respond(
         InternalRequest(

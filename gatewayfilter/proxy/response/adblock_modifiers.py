@@ -15,7 +15,6 @@ from gatewayfilter.content_encoding import KNOWN, EncodingError
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic
 from gatewayfilter.model import Request, RequestChange, ResourceType, ResponseChange, Verdict
-from gatewayfilter.proxy.mitm.typed_api import kill
 from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText
 from gatewayfilter.proxy.response.csp import allow_style
 from gatewayfilter.proxy.response.css_injector import StyleInjector, style_hash, style_text
@@ -209,7 +208,7 @@ class TrafficChanges:
     def _break_off(self, flow: http.HTTPFlow) -> None:
         self._counters.add("edits_failed")
         if flow.killable:
-            kill(flow)
+            flow.kill()
 
 
 def _accept_what_can_be_decoded(headers: http.Headers) -> None:

@@ -12,7 +12,6 @@ from mitmproxy.proxy.server import ConnectionHandler
 from gatewayfilter.config import OnError
 from gatewayfilter.model import Reason, Verdict
 from gatewayfilter.proxy.mitm.early_response import replace_response, respond_early, stream_of
-from gatewayfilter.proxy.mitm.typed_api import kill
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.telemetry import Counters
@@ -82,7 +81,7 @@ class ResponseAnswerer:
                 flow.response = self._pages.failure(flow.request.method, _language(flow))
         except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
             with suppress(Exception):
-                kill(flow)
+                flow.kill()
 
     def fail_response(self, flow: http.HTTPFlow) -> None:
         """Lets a response on which a hook failed pass as it came, or answers in its place. Never raises."""
@@ -94,7 +93,7 @@ class ResponseAnswerer:
             replace_response(flow, self._connection(flow))
         except Exception:  # noqa: BLE001  even the answer failed: no answer at all is still no way through
             with suppress(Exception):
-                kill(flow)
+                flow.kill()
 
     def report_failure(self) -> None:
         """Counts a failed hook, and logs it at most every ten seconds; to be called where the exception is caught."""

@@ -33,7 +33,7 @@ async def desk(start_gateway: StartGateway, asked: list[UnblockRequest]) -> Asyn
         return len(asked) < 3
 
     async with start_gateway() as gateway:
-        addon = gateway.master.addons.get("gatewayfilter")  # type: ignore[no-untyped-call]
+        addon = gateway.master.addons.get("gatewayfilter")
         addon._requests._unblock_form = UnblockForm(
             gateway.decide, take, lambda address: f"#{address}", gateway.counters, lambda: 7.0, addon.pages
         )

@@ -17,7 +17,7 @@ class FrozenOptions(Options):
     """
 
     def __init__(self, current: Options) -> None:
-        names: list[str] = current.keys()  # type: ignore[no-untyped-call]
+        names: list[str] = current.keys()
         vars(self).update({name: getattr(current, name) for name in names}, _options=vars(current)["_options"])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

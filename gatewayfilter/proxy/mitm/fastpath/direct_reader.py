@@ -158,5 +158,5 @@ class _DirectProtocol(asyncio.Protocol):
         await PAUSED.wait(self._connection)
         await caught_up(self._connection)
         if self._handler is not None:
-            await self._handler.drain_writers()  # type: ignore[no-untyped-call]
+            await self._handler.drain_writers()
             self._transport.resume_reading()

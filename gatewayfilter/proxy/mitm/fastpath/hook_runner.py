@@ -63,7 +63,7 @@ class CachedAddonManager(addonmanager.AddonManager):
         """Returns the methods of a hook, in the order of the addons."""
         found = self._table.get(name)
         if found is None:
-            methods = (getattr(addon, name, None) for addon in addonmanager.traverse(self.chain))  # type: ignore[no-untyped-call]
+            methods = (getattr(addon, name, None) for addon in addonmanager.traverse(self.chain))
             found = self._table[name] = tuple(method for method in methods if callable(method))
         return found
 

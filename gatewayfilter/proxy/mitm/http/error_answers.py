@@ -37,4 +37,4 @@ class ErrorAnswers:
 def assemble(response: http.Response) -> bytes:
     """Returns a response that ends its connection, as bytes of HTTP/1."""
     response.headers["connection"] = "close"
-    return bytes(assemble_response(response))  # type: ignore[no-untyped-call]
+    return bytes(assemble_response(response))

@@ -112,7 +112,7 @@ async def outcome(
         return found
 
     monkeypatch.setattr(tls_path, "take", note)
-    gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
+    gateway.master.addons.add(listener)
     async with RawOrigin(answer).running() as origin:
         sent = [head.replace(b"HOST", b"127.0.0.1:%d" % origin.port) for head in heads]
         port = str(origin.port).encode()
@@ -222,7 +222,7 @@ async def test_a_hook_that_waits(name: str, answer: bytes, start_gateway: StartG
 
 
 def kill(flow: http.HTTPFlow) -> None:
-    flow.kill()  # type: ignore[no-untyped-call]
+    flow.kill()
 
 
 def respond(flow: http.HTTPFlow) -> None:

@@ -33,7 +33,7 @@ def _wait(_: http.HTTPFlow) -> Awaitable[None]:
 
 def _kill(flow: http.HTTPFlow) -> None:
     if flow.killable:
-        flow.kill()  # type: ignore[no-untyped-call]
+        flow.kill()
 
 
 def _respond(flow: http.HTTPFlow) -> None:
@@ -209,11 +209,11 @@ def walk(driver: Driver, watcher: Watcher, steps: list[Step]) -> list[object]:
 def taken(steps: list[Step], master: LeanMaster, mode: str) -> list[object]:
     """Returns what is seen of steps on one of the paths."""
     watcher = Watcher(DEEDS)
-    master.addons.add(watcher)  # type: ignore[no-untyped-call]
+    master.addons.add(watcher)
     try:
         return walk(Driver(master, mode), watcher, steps)
     finally:
-        master.addons.remove(watcher)  # type: ignore[no-untyped-call]
+        master.addons.remove(watcher)
 
 
 async def differ(steps: list[Step], masters: list[LeanMaster], mode: str) -> None:

@@ -66,7 +66,7 @@ def test_options_read_the_same() -> None:
     current = options.Options()
     frozen = FrozenOptions(current)
     assert frozen == current
-    assert vars(frozen).items() >= {name: getattr(current, name) for name in current.keys()}.items()  # type: ignore[no-untyped-call]  # noqa: SIM118
+    assert vars(frozen).items() >= {name: getattr(current, name) for name in current.keys()}.items()  # noqa: SIM118
     with pytest.raises(AttributeError):
         frozen.http2 = False
 

@@ -50,7 +50,7 @@ def same(ours: http.Message, theirs: http.Message) -> None:
     ours.data.timestamp_start = theirs.data.timestamp_start
     assert ours.data == theirs.data
     validate_headers(theirs)
-    assert not http1.connection_close(theirs.http_version, theirs.headers)  # type: ignore[no-untyped-call]
+    assert not http1.connection_close(theirs.http_version, theirs.headers)
     assert keeps_open(theirs.headers.fields)
 
 

@@ -59,7 +59,7 @@ async def test_each_hook_runs_once_and_in_order(
     client_tls: ssl.SSLContext,
 ) -> None:
     listener = Listener(waits)
-    gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
+    gateway.master.addons.add(listener)
     base = getattr(origin, scheme)
     for number in range(3):
         async with client.post(f"{base}/page{number}", data=b"x" * 70_000, proxy=gateway.url, ssl=client_tls) as response:
@@ -100,7 +100,7 @@ async def test_without_the_fast_path_all_hooks_are_handed_up(
 ) -> None:
     listener = Listener("request")
     async with start_gateway(fast_path=False) as gateway:
-        gateway.master.addons.add(listener)  # type: ignore[no-untyped-call]
+        gateway.master.addons.add(listener)
         async with client.get(f"{origin.https}/page", proxy=gateway.url, ssl=client_tls) as response:
             assert response.status == 200
     assert listener.calls == dict.fromkeys(HOOKS, 1)
