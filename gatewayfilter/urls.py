@@ -158,19 +158,16 @@ def parse_loose_url(text: str) -> Url:
     return parse_url(text if "://" in text else f"http://{text}")
 
 
+@lru_cache(maxsize=4096)
 def canonical_host(text: str) -> str:
     """Returns a host name or IP literal in canonical form: lower case, IDNA, no trailing dot, IPv6 in brackets.
 
     Raises:
-        UrlError: not a host, or longer than `MAX_HOST_LENGTH` characters: clients choose what is remembered here.
+        UrlError: not a host, or longer than `MAX_HOST_LENGTH` characters. What raises is not kept, so that the cache, whose
+            keys clients choose, stays small.
     """
     if len(text) > MAX_HOST_LENGTH:
         raise UrlError(f"a host of {len(text)} characters")
-    return _canonical_host(text)
-
-
-@lru_cache(maxsize=4096)
-def _canonical_host(text: str) -> str:
     host = text.strip().removesuffix(".").lower()
     if _HOST.fullmatch(host) and not host[-1].isdigit() and "xn--" not in host:
         if len(host) > 253:
