@@ -1,70 +1,37 @@
-"""The deciders, and the one place that says in which order they speak: `DECIDERS`, at the end of this file.
+"""The deciders, and the one place that sets their order: `DECIDERS`, at the end of this file.
+
+What `check` tells about each of them is in explanations.py.
 
 Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and first-visit-allow.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
 from gatewayfilter.engine.adblock.syntax.parser import is_generic
-from gatewayfilter.engine.spellings import has_spellings, spellings_of
-from gatewayfilter.engine.state.host_cache import HostFacts, host_keys, work_out
-from gatewayfilter.engine.state.list_lookup import KeyAnswer, find_listing, may_be_listed, silent_entries
+from gatewayfilter.engine.question import Question
+from gatewayfilter.engine.spellings import spellings_of
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.list_lookup import KeyAnswer, find_listing, may_be_listed
 from gatewayfilter.engine.state.manual_rules import written_pattern
-from gatewayfilter.model import Action, AppliedRule, DeciderAnswer, ListAction, ManualRule, Reason, Request, ResourceType, Verdict
+from gatewayfilter.engine.tables.bloom import BloomAnswer
+from gatewayfilter.model import Action, ListAction, ManualRule, Reason, Verdict
 from gatewayfilter.urls import Url, digest_of
 
-if TYPE_CHECKING:
-    from gatewayfilter.engine.state.engine_state import EngineState
+_MAYBE = BloomAnswer.MAYBE
 
 UNKNOWN = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
-"""First-visit-allow: what nobody knows may pass, and is looked at."""
-
-
-class Question:
-    """One request on its way through the deciders, with what they find out on the way.
-
-    Attributes:
-        state: what this decision reads, from first to last.
-        now: Unix seconds.
-        facts: what is known of the URL's host.
-        maybe: the URL's own keys that passed the Bloom gate; set by the gate.
-        exception: the Adblock exception that lifted a block; set by the Adblock decider.
-    """
-
-    __slots__ = ("exception", "facts", "maybe", "now", "request", "state", "url")
-
-    def __init__(self, state: "EngineState", request: Request, now: float) -> None:
-        self.state = state
-        self.request = request
-        self.now = now
-        self.url = url = request.url
-        facts = state.hosts.get(url.netloc)
-        if facts is None or now >= facts.until:
-            facts = work_out(state, url, now)
-            state.hosts.put(url.netloc, facts)
-        self.facts: HostFacts = facts
-        self.maybe: Sequence[KeyAnswer] = ()
-        self.exception: AdblockMatch | None = None
-
-    def prefix_keys(self) -> list[str]:
-        """Returns the prefix keys that cover the URL, of the hosts that have prefix entries."""
-        return [key for host in self.facts.prefix_hosts for key in self.url.prefix_keys(host)]
+"""First-visit-allow: a URL on no list may pass, and is queued for classification."""
 
 
 class Decider(Protocol):
-    """One opinion. Stateless: everything it reads hangs on the question."""
+    """One step of the decision. Stateless: all that it reads is in the question."""
 
     name: str
 
     def decide(self, question: Question) -> Verdict | None:
         """Returns the verdict, `None` to leave it to the next decider."""
-        ...
-
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Returns what it says, asked in its place in the order, whether or not somebody before it has decided."""
         ...
 
 
@@ -75,8 +42,8 @@ class ManualDecider:
 
     def decide(self, question: Question) -> Verdict | None:
         """A rule that allows beats one that blocks."""
-        rules = question.state.overlay.rules
-        if not rules:
+        rules = question.lists.rules
+        if rules is None:
             return None
         rule = rules.find(question.url, question.facts.manual, question.now)
         return None if rule is None else self._verdict(rule)
@@ -91,19 +58,6 @@ class ManualDecider:
             detail=rule.comment,
         )
 
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Names the rule that decides, and how many others cover the URL."""
-        verdict = self.decide(question)
-        rules = question.state.overlay.rules
-        if verdict is None:
-            off = rules.switched_off()
-            silent = off.matching(question.url, off.for_host(question.url), question.now)
-            hidden = f"; switched off: {', '.join(map(written_pattern, silent[:3]))}" if silent else ""
-            return DeciderAnswer(self.name, "miss", f"no rule of a person covers this URL{hidden}")
-        others = len(rules.matching(question.url, question.facts.manual, question.now)) - 1
-        more = f"; {others} more of people's rules cover it" if others else ""
-        return DeciderAnswer(self.name, verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict)
-
 
 class BloomGate:
     """The Bloom filter: keeps what is certainly on no list away from the tables. It has no verdict, only "no" and "maybe"."""
@@ -113,29 +67,25 @@ class BloomGate:
     def decide(self, question: Question) -> None:
         """Notes which of the URL's keys may be listed; those of its host are in the facts already."""
         url = question.url
-        state = question.state
+        lists = question.lists
         digest = url.digest
-        if may_be_listed(state, digest):
+        if lists.bloom.ask(digest) is _MAYBE or digest in lists.learned:  # may_be_listed without the call
             question.maybe = [KeyAnswer(url.key, digest)]
         if question.facts.prefix_hosts:
             answers = [KeyAnswer(key, digest_of(key)) for key in question.prefix_keys()]
-            question.maybe = [*question.maybe, *(answer for answer in answers if may_be_listed(state, answer.digest))]
-
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Counts the keys, those of the host included."""
-        keys = all_keys(question)
-        maybe = [key for key in keys if may_be_listed(question.state, digest_of(key))]
-        if not maybe:
-            return DeciderAnswer(self.name, "miss", f"none of {len(keys)} keys of this URL is on any list")
-        return DeciderAnswer(self.name, "maybe", f"{len(maybe)} of {len(keys)} keys may be listed: {', '.join(maybe)}")
+            question.maybe = [*question.maybe, *(answer for answer in answers if may_be_listed(lists, answer.digest))]
 
 
 class ListTable:
-    """A bitmap hash table with what was learned since: the blacklist or the whitelist."""
+    """A bitmap hash table with what was learned since: the blacklist or the whitelist.
+
+    Attributes:
+        action: what being on the list means.
+    """
 
     def __init__(self, name: str, action: ListAction) -> None:
         self.name = name
-        self._action = action
+        self.action = action
         self._blocks = action is ListAction.BLOCK
 
     def decide(self, question: Question) -> Verdict | None:
@@ -144,31 +94,12 @@ class ListTable:
         verdict = facts.black if self._blocks else facts.white
         if verdict is not None:
             return verdict
-        for passed in question.maybe:
-            listing = find_listing(question.state, passed.key, passed.digest, self._action, question.now)
-            if listing is not None:
-                return listing.verdict
+        if question.maybe:
+            for passed in question.maybe:
+                listing = find_listing(question.lists, passed.key, passed.digest, self.action, question.now)
+                if listing is not None:
+                    return listing.verdict
         return None
-
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Names list and entry, or the entries that would count if they were not expired or switched off."""
-        verdict = self.decide(question)
-        if verdict is not None:
-            category = f" ({verdict.category})" if verdict.category else ""
-            detail = f": {verdict.detail}" if verdict.detail else ""
-            said = f"{verdict.source_list}{category} lists {verdict.rule}{detail}"
-            return DeciderAnswer(self.name, verdict.action.value, said, verdict)
-        passed = [(key, digest) for key in all_keys(question) if may_be_listed(question.state, digest := digest_of(key))]
-        if not passed:
-            return DeciderAnswer(self.name, "skipped", "the Bloom gate says that no list has it")
-        silent = [
-            sentence
-            for key, digest in passed
-            for sentence in silent_entries(question.state, key, digest, self._action, question.now)
-        ]
-        if silent:
-            return DeciderAnswer(self.name, "pass", "; ".join(silent))
-        return DeciderAnswer(self.name, "miss", f"no key of this URL is on the {self.name}")
 
 
 class Adblock:
@@ -194,32 +125,6 @@ class Adblock:
                 return None
         return adblock_verdict(state, match, state.effects.stub(question.request, state.off_sources))
 
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Names the rule that decides, its list and line, every other rule that matches, and what rules would change."""
-        verdict = self.decide(question)
-        state = question.state
-        matches = state.adblock.match_all(question.request)
-        on = [match for match in matches if match.source not in state.off_sources]
-        off = len(matches) - len(on)
-        rest = f"; {off} matching rules belong to categories that are switched off" if off else ""
-        rest += "".join(f"; {sentence}" for sentence in describe_changes(state, question.request, verdict))
-        if verdict is not None:
-            stub = f", the stub {verdict.stub} stands in for it" if verdict.stub else ""
-            others = _name_others(state, on, verdict)
-            said = f"{verdict.rule} of {verdict.source_list}, line {verdict.line} blocks it{stub}{others}{rest}"
-            return DeciderAnswer(self.name, "block", said, verdict)
-        if question.exception is not None:
-            verdict = adblock_verdict(state, question.exception)
-            others = _name_others(state, on, verdict)
-            said = f"the exception {verdict.rule} of {verdict.source_list}, line {verdict.line}, lifts a block{others}{rest}"
-            return DeciderAnswer(self.name, "pass", said, verdict)
-        others = _name_others(state, on, None)
-        return DeciderAnswer(self.name, "pass" if off else "miss", f"no rule in force blocks it{others}{rest}")
-
-
-_MAX_NAMED = 20
-"""Rules that an explanation names besides the one that decides."""
-
 
 def _specific_block(question: Question) -> AdblockMatch | None:
     """Returns the first block that names the page it works on, where an exception suspends all others."""
@@ -230,51 +135,7 @@ def _specific_block(question: Question) -> AdblockMatch | None:
     return None
 
 
-def _name_others(state: "EngineState", matches: Sequence[AdblockMatch], verdict: Verdict | None) -> str:
-    """Returns a text with every rule that matches but the one that decided."""
-    winner = ("", 0) if verdict is None else (verdict.source_list, verdict.line)
-    others = [match for match in matches if (state.sources[match.source].name, match.line) != winner]
-    if not others:
-        return ""
-    named = ", ".join(
-        f"{match.rule} ({state.sources[match.source].name}, line {match.line}{', important' if match.important else ''})"
-        for match in others[:_MAX_NAMED]
-    )
-    more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
-    return f"; also matching: {named}{more}"
-
-
-def describe_changes(state: "EngineState", request: Request, verdict: Verdict | None) -> list[str]:
-    """Returns sentences on what rules would change in a request and in its response, headers unknown: `text/html`."""
-    blocked = verdict is not None
-    effects, names, off = state.effects, state.source_names, state.off_sources
-    said: list[str] = []
-    change = effects.change_request(request, names, off, blocked=blocked)
-    if change is not None:
-        what = [f"asks for {change.url} instead"] if change.url else []
-        what += [f"leaves out {', '.join(change.remove_headers)}"] if change.remove_headers else []
-        said.append(f"it {' and '.join(what)}: {_name_applied(change.rules)}")
-    found = None if blocked else effects.change_response(request, {"content-type": "text/html"}, "", names, off)
-    if found is not None and found[0].rules:
-        said.append(f"of a page it would change the response: {_name_applied(found[0].rules)}")
-    if blocked:
-        stub = effects.stub_rule(request, names, off)
-        return [*said, f"the stub is named by {_name_applied([stub])}"] if stub is not None else said
-    late = effects.conditional(request, names, off)
-    if late:
-        said.append(f"it hangs on the response's headers or its server's address: {_name_applied(late)}")
-    if request.resource_type in {ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT}:
-        for name, match in effects.switches(request.url, off).items():
-            said.append(f"{name} on this page: {match.rule} ({names[match.source]}, line {match.line})")
-    return said
-
-
-def _name_applied(rules: Sequence[AppliedRule]) -> str:
-    named = [f"{rule.rule} ({rule.modifier}, {rule.source_list}, line {rule.line})" for rule in rules[:_MAX_NAMED]]
-    return ", ".join(named)
-
-
-def adblock_verdict(state: "EngineState", match: AdblockMatch, stub: str = "") -> Verdict:
+def adblock_verdict(state: EngineState, match: AdblockMatch, stub: str = "") -> Verdict:
     """Returns what a rule that decides has to say, with the name of the stub that stands in for what it blocks."""
     key = (match.source, match.line, stub)
     verdict = state.adblock_verdicts.get(key)
@@ -296,17 +157,18 @@ def adblock_verdict(state: "EngineState", match: AdblockMatch, stub: str = "") -
 
 
 class Spellings:
-    """What blocks a URL blocks its other spellings as well (spellings.py); what allows one says nothing of the others."""
+    """What blocks a URL blocks its other spellings as well (spellings.py); what allows one does not allow the others."""
 
     name = "spellings"
 
     def decide(self, question: Question) -> Verdict | None:
         """Blocks what another spelling of the URL would be blocked for, and a listed page with a slash behind it."""
         url = question.url
-        if url.path.endswith("/") and (verdict := self._without_slash(question)) is not None:
+        path = url.path
+        if path.endswith("/") and (verdict := self._without_slash(question)) is not None:
             return verdict
-        if not has_spellings(url):  # nearly all
-            return None
+        if not (";" in path or "//" in path or "./" in path or path.endswith(".") or "%" in url.text):
+            return None  # nearly all: the first searches of `has_spellings` without the call
         for other in spellings_of(url):
             verdict = self._decide_other(question, other)
             if verdict is not None:
@@ -321,9 +183,9 @@ class Spellings:
         path, mark, query = url.key.partition("?")
         key = f"{path.rstrip('/')}{mark}{query}"
         digest = digest_of(key)
-        if not may_be_listed(question.state, digest):
+        if not may_be_listed(question.lists, digest):
             return None
-        listing = find_listing(question.state, key, digest, ListAction.BLOCK, question.now)
+        listing = find_listing(question.lists, key, digest, ListAction.BLOCK, question.now)
         return None if listing is None else listing.verdict
 
     def _decide_other(self, question: Question, other: Url) -> Verdict | None:
@@ -336,17 +198,6 @@ class Spellings:
                 return verdict if verdict.blocked else None
         return self._without_slash(asked)
 
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Names the spellings, and what blocks one of them."""
-        verdict = self.decide(question)
-        others = [other.text for other in spellings_of(question.url)]
-        if verdict is not None:
-            by = f" of {verdict.source_list}" if verdict.source_list else ""
-            return DeciderAnswer(self.name, "block", f"another spelling of this URL is blocked: {verdict.rule}{by}", verdict)
-        if not others:
-            return DeciderAnswer(self.name, "miss", "this URL has one spelling")
-        return DeciderAnswer(self.name, "miss", f"nothing blocks other spellings of this URL: {', '.join(others)}")
-
 
 class Unknown:
     """Nobody had an opinion."""
@@ -358,16 +209,6 @@ class Unknown:
         if question.exception is not None:
             return adblock_verdict(question.state, question.exception)
         return UNKNOWN
-
-    def explain(self, question: Question) -> DeciderAnswer:
-        """Says what becomes of a URL that gets this far."""
-        verdict = self.decide(question)
-        return DeciderAnswer(self.name, "allow", "what no list knows is allowed, and offered to the crawler", verdict)
-
-
-def all_keys(question: Question) -> list[str]:
-    """Returns every list key that covers the URL: its own, its prefixes where its host has any, its host's."""
-    return [question.url.key, *question.prefix_keys(), *host_keys(question.url)]
 
 
 _BLOCKING: tuple[Decider, ...] = (ManualDecider(), BloomGate(), ListTable("blacklist", ListAction.BLOCK), Adblock())

@@ -34,7 +34,7 @@ class EngineImage:
         state = engine._state  # noqa: SLF001  # one assignment swaps it: this is the whole of one moment
         with file.open("xb") as out:
             out.write(state.snapshot._data)  # noqa: SLF001  # nobody else needs the bytes
-        return cls(file, tuple(state.overlay.changes.values()), state.off_categories)
+        return cls(file, tuple(state.overlay.changes.values()), state.lists.off_categories)
 
     def open(self, *, clock: Callable[[], float] = time) -> FilterEngine:
         """Returns the engine.

@@ -6,25 +6,23 @@ wholly or in part, is `named`: no client can bring it about that its connections
 """
 
 import math
-from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.adblock.named_sites import PROBED
 from gatewayfilter.engine.blocked_parts import blocked_by_rule, blocked_page
-from gatewayfilter.engine.deciders import UNKNOWN, Adblock, Question
+from gatewayfilter.engine.deciders import UNKNOWN, Adblock
+from gatewayfilter.engine.question import Question
+from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.manual_rules import written_pattern
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Action, HostAction, HostVerdict, ListAction, ManualRule, Reason, Request, ResourceType, Verdict
 from gatewayfilter.urls import Url, canonical_host, parse_url
-
-if TYPE_CHECKING:
-    from gatewayfilter.engine.state.engine_state import EngineState
 
 _NOBODY = HostVerdict(HostAction.INTERCEPT, UNKNOWN)
 _NO_HOST = HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True)
 _ELSEWHERE = parse_url("https://another.invalid/")
 
 
-def decide_host(state: "EngineState", host: str, client: str, now: float) -> HostVerdict:
+def decide_host(state: EngineState, host: str, client: str, now: float) -> HostVerdict:
     """Returns what to do with connections to a host.
 
     ==============================================================  =========
@@ -109,7 +107,7 @@ class _ManualRulesOfHost:
         until: Unix seconds at which the first of the rules that were found in force expires.
     """
 
-    def __init__(self, state: "EngineState", question: Question) -> None:
+    def __init__(self, state: EngineState, question: Question) -> None:
         self._rules = state.overlay.rules
         self._url = question.url
         self._now = question.now

@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.deciders import adblock_verdict
+from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.model import Request, ResourceType, ResponseChange
-
-if TYPE_CHECKING:
-    from gatewayfilter.engine.state.engine_state import EngineState
 
 _PAGES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _EMPTY = frozenset({101, 204, 205})
 
 
 def change_response(
-    state: "EngineState",
+    state: EngineState,
     request: Request,
     status: int,
     headers: Mapping[str, str],
@@ -39,6 +36,6 @@ def change_response(
     return change
 
 
-def _is_excepted(state: "EngineState", request: Request) -> bool:
+def _is_excepted(state: EngineState, request: Request) -> bool:
     """Tells whether a plain exception covers a request: it lifts what a rule says of the response too."""
     return any(match.exception and match.source not in state.off_sources for match in state.adblock.match_all(request))

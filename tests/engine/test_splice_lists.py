@@ -24,7 +24,7 @@ def spliced(*keys: str, rules: tuple[ManualRule, ...] = (), black: tuple[str, ..
 
 def facts_of(snapshot: Snapshot, url: str) -> Verdict | None:
     state = EngineState(snapshot, Overlay.over(snapshot.rules, 0), frozenset())
-    return work_out(state, parse_url(url), 0.0).splice
+    return work_out(state.lists, parse_url(url), 0.0).splice
 
 
 @pytest.mark.parametrize(

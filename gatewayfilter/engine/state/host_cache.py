@@ -1,17 +1,14 @@
-"""What the lists say of a host, whichever of its URLs is asked for: worked out once and kept for the host."""
+"""Facts about a host that hold for all its URLs: the lists it is on and the rules it brings into play, found once a host."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.state.list_lookup import find_listing, is_marked, may_be_listed
+from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.state.manual_rules import HostRules, hosts_of_prefixes, netloc_of
 from gatewayfilter.model import ListAction, Verdict
 from gatewayfilter.urls import Url, digest_of, domain_key, host_key, host_suffixes
-
-if TYPE_CHECKING:
-    from gatewayfilter.engine.state.engine_state import EngineState
 
 _NO_RULES = HostRules((), ())
 
@@ -43,28 +40,27 @@ def host_keys(url: Url) -> Iterator[str]:
         yield domain_key(suffix)
 
 
-def work_out(state: "EngineState", url: Url, now: float) -> HostFacts:
+def work_out(lists: ListView, url: Url, now: float) -> HostFacts:
     """Returns the facts for the host and port of a URL: two look-ups for each label of the host that passes the gate."""
     found: dict[ListAction, Verdict] = {}
     until = math.inf
     for key in host_keys(url):
         digest = digest_of(key)
-        if not may_be_listed(state, digest):
+        if not may_be_listed(lists, digest):
             continue
         for action in ListAction:
-            if action not in found and (listing := find_listing(state, key, digest, action, now)) is not None:
+            if action not in found and (listing := find_listing(lists, key, digest, action, now)) is not None:
                 found[action] = listing.verdict
                 until = min(until, listing.until)
-    rules = state.overlay.rules
     return HostFacts(
-        manual=rules.for_host(url) if rules else _NO_RULES,
+        manual=lists.rules.for_host(url) if lists.rules is not None else _NO_RULES,
         black=found.get(ListAction.BLOCK),
         white=found.get(ListAction.ALLOW),
         splice=found.get(ListAction.SPLICE),
-        prefix_hosts=tuple(host for host in hosts_of_prefixes(url) if _has_prefixes(state, netloc_of(host, url))),
+        prefix_hosts=tuple(host for host in hosts_of_prefixes(url) if _has_prefixes(lists, netloc_of(host, url))),
         until=until,
     )
 
 
-def _has_prefixes(state: "EngineState", netloc: str) -> bool:
-    return netloc in state.overlay.prefix_netlocs or is_marked(state, digest_of(f"{netloc}**"))
+def _has_prefixes(lists: ListView, netloc: str) -> bool:
+    return netloc in lists.prefix_netlocs or is_marked(lists, digest_of(f"{netloc}**"))

@@ -1,23 +1,20 @@
-"""Looks a list key up in the overlay and in the tables of the snapshot, and says what its sources mean."""
+"""Look-up of a list key in the overlay and in the tables of the snapshot, with the verdict of its source."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.snapshot.learned_records import learned_source
+from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.model import Action, LearnedEntry, ListAction, Reason, Source, Verdict
-
-if TYPE_CHECKING:
-    from gatewayfilter.engine.state.engine_state import EngineState
 
 _MAYBE = BloomAnswer.MAYBE
 _OF_URLS = (ListAction.BLOCK, ListAction.ALLOW)
 
 
 class _Unchanged:
-    """Stands for: the overlay says nothing of this key."""
+    """Stands for a key that the overlay does not hold."""
 
 
 _UNCHANGED = _Unchanged()
@@ -25,7 +22,7 @@ _UNCHANGED = _Unchanged()
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """An entry that speaks of a URL.
+    """An entry that covers a URL.
 
     Attributes:
         verdict: what it means.
@@ -44,44 +41,44 @@ class KeyAnswer:
     digest: bytes
 
 
-def may_be_listed(state: "EngineState", digest: bytes) -> bool:
+def may_be_listed(lists: ListView, digest: bytes) -> bool:
     """Tells whether a digest passes the gate: the snapshot's Bloom filter, or what was learned since."""
-    return state.bloom.ask(digest) is _MAYBE or digest in state.overlay.learned
+    return lists.bloom.ask(digest) is _MAYBE or digest in lists.learned
 
 
-def is_marked(state: "EngineState", digest: bytes) -> bool:
+def is_marked(lists: ListView, digest: bytes) -> bool:
     """Tells whether the marker of a host with prefix entries is in one of the tables that decide URLs."""
-    return state.bloom.ask(digest) is _MAYBE and any(state.tables[action].find(digest) is not None for action in _OF_URLS)
+    return lists.bloom.ask(digest) is _MAYBE and any(lists.tables[action].find(digest) is not None for action in _OF_URLS)
 
 
-def find_listing(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Listing | None:
+def find_listing(lists: ListView, key: str, digest: bytes, action: ListAction, now: float) -> Listing | None:
     """Returns the first entry of this key that is in force, `None` for none.
 
     A source that is switched off does not count, nor does a learned entry that has expired: its URL is unknown again. What
     the overlay says of a learned entry hides what the snapshot says of it.
     """
-    changes = state.overlay.learned.get(digest, _UNCHANGED)
-    if isinstance(changes, LearnedEntry) and in_force(state, changes, action, now):
+    changes = lists.learned.get(digest, _UNCHANGED)
+    if isinstance(changes, LearnedEntry) and in_force(lists, changes, action, now):
         return learned_listing(changes)
-    number = state.tables[action].find(digest)
+    number = lists.tables[action].find(digest)
     if number is None:
         return None
-    for index in state.on_sets[number]:
-        source = state.sources[index]
+    for index in lists.on_sets[number]:
+        source = lists.sources[index]
         if not source.learned:
             return Listing(list_verdict(source, key))
         if changes is _UNCHANGED:
-            entry = state.snapshot.learned(digest)
-            if entry is not None and in_force(state, entry, action, now):
+            entry = lists.records.find(digest)
+            if entry is not None and in_force(lists, entry, action, now):
                 return learned_listing(entry)
     return None
 
 
-def in_force(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> bool:
+def in_force(lists: ListView, entry: LearnedEntry, action: ListAction, now: float) -> bool:
     """Tells whether a learned entry means this, has not expired, and is of a category that is on."""
     if entry.action is not action or now >= entry.expires_at:
         return False
-    return action is ListAction.ALLOW or entry.category not in state.off_categories
+    return action is ListAction.ALLOW or entry.category not in lists.off_categories
 
 
 def list_verdict(source: Source, key: str) -> Verdict:
@@ -106,29 +103,29 @@ def learned_listing(entry: LearnedEntry) -> Listing:
     return Listing(verdict, entry.expires_at)
 
 
-def silent_entries(state: "EngineState", key: str, digest: bytes, action: ListAction, now: float) -> Iterator[str]:
+def silent_entries(lists: ListView, key: str, digest: bytes, action: ListAction, now: float) -> Iterator[str]:
     """Yields a sentence for each entry of this key that is not in force, for `explain`."""
-    changes = state.overlay.learned.get(digest, _UNCHANGED)
-    if isinstance(changes, LearnedEntry) and (why := _why_silent(state, changes, action, now)):
+    changes = lists.learned.get(digest, _UNCHANGED)
+    if isinstance(changes, LearnedEntry) and (why := _why_silent(lists, changes, action, now)):
         yield f"{key} was learned since the snapshot, but {why}"
-    number = state.tables[action].find(digest)
-    for index in state.snapshot.source_sets[number] if number is not None else ():
-        source = state.sources[index]
-        if index in state.off_sources:
+    number = lists.tables[action].find(digest)
+    for index in lists.source_sets[number] if number is not None else ():
+        source = lists.sources[index]
+        if index in lists.off_sources:
             yield f"{source.name} lists {key}, but its category {source.category} is switched off"
         elif source.learned and changes is not _UNCHANGED:
             yield f"{source.name} lists {key}, but that was taken back or judged anew since"
         elif source.learned:
-            entry = state.snapshot.learned(digest)
-            if entry is not None and (why := _why_silent(state, entry, action, now)):
+            entry = lists.records.find(digest)
+            if entry is not None and (why := _why_silent(lists, entry, action, now)):
                 yield f"{source.name} lists {key}, but {why}"
 
 
-def _why_silent(state: "EngineState", entry: LearnedEntry, action: ListAction, now: float) -> str:
+def _why_silent(lists: ListView, entry: LearnedEntry, action: ListAction, now: float) -> str:
     if entry.action is not action:
         return ""
     if now >= entry.expires_at:
         return "that has expired"
-    if action is ListAction.BLOCK and entry.category in state.off_categories:
+    if action is ListAction.BLOCK and entry.category in lists.off_categories:
         return f"the category {entry.category} is switched off"
     return ""

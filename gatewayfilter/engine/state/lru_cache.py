@@ -9,17 +9,20 @@ class LruCache[K, V]:
 
     An entry that is asked for at least once in every `GENERATION` new ones stays. A hit in the young generation is one
     dictionary look-up. Readers and writers of several threads need no lock: a race can only lose entries.
+
+    Attributes:
+        young: the young generation. `young.get` finds most of what is in use without a call of `get`, which finds all.
     """
 
-    __slots__ = ("_old", "_young")
+    __slots__ = ("_old", "young")
 
     def __init__(self) -> None:
-        self._young: dict[K, V] = {}
+        self.young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
         """Returns what is kept, `None` for nothing."""
-        found = self._young.get(key)
+        found = self.young.get(key)
         if found is None:
             found = self._old.get(key)
             if found is not None:
@@ -28,10 +31,10 @@ class LruCache[K, V]:
 
     def put(self, key: K, value: V) -> None:
         """Keeps a value."""
-        if len(self._young) >= GENERATION:
-            self._old = self._young
-            self._young = {}
-        self._young[key] = value
+        if len(self.young) >= GENERATION:
+            self._old = self.young
+            self.young = {}
+        self.young[key] = value
 
     def __len__(self) -> int:
-        return len(self._young.keys() | self._old.keys())
+        return len(self.young.keys() | self._old.keys())

@@ -1,0 +1,47 @@
+"""One request on its way through the deciders, with what they find out on the way."""
+
+from collections.abc import Sequence
+
+from gatewayfilter.engine.adblock import AdblockMatch
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.host_cache import HostFacts, work_out
+from gatewayfilter.engine.state.list_lookup import KeyAnswer
+from gatewayfilter.model import Request
+from gatewayfilter.urls import Url
+
+
+class Question:
+    """A request, and the state by which it is decided from first to last.
+
+    Attributes:
+        state: what this decision reads; `lists` is the state's view of the lists.
+        now: Unix seconds.
+        facts: what is known of the URL's host.
+        maybe: the URL's own keys that passed the Bloom gate; set by the gate.
+        exception: the Adblock exception that lifted a block; set by the Adblock decider.
+    """
+
+    __slots__ = ("exception", "facts", "lists", "maybe", "now", "request", "state", "url")
+
+    def __init__(self, state: EngineState, request: Request, now: float) -> None:
+        self.state = state
+        self.lists = state.lists
+        self.request = request
+        self.now = now
+        self.url = url = request.url
+        facts = state.hosts.young.get(url.netloc)
+        self.facts = facts if facts is not None and now < facts.until else _find_facts(state, url, now)
+        self.maybe: Sequence[KeyAnswer] = ()
+        self.exception: AdblockMatch | None = None
+
+    def prefix_keys(self) -> list[str]:
+        """Returns the prefix keys that cover the URL, of the hosts that have prefix entries."""
+        return [key for host in self.facts.prefix_hosts for key in self.url.prefix_keys(host)]
+
+
+def _find_facts(state: EngineState, url: Url, now: float) -> HostFacts:
+    facts = state.hosts.get(url.netloc)
+    if facts is None or now >= facts.until:
+        facts = work_out(state.lists, url, now)
+        state.hosts.put(url.netloc, facts)
+    return facts

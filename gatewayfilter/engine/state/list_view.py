@@ -1,0 +1,74 @@
+"""A read-only view of the lists in force: what a look-up of a key reads of the snapshot and of what was learned since."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gatewayfilter.engine.snapshot.learned_records import LearnedRecords
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.engine.state.manual_rules import ManualRules
+from gatewayfilter.engine.state.overlay import Overlay
+from gatewayfilter.engine.tables.bitmap_table import BitmapTable
+from gatewayfilter.engine.tables.bloom import BloomFilter
+from gatewayfilter.model import LearnedEntry, ListAction, Source
+
+
+@dataclass(frozen=True, slots=True)
+class ListView:
+    """What look-ups read. It is replaced whole when the overlay or the snapshot is.
+
+    Attributes:
+        bloom: the gate over the keys of all tables.
+        tables: what being on a list means → digest → number of a source set.
+        sources: by index, as verdicts name them.
+        source_sets: number of a source set → its sources, ascending.
+        on_sets: the same without the sources that are switched off.
+        off_sources: indices of the sources that are switched off, because `off_categories` has their category.
+        records: the learned entries of the snapshot.
+        learned: digest → the entry as it was learned since, `None` when it was removed. It hides what `records` has.
+        prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
+        rules: manual rules, `None` when there is none to apply.
+    """
+
+    bloom: BloomFilter
+    tables: Mapping[ListAction, BitmapTable]
+    sources: tuple[Source, ...]
+    source_sets: tuple[tuple[int, ...], ...]
+    on_sets: tuple[tuple[int, ...], ...]
+    off_sources: frozenset[int]
+    off_categories: frozenset[str]
+    records: LearnedRecords
+    learned: Mapping[bytes, LearnedEntry | None]
+    prefix_netlocs: frozenset[str]
+    rules: ManualRules | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> "ListView":
+        """Returns the view of a snapshot and what changed since.
+
+        Args:
+            snapshot: read in place.
+            overlay: what changed since.
+            off_categories: categories whose lists neither block nor splice.
+        """
+        off_sources = frozenset(
+            index
+            for index, source in enumerate(snapshot.sources)
+            if source.action is not ListAction.ALLOW and source.category in off_categories
+        )
+        return cls(
+            bloom=snapshot.bloom,
+            tables=snapshot.tables,
+            sources=snapshot.sources,
+            source_sets=snapshot.source_sets,
+            on_sets=tuple(tuple(index for index in members if index not in off_sources) for members in snapshot.source_sets),
+            off_sources=off_sources,
+            off_categories=off_categories,
+            records=snapshot.records,
+            learned=overlay.learned,
+            prefix_netlocs=overlay.prefix_netlocs,
+            rules=overlay.rules or None,
+        )
+
+    def over(self, overlay: Overlay) -> "ListView":
+        """Returns the view of the same snapshot with other changes since."""
+        return replace(self, learned=overlay.learned, prefix_netlocs=overlay.prefix_netlocs, rules=overlay.rules or None)
