@@ -18,8 +18,7 @@ from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ScoreBreakdown
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, ScoreBreakdown
 from gatewayfilter.settings import Extractor
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """How a score came about, as it is kept and shown."""
 
 from gatewayfilter.classify.classifier import Explained
-from gatewayfilter.judgements import ScoreBreakdown
+from gatewayfilter.model import ScoreBreakdown
 
 
 def breakdown_of(explained: Explained, words_version: str, category: str = "") -> ScoreBreakdown | None:

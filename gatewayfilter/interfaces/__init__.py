@@ -42,6 +42,7 @@ from gatewayfilter.interfaces.records import (
     ValidatorStore,
     VerdictStore,
 )
+from gatewayfilter.interfaces.review import ClassifyImage, ExplainScore, FingerprintStore, ReadText, ReviewStore
 from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, InternalAnswer, InternalPages, InternalRequest
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "ChangeFeed",
     "ChangeTraffic",
     "Classify",
+    "ClassifyImage",
     "CrawlRequest",
     "CrawlRequestSink",
     "CrawlRequestStore",
@@ -59,6 +61,8 @@ __all__ = [
     "DecisionLog",
     "DecisionWriter",
     "EvidenceStore",
+    "ExplainScore",
+    "FingerprintStore",
     "Frontier",
     "HostPages",
     "Inspect",
@@ -78,6 +82,8 @@ __all__ = [
     "PublisherFeed",
     "QueueState",
     "QueuedUrl",
+    "ReadText",
+    "ReviewStore",
     "Revisits",
     "SharedFrontier",
     "TaskSites",

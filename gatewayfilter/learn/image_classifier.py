@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import Any
 
 from gatewayfilter.errors import ConfigError
-from gatewayfilter.judgements import ClassifyImage
+from gatewayfilter.interfaces import ClassifyImage
 from gatewayfilter.model import Classification
 
 _log = logging.getLogger(__name__)
 
 
 class ForeignImages:
-    """Client of an external image classifier. Implements `judgements.ClassifyImage`.
+    """Client of an external image classifier. Implements `interfaces.ClassifyImage`.
 
     One that fails, or answers with anything but a classification, has not judged: the picture stays unknown, and what it
     failed of is logged the first time.

@@ -7,14 +7,13 @@ from typing import Final
 from gatewayfilter.classify import is_pdf
 from gatewayfilter.documents.page_parts import HTML_TYPES
 from gatewayfilter.errors import ClassifyError
-from gatewayfilter.interfaces import Classify, Page
-from gatewayfilter.judgements import ClassifyImage, ContentId, ReadText
+from gatewayfilter.interfaces import Classify, ClassifyImage, Page, ReadText
 from gatewayfilter.learn.asked_words import address_words, asked_words, touches
 from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth, is_confirmed
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import Classification, LearnedEntry
+from gatewayfilter.model import Classification, ContentId, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url

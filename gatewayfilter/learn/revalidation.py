@@ -14,12 +14,11 @@ from dataclasses import replace
 from typing import Final
 
 from gatewayfilter.errors import ClassifyError
-from gatewayfilter.interfaces import Page, Validators, ValidatorStore, VerdictStore
-from gatewayfilter.judgements import ContentId, ContentKind, ReadText
+from gatewayfilter.interfaces import Page, ReadText, Validators, ValidatorStore, VerdictStore
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, ContentId, ContentKind
 from gatewayfilter.settings import GrowthMode, LearnSettings
 
 BELIEVED_S: Final = 30 * 86_400.0

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from gatewayfilter.classify import breakdown_of
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ReviewTask, ScoreBreakdown
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, ReviewTask, ScoreBreakdown
 from gatewayfilter.store import Store
 from gatewayfilter.wiring import classifier, page_archive, recognition, words_in_use
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
-from gatewayfilter.model import Classification, LearnedEntry, ListAction
+from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerprint, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from tests.e2e.conftest import CASINO

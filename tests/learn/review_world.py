@@ -3,8 +3,7 @@
 import random
 from hashlib import md5
 
-from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ClassifyImage
+from gatewayfilter.interfaces import ClassifyImage, Page
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import LearnSettings

@@ -6,11 +6,10 @@ import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier, WordFile, breakdown_of
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ReviewState, ScoreBreakdown
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.learn.review.phrase_suggestions import propose
 from gatewayfilter.learn.review.task_intake import MAX_TEXT
-from gatewayfilter.model import ListAction
+from gatewayfilter.model import ListAction, ReviewState, ScoreBreakdown
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

@@ -20,7 +20,7 @@ from gatewayfilter.urls import parse_loose_url, unescaped
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.config import Settings
-    from gatewayfilter.judgements import ReviewTask
+    from gatewayfilter.model import ReviewTask
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
 
 

@@ -55,9 +55,8 @@ def stats(invocation: Invocation) -> None:
 def images(invocation: Invocation, *, file: TextIO, category: str, days: float) -> int:
     """Import a list of known bad images: an MD5 at the beginning of each line, `-` for standard input."""
     from gatewayfilter.errors import ListError
-    from gatewayfilter.judgements import Fingerprint
     from gatewayfilter.learn.verdicts.content_id import image_identity
-    from gatewayfilter.model import Classification
+    from gatewayfilter.model import Classification, Fingerprint
     from gatewayfilter.wiring import categories
 
     if category not in categories():

@@ -132,7 +132,7 @@ def _read(file: str) -> list[Example]:
 
 def _decided(invocation: Invocation) -> Iterator[Example]:
     from gatewayfilter.classify.models.training import Example
-    from gatewayfilter.judgements import ReviewKind, ReviewState
+    from gatewayfilter.model import ReviewKind, ReviewState
 
     with invocation.store() as store:
         for state in (ReviewState.APPROVED, ReviewState.REJECTED):

@@ -47,7 +47,7 @@ def show_list(invocation: Invocation, *, state: str, category: str, group: int |
     """
     from gatewayfilter.cli.review.unblock_index import Asked
     from gatewayfilter.errors import ReviewError
-    from gatewayfilter.judgements import ReviewState
+    from gatewayfilter.model import ReviewState
 
     with invocation.store() as store:
         wanted = None if state == "all" else ReviewState(state)

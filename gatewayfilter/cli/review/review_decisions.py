@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.judgements import ReviewTask
     from gatewayfilter.learn import ReviewService
-    from gatewayfilter.model import ManualRule
+    from gatewayfilter.model import ManualRule, ReviewTask
     from gatewayfilter.store import Store
 
 
@@ -135,7 +134,7 @@ def _decide(
     """
     from gatewayfilter.cli.review.unblock_index import Asked, settle_asked
     from gatewayfilter.errors import ReviewError
-    from gatewayfilter.judgements import ReviewState
+    from gatewayfilter.model import ReviewState
     from gatewayfilter.wiring import review_service
 
     decided: list[ReviewTask] = []
@@ -185,7 +184,7 @@ def _rules_in_the_way(store: Store, decided: list[ReviewTask]) -> dict[int, list
 
 
 def _open_alike(store: Store, tasks: tuple[int, ...]) -> list[int]:
-    from gatewayfilter.judgements import ReviewState
+    from gatewayfilter.model import ReviewState
 
     groups = {found.group_id for number in tasks if (found := store.reviews.get(number)) is not None}
     return [other.task_id for group in groups for other in store.reviews.tasks(ReviewState.OPEN, group_id=group, limit=PAGE)]

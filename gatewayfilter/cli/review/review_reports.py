@@ -111,8 +111,8 @@ def phrases(invocation: Invocation, *, limit: int, taken: tuple[int, ...]) -> in
 
     A phrase that is taken over covers the word inside it, which then does not count. Exit code 1 when there is no phrase N.
     """
-    from gatewayfilter.judgements import ReviewState
     from gatewayfilter.learn.review.phrase_suggestions import propose
+    from gatewayfilter.model import ReviewState
     from gatewayfilter.wiring import load_lexicon
 
     known = load_lexicon(invocation.settings()).exceptions
@@ -161,7 +161,7 @@ def _take_over(invocation: Invocation, proposed: list[ProposedPhrase], taken: tu
 @click.pass_obj
 def export(invocation: Invocation, *, examples: bool) -> None:
     """Print all tasks with their texts and steps as JSON lines."""
-    from gatewayfilter.judgements import ReviewKind, ReviewState
+    from gatewayfilter.model import ReviewKind, ReviewState
 
     with invocation.store() as store:
         for task in all_tasks(store, None):

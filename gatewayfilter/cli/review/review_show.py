@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.interfaces import UnblockRequest
-    from gatewayfilter.judgements import ReviewStep, ReviewTask
-    from gatewayfilter.model import Classification, Evidence
+    from gatewayfilter.model import Classification, Evidence, ReviewStep, ReviewTask
     from gatewayfilter.use_cases.rejudging import JudgedToday
 
 _EXCERPT = 600

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gatewayfilter.judgements import ReviewKind, ReviewTask
+from gatewayfilter.model import ReviewKind, ReviewTask
 from gatewayfilter.urls import domain_key, parse_url
 
 if TYPE_CHECKING:

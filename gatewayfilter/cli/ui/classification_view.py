@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from gatewayfilter.cli.ui.output import counted, print_table, say
 
 if TYPE_CHECKING:
-    from gatewayfilter.judgements import ScoreBreakdown
-    from gatewayfilter.model import Classification
+    from gatewayfilter.model import Classification, ScoreBreakdown
 
 _SHOWN_EVIDENCE = 12
 

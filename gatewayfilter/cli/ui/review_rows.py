@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gatewayfilter.judgements import ReviewState, ReviewTask
+    from gatewayfilter.model import ReviewState, ReviewTask
     from gatewayfilter.store import Store
 
 PAGE = 500

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from gatewayfilter.errors import ReviewError
-from gatewayfilter.interfaces import ListStore, VerdictStore
-from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
+from gatewayfilter.interfaces import ListStore, ReviewStore, VerdictStore
 from gatewayfilter.learn.review.undo import UndoLog, contents, mark, said
 from gatewayfilter.learn.verdicts.list_growth import CONFIRMED
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, ReviewKind, ReviewState, ReviewStep, ReviewTask
 from gatewayfilter.settings import LearnSettings
 
 _DAY_S = 86_400.0

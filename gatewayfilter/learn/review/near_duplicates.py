@@ -8,8 +8,9 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 
-from gatewayfilter.judgements import ReviewStore, TaskOutline
+from gatewayfilter.interfaces import ReviewStore
 from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_pairs
+from gatewayfilter.model import TaskOutline
 
 COMPARED = 2000
 """Newest tasks about harmful pages that a page is held against."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick
 
-from gatewayfilter.judgements import ReviewTask
+from gatewayfilter.model import ReviewTask
 
 _MOST_OF_WORD = 3
 """Phrases that are proposed for one word."""

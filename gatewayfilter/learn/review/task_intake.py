@@ -9,20 +9,19 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from gatewayfilter.errors import ClassifyError
-from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import (
+from gatewayfilter.interfaces import ExplainScore, Page, ReviewStore
+from gatewayfilter.learn.review.near_duplicates import NearDuplicates
+from gatewayfilter.learn.review.similarity import are_alike, simhash
+from gatewayfilter.model import (
+    Classification,
     ContentId,
-    ExplainScore,
+    LearnedEntry,
     ReviewKind,
     ReviewState,
-    ReviewStore,
     ReviewTask,
     ScoreBreakdown,
     TaskOutline,
 )
-from gatewayfilter.learn.review.near_duplicates import NearDuplicates
-from gatewayfilter.learn.review.similarity import are_alike, simhash
-from gatewayfilter.model import Classification, LearnedEntry
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 

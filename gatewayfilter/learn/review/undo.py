@@ -4,10 +4,20 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
-from gatewayfilter.interfaces import ListStore, VerdictStore
-from gatewayfilter.judgements import ContentId, ReviewKind, ReviewState, ReviewStep, ReviewStore, ReviewTask
+from gatewayfilter.interfaces import ListStore, ReviewStore, VerdictStore
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import Classification, EntryKind, LearnedEntry, ListAction, ManualRule
+from gatewayfilter.model import (
+    Classification,
+    ContentId,
+    EntryKind,
+    LearnedEntry,
+    ListAction,
+    ManualRule,
+    ReviewKind,
+    ReviewState,
+    ReviewStep,
+    ReviewTask,
+)
 
 
 class UndoLog:

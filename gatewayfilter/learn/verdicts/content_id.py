@@ -14,7 +14,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.judgements import ContentId, ContentKind
+from gatewayfilter.model import ContentId, ContentKind
 
 KEY_BYTES = 32
 _END = 4096

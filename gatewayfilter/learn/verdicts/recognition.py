@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint, FingerprintStore
+from gatewayfilter.interfaces import FingerprintStore, Page
 from gatewayfilter.learn.verdicts.content_id import ContentIds, image_digest, image_identity
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerprint
 
 VALID_S = 30 * 86_400.0
 """One month, as in the paper."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
-from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
+from gatewayfilter.model import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.sql.classification_json import as_document, from_document
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.row_bound import trim
@@ -58,7 +58,7 @@ _COUNTS = select(
 
 
 class SqlFingerprintStore:
-    """Implements `judgements.FingerprintStore`."""
+    """Implements `interfaces.FingerprintStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

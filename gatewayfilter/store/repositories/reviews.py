@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
-from gatewayfilter.judgements import (
+from gatewayfilter.model import (
     ContentId,
     ContentKind,
     ReviewKind,
@@ -48,7 +48,7 @@ _STATS = (
 
 
 class SqlReviewStore:
-    """Implements `judgements.ReviewStore`."""
+    """Implements `interfaces.ReviewStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

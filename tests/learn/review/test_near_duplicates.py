@@ -2,10 +2,9 @@ import pytest
 
 from gatewayfilter.config import GrowthMode, LearnSettings
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ReviewState
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
 from gatewayfilter.learn.review.similarity import ALIKE_TITLES, are_alike, simhash, title_similarity
-from gatewayfilter.model import Classification
+from gatewayfilter.model import Classification, ReviewState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 

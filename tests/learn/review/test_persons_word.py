@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import ReviewError
-from gatewayfilter.judgements import ReviewKind, ReviewState, ReviewTask
 from gatewayfilter.learn import recheck_offers
 from gatewayfilter.learn.review.decisions import ReviewService
-from gatewayfilter.model import EntryKind, ListAction
+from gatewayfilter.model import EntryKind, ListAction, ReviewKind, ReviewState, ReviewTask
 from gatewayfilter.settings import GrowthMode, LearnSettings
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url

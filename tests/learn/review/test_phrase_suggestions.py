@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.judgements import ReviewKind, ReviewTask
 from gatewayfilter.learn.review import phrase_suggestions
 from gatewayfilter.learn.review.phrase_suggestions import propose
-from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.model import Classification, Evidence, ReviewKind, ReviewTask
 
 
 def task(text: str, *words: str) -> ReviewTask:

@@ -6,9 +6,8 @@ import pytest
 
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ReviewKind, ReviewState
 from gatewayfilter.learn import LearningPipeline, ListGrowth
-from gatewayfilter.model import Classification, EntryKind, ListAction
+from gatewayfilter.model import Classification, EntryKind, ListAction, ReviewKind, ReviewState
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.errors import ReviewError
-from gatewayfilter.judgements import ReviewState, ReviewStep
-from gatewayfilter.model import EntryKind, ListAction
+from gatewayfilter.model import EntryKind, ListAction, ReviewState, ReviewStep
 from gatewayfilter.settings import GrowthMode, LearnSettings
 from gatewayfilter.store import Store
 from tests.learn.review_world import BODY, World

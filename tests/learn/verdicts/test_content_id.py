@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.judgements import ContentKind
 from gatewayfilter.learn import ContentIds, load_key
+from gatewayfilter.model import ContentKind
 
 IDS = ContentIds(b"k" * 32)
 

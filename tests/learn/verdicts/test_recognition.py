@@ -6,11 +6,10 @@ import pytest
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
-from gatewayfilter.judgements import ContentId, Fingerprint
 from gatewayfilter.learn import ContentIds, Recognition
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
 from gatewayfilter.learn.verdicts.recognition import VALID_S
-from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.model import Classification, ContentId, Evidence, Fingerprint
 from gatewayfilter.store import Store
 
 HARMFUL = Classification("gambling", 42.0, 20.0)

@@ -1,7 +1,7 @@
 import pytest
 
-from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint, FingerprintStore
-from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.interfaces import FingerprintStore
+from gatewayfilter.model import Classification, ContentId, ContentKind, Evidence, Fingerprint
 from gatewayfilter.store import Store
 
 HARMFUL = Classification(

@@ -8,8 +8,7 @@ from threading import Barrier
 import pytest
 
 from gatewayfilter.errors import ReviewError
-from gatewayfilter.judgements import ReviewState
-from gatewayfilter.model import ListAction
+from gatewayfilter.model import ListAction, ReviewState
 from gatewayfilter.settings import DomainGrowth, LearnSettings
 from gatewayfilter.store import Store
 from tests.learn.review_world import BODY, World

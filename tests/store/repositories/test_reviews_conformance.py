@@ -3,18 +3,19 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayfilter.judgements import (
+from gatewayfilter.interfaces import ReviewStore
+from gatewayfilter.model import (
+    Classification,
     ContentId,
     ContentKind,
+    Evidence,
     ReviewKind,
     ReviewState,
     ReviewStep,
-    ReviewStore,
     ReviewTask,
     ScoreBreakdown,
     TaskOutline,
 )
-from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.store import Store
 
 SAID = Classification(

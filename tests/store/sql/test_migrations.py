@@ -11,8 +11,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Boolean, MetaData, Table, create_engine, insert, inspect, select
 
-from gatewayfilter.judgements import ContentId, ContentKind, ReviewState
-from gatewayfilter.model import ChangeKind, EntryKind, Evidence, ListAction
+from gatewayfilter.model import ChangeKind, ContentId, ContentKind, EntryKind, Evidence, ListAction, ReviewState
 from gatewayfilter.store import Store
 from gatewayfilter.store.sql import schema_version as schema_version_module
 from gatewayfilter.store.sql.database import Area, Database

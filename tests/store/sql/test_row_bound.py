@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from gatewayfilter.interfaces import CrawlRequest, Priority, UnblockRequest, Validators
-from gatewayfilter.judgements import ContentId, ContentKind, Fingerprint
-from gatewayfilter.model import Classification, LearnedEntry, ListAction
+from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerprint, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories import fingerprints, page_verdicts, task_sites, unblock_requests, validators
 from gatewayfilter.store.sql import row_bound

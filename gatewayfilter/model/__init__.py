@@ -1,0 +1,54 @@
+"""Values that the packages exchange: requests and verdicts, list entries, classifications, review tasks. All immutable."""
+
+from gatewayfilter.model.classification import Classification, Evidence, ScoreBreakdown
+from gatewayfilter.model.decision import (
+    Action,
+    DeciderAnswer,
+    Explanation,
+    HostAction,
+    HostVerdict,
+    LogRecord,
+    Reason,
+    Request,
+    ResourceType,
+    Verdict,
+)
+from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
+from gatewayfilter.model.list_entry import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChange, ResponseChange
+from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
+
+__all__ = [
+    "Action",
+    "AppliedRule",
+    "BodyEdit",
+    "Change",
+    "ChangeKind",
+    "Classification",
+    "ContentId",
+    "ContentKind",
+    "DeciderAnswer",
+    "EntryKind",
+    "Evidence",
+    "Explanation",
+    "Fingerprint",
+    "HostAction",
+    "HostVerdict",
+    "LearnedEntry",
+    "ListAction",
+    "LogRecord",
+    "ManualRule",
+    "Reason",
+    "Request",
+    "RequestChange",
+    "ResourceType",
+    "ResponseChange",
+    "ReviewKind",
+    "ReviewState",
+    "ReviewStep",
+    "ReviewTask",
+    "ScoreBreakdown",
+    "Source",
+    "TaskOutline",
+    "Verdict",
+]

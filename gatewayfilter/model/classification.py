@@ -1,0 +1,86 @@
+"""The classification of a page: its category, the scores, and the words that are the evidence."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One sensitive word that was found on a page.
+
+    Attributes:
+        weight: what the hit adds to the category's score, zone factor included; negative for context that speaks against.
+        zone: `title`, `description`, `keywords`, `main`, `rest` or `url`.
+        position: character offset in the zone's normalised text.
+    """
+
+    word: str
+    category: str
+    weight: float
+    zone: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What the classifier says of a page.
+
+    Attributes:
+        category: the worst category over its limit, `""` for a page that is none.
+        score: that category's score, or the highest of all when none is over its limit.
+        limit: the limit it was held against.
+        scores: category → score, only those above zero.
+        evidence: hits, heaviest first, bounded.
+        title: the page's title, bounded.
+        charset: how the bytes were decoded, `""` for text.
+        text_digest: MD5 of the visible text.
+        fields: field of an extraction rule → its values, bounded; none where no rule is for the page.
+    """
+
+    category: str
+    score: float
+    limit: float
+    scores: dict[str, float] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    title: str = ""
+    charset: str = ""
+    text_digest: bytes = b""
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def harmful(self) -> bool:
+        """Whether any category went over its limit."""
+        return bool(self.category)
+
+    def summary(self, words: int = 5) -> str:
+        """Returns the evidence in one line for block pages and logs: ``score 42.0 (limit 20.0): casino, betting``."""
+        named = ", ".join(dict.fromkeys(hit.word for hit in self.evidence if hit.category == self.category and hit.weight > 0))
+        listed = ", ".join(named.split(", ")[:words]) if named else "no words"
+        return f"score {self.score:.1f} (limit {self.limit:.1f}): {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBreakdown:
+    """How a page's score in one category came about: ``strong + topic_counted - context_counted + opinion``.
+
+    Attributes:
+        words_version: names the words, the model and the extraction rules that judged.
+        strong: what words and combinations that say what a page offers add up to.
+        topic: what words that name a topic add up to, of which `topic_counted` counts.
+        context: what speaks against it adds up to, of which `context_counted` is taken away.
+        opinion: what the second opinion adds, or takes away where it is negative; 0 without one.
+        limit: the score above which a page of this length is of the category.
+        words: how many different words and combinations were found, of which `min_words` are needed.
+    """
+
+    words_version: str
+    category: str
+    strong: float
+    topic: float
+    topic_counted: float
+    context: float
+    context_counted: float
+    opinion: float
+    score: float
+    limit: float
+    words: int
+    min_words: int
