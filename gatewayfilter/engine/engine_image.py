@@ -31,9 +31,9 @@ class EngineImage:
         Raises:
             OSError: the file cannot be written.
         """
-        state = engine._state  # noqa: SLF001  # one assignment swaps it: this is the whole of one moment
+        state = engine.state  # one assignment swaps it: this is the whole of one moment
         with file.open("xb") as out:
-            out.write(state.snapshot._data)  # noqa: SLF001  # nobody else needs the bytes
+            state.snapshot.write(out)
         return cls(file, tuple(state.overlay.changes.values()), state.lists.off_categories)
 
     def open(self, *, clock: Callable[[], float] = time) -> FilterEngine:

@@ -56,6 +56,11 @@ class FilterEngine:
         return self._state.overlay.seq
 
     @property
+    def state(self) -> EngineState:
+        """The state in use: snapshot and changes of one moment."""
+        return self._state
+
+    @property
     def snapshot(self) -> Snapshot:
         """The snapshot in use."""
         return self._state.snapshot

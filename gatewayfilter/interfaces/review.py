@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gatewayfilter.interfaces.pages import Page
-from gatewayfilter.model import ScoreBreakdown, (
+from gatewayfilter.model import (
     Classification,
     ContentId,
     ContentKind,
@@ -12,6 +12,7 @@ from gatewayfilter.model import ScoreBreakdown, (
     ReviewState,
     ReviewStep,
     ReviewTask,
+    ScoreBreakdown,
     TaskOutline,
 )
 

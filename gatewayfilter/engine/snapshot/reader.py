@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 from gatewayfilter.engine.adblock import AdblockEffects, AdblockMatcher
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
@@ -291,6 +291,14 @@ class Snapshot:
     def checksum(self, name: str) -> bytes:
         """Returns a section's checksum."""
         return self._sections[name].checksum
+
+    def write(self, out: IO[bytes]) -> None:
+        """Writes the whole snapshot into a file that is open for writing.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        out.write(self._data)
 
     def close(self) -> None:
         """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
