@@ -10,6 +10,7 @@ from mitmproxy import http
 from gatewayfilter.model import Action, Reason, Verdict
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.request.request_judge import RequestJudge
+from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 
 _BLOCKED: Final = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
@@ -47,10 +48,10 @@ class AllowUnknown:
     def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns the engine's verdict."""
         reporter = self._reporter
-        if reporter is not None:
+        if reporter is not None and asked.request.resource_type in PAGE_TYPES:
             passes = self._passive and asked.anonymous and not asked.aliases
             if not (passes and reporter.is_due(asked)):
-                reporter.offer_page(asked)
+                reporter.queue_page(asked)
         return verdict
 
 
@@ -67,7 +68,7 @@ class InspectUnknown:
     def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns the engine's verdict."""
         if self._reporter is not None and not self._reporter.is_due(asked):
-            self._reporter.offer_page(asked)
+            self._reporter.queue_page(asked)
         return verdict
 
 
@@ -84,7 +85,7 @@ class BlockUnknown:
     def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns a block."""
         if self._reporter is not None:
-            self._reporter.offer_page(asked)
+            self._reporter.queue_page(asked)
         return _BLOCKED
 
 
@@ -108,7 +109,7 @@ class HoldUnknown:
 
     def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict | Coroutine[Any, Any, Verdict]:
         """Returns the engine's verdict where none is to be expected, else a coroutine that waits for it."""
-        expected = self._reporter is not None and self._reporter.offer_page(asked)
+        expected = self._reporter is not None and self._reporter.queue_page(asked)
         return self._wait(flow, asked) if expected and self.held < _MOST_HELD else verdict
 
     async def _wait(self, flow: http.HTTPFlow, asked: FlowRequest) -> Verdict:

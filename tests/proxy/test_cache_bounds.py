@@ -92,7 +92,7 @@ def test_long_urls_are_not_remembered_by_redirects() -> None:
     changes = TrafficChanges(Mock(), FilterSettings(), Counters())
     assert _growth(lambda number: changes._remember("192.0.2.1", parse_url(f"http://a.example/{_text(number)}")), 400) < 2_000_000
     asked = Request(parse_url(f"http://a.example/{_text(399)}"), None, ResourceType.DOCUMENT, "GET", "192.0.2.1")
-    assert changes._came_from_us(asked)
+    assert changes._was_redirected(asked)
 
 
 def test_long_urls_are_neither_offered_nor_remembered() -> None:
@@ -101,7 +101,7 @@ def test_long_urls_are_neither_offered_nor_remembered() -> None:
 
     def fill(number: int) -> None:
         request = Request(parse_url(f"http://a.example/{_text(number)}"), None, ResourceType.DOCUMENT, "GET", "192.0.2.1")
-        url_reporter.offer_page(Mock(request=request, private=False, foreign_frame=False))
+        url_reporter.queue_page(Mock(request=request, private=False, foreign_frame=False))
 
     assert _growth(fill, 400) < 2_000_000
     assert not sink.offer.called

@@ -15,6 +15,7 @@ from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.pages.translations import PageTexts, choose_texts
 from gatewayfilter.proxy.pages.upstream_errors import Fault
+from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 from gatewayfilter.urls import Url
 
 type CategoryTitle = Callable[[str, str], str]
@@ -26,7 +27,6 @@ _ASKABLE: Final = frozenset({Reason.MANUAL_BLOCK, Reason.BLACKLIST, Reason.LEARN
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
 )  # fmt: skip
-_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _HTML: Final = "text/html; charset=utf-8"
 _LONGEST: Final = 400
 """Characters of a URL, rule or evidence that a page shows."""
@@ -57,7 +57,7 @@ class BlockPages:
             stub = stub_response(verdict.stub, verdict.reason, method=request.method, origin=origin)
             if stub is not None:
                 return stub
-        if request.resource_type in _PAGES:
+        if request.resource_type in PAGE_TYPES:
             texts = choose_texts(accept_language)
             command = f"gatewayfilter list add --allow {shlex.quote(request.url.text)}"
             content = self._reason_page(

@@ -1,4 +1,4 @@
-"""From a flow to the filter's own pages and back: they know nothing of mitmproxy."""
+"""Calls the filter's own pages, which do not depend on mitmproxy, for a flow."""
 
 from mitmproxy import http
 
@@ -7,7 +7,7 @@ from gatewayfilter.model import Request
 
 
 def internal_response(pages: InternalPages, asked: Request, flow: http.HTTPFlow) -> http.Response:
-    """Returns what the filter's own pages answer to a flow."""
+    """Returns the response of the filter's own pages to a flow."""
     headers: dict[str, str] = {}
     for name, value in flow.request.headers.items(multi=True):
         headers.setdefault(name.lower(), value)

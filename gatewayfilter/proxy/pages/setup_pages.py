@@ -1,7 +1,8 @@
-"""The filter's set-up page: the certificate authority for each system, a look at whether this device is set up, PAC and WPAD.
+"""The filter's set-up page: the certificate authority for each system, a check of whether this device is set up, PAC and WPAD.
 
-It is served under `gateway.hosts` to whoever's traffic passes the filter, and under the proxy's own address and port. It has no
-scripts: whether a device trusts the authority shows in an image that comes over HTTPS, with words in its place when it does not.
+It is served under `gateway.hosts` to every client whose traffic passes the filter, and under the proxy's own address and port.
+It has no scripts: whether a device trusts the authority shows in an image that comes over HTTPS, with words in its place when it
+does not.
 """
 
 import logging
@@ -33,7 +34,7 @@ _TEMPLATE = Environment(
 _STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _PAC_TYPE: Final = "application/x-ns-proxy-autoconfig"
 _PAC_PATHS: Final = frozenset({"/proxy.pac", "/wpad.dat", "/wpad.da"})
-"""Old Windows asks for `/wpad.da`: DHCP servers sent the address without its end."""
+"""Old Windows requests `/wpad.da`: DHCP servers sent the address without its end."""
 _DOWNLOADS: Final[Mapping[str, tuple[CaFormat, str, str]]] = {
     "/ca.cer": ("der", "application/x-x509-ca-cert", "gatewayfilter-ca.cer"),
     "/ca.crt": ("pem", "application/x-x509-ca-cert", "gatewayfilter-ca.crt"),
@@ -52,7 +53,7 @@ class SetupPages:
         pac: returns the PAC file for a proxy address, `""` for none.
         facts: returns what is known of the gateway; asked on `refresh` only.
         coming: returns the authority that is handed out before it is in force, if there is one; asked on `refresh` only.
-        doh_blocked: returns how many of the well-known DNS-over-HTTPS servers the filter blocks, and how many it knows.
+        doh_blocked: returns how many of the well-known DNS-over-HTTPS servers the filter blocks, and how many there are.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class SetupPages:
         self._doh_blocked = doh_blocked
 
     def refresh(self) -> None:
-        """Reads again what the page tells of the gateway and of the next authority; not on a request's way."""
+        """Reads the state of the gateway and of the next authority again; not while a request waits."""
         self._facts = self._read_facts()
         try:
             coming = self._read_coming()

@@ -55,7 +55,7 @@ def stub_response(name: str, reason: Reason, *, method: str = "GET", origin: str
     if origin:
         headers["access-control-allow-credentials"] = "true"
         headers["vary"] = "origin"
-    if method == "OPTIONS":  # a preflight: whatever the page wants to send
+    if method == "OPTIONS":  # a preflight of CORS: everything is allowed
         headers["access-control-allow-headers"] = headers["access-control-allow-methods"] = "*"
     return http.Response.make(200, b"" if method == "HEAD" else content, headers)
 

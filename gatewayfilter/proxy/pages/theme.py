@@ -1,4 +1,4 @@
-"""How block and error pages look: the built-in template, or an operator's own, and the name that stands on them."""
+"""The theme of block and error pages: the built-in template, or an operator's own, and the brand name."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ _SAMPLE: Final[Mapping[str, object]] = {
     "ask": {"action": "", "url": "", "button": "", "hint": ""},
     "reason": "",
 }
-"""What a template may name; one that names anything else is refused when the filter starts, not when somebody is blocked."""
+"""The variables of a template; one that uses others is refused when the filter starts, not when a page is blocked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageTheme:
-    """The look of all pages of a process.
+    """The theme of all pages of a process.
 
     Attributes:
         template: takes `text`, `style`, `brand`, `host`, `facts`, `command`, `ask` and `reason`.
@@ -49,7 +49,7 @@ class PageTheme:
 
     @classmethod
     def of(cls, settings: ProxySettings) -> Self:
-        """Returns the look that the settings ask for.
+        """Returns the theme of the settings.
 
         Raises:
             StartupError: `proxy.block_template` cannot be read, or is no template of these pages.
@@ -63,14 +63,14 @@ class PageTheme:
             raise StartupError(f"cannot read proxy.block_template {path}: {getattr(error, 'strerror', error)}") from error
         if len(text) > _MOST_TEMPLATE_BYTES:
             raise StartupError(f"proxy.block_template {path} is larger than {_MOST_TEMPLATE_BYTES} characters")
-        # Styles and pictures of its own, but no script and nothing from elsewhere: the page speaks in the blocked site's name.
+        # Styles and pictures of its own, but no script and nothing from elsewhere: the page has the origin of the blocked site.
         policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'"
         try:
-            look = cls(settings.brand_name or NAME, _environment(path.parent).from_string(text), policy)
-            look.render(**_SAMPLE)
+            theme = cls(settings.brand_name or NAME, _environment(path.parent).from_string(text), policy)
+            theme.render(**_SAMPLE)
         except (TemplateError, TypeError, ValueError) as error:
             raise StartupError(f"proxy.block_template {path} is no template of these pages: {error}") from error
-        return look
+        return theme
 
     def render(self, **values: object) -> bytes:
         """Returns a page."""

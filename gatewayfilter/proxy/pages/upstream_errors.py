@@ -1,4 +1,4 @@
-"""Why a request that the filter allowed came to nothing: read from mitmproxy's error, said to people on the error page."""
+"""Faults of requests that were allowed and failed: read from mitmproxy's errors, shown on the error page."""
 
 from enum import StrEnum
 
@@ -63,7 +63,7 @@ def read_fault(status: int, message: str) -> Fault:
 
     Args:
         status: the HTTP status that mitmproxy would answer with.
-        message: what it says.
+        message: its text.
     """
     if status < 500:
         return Fault.BAD_REQUEST

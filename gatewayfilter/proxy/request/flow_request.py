@@ -39,7 +39,7 @@ _COMMON: Final = frozenset({
     b"priority", b"purpose", b"rtt", b"save-data", b"sec-gpc", b"sec-purpose", b"te",
     b"upgrade-insecure-requests", b"user-agent", b"viewport-width",
 })  # fmt: skip
-"""Besides `_READ`, what any browser may send to any site: nothing that an origin would know a person or a customer by."""
+"""Besides `_READ`, what any browser may send to any site: nothing that identifies a person or a customer."""
 _METHODS: Final = {
     method.encode(): method for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 }
@@ -132,13 +132,13 @@ def has_body(asked: FlowRequest) -> bool:
 
 
 def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
-    """Reads a connection in which something other than HTTP goes on: all that is known is where it leads.
+    """Reads a tunnel that carries something other than HTTP: only its target and server name are known.
 
     Returns:
-        One request for each name that the connection carries, where it leads first: each of them has to be allowed.
+        One request for each name of the connection, its target first: each of them has to be allowed.
 
     Raises:
-        UrlError: it leads nowhere, or a name is none.
+        UrlError: it has no target, or a name is not a host.
     """
     if server.address is None:
         raise UrlError("a tunnel to nowhere")
@@ -149,7 +149,7 @@ def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
 
 
 def _read_method(method: bytes) -> str:
-    # HTTP/2 can say what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
+    # HTTP/2 can carry what a request line of HTTP/1 cannot: the origin would read another method and path than were judged.
     if _METHOD.fullmatch(method) is None:
         raise UrlError("a method that no request line can hold")
     return method.decode("latin-1").upper()
@@ -169,7 +169,7 @@ def _read_path(data: http.RequestData) -> str:
         path = "".join(mark if mark < "\x80" else f"%{ord(mark):02X}" for mark in path)
     if path.startswith("/"):
         return path
-    if not path or (path == "*" and data.method == b"OPTIONS"):  # OPTIONS * asks the server itself
+    if not path or (path == "*" and data.method == b"OPTIONS"):  # OPTIONS * is for the server itself
         return "/"
     raise UrlError(f"not a path: {path[:100]!r}")
 
@@ -217,9 +217,9 @@ def _source(headers: dict[bytes, str], url: Url) -> Url | None:
 
 
 def _is_foreign(headers: dict[bytes, str], request: Request) -> bool:
-    """Tells whether a frame is in a page of another site."""
-    said = headers.get(b"sec-fetch-site")
-    if said is not None and said not in {"same-origin", "same-site"}:
+    """Returns whether a frame is in a page of another site."""
+    site = headers.get(b"sec-fetch-site")
+    if site is not None and site not in {"same-origin", "same-site"}:
         return True
     return request.source is not None and registrable_domain(request.source.host) != registrable_domain(request.url.host)
 

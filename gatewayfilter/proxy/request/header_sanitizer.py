@@ -39,7 +39,7 @@ _NO_TRAILER_BEGINS: Final = (b"access-control-", b"cross-origin-", b"if-", b"pro
 
 
 def holds_breaks(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
-    """Returns whether a value has a CR, LF or NUL in it. One search through all: it is asked for each message."""
+    """Returns whether a value has a CR, LF or NUL in it. One search through all values: it runs for each message."""
     values = b"".join([value for _, value in fields])
     return b"\r" in values or b"\n" in values or b"\0" in values
 
@@ -73,10 +73,10 @@ def sanitize_response(data: http.ResponseData) -> None:
 
 
 def leave_trailers(message: http.RequestData | http.ResponseData) -> None:
-    """Leaves of a message's trailers those that may be sent on.
+    """Removes the trailers of a message that must not be sent on.
 
-    What says where a message ends, where it goes, who asks or how it is to be read has been judged at its head: some servers
-    merge trailers into it (RFC 9110 §6.5.1).
+    Framing, routing, authentication and how content is read were judged by the headers, and some servers merge trailers into
+    those (RFC 9110 §6.5.1).
     """
     if message.trailers:
         fields = [(name, without_breaks(value)) for name, value in message.trailers.fields if _may_trail(name.lower())]

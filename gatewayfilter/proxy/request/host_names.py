@@ -50,8 +50,8 @@ def host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
     if not named or not is_ip_literal(address):
         named.append(address)
     # The certificate is verified for the server name. Who is redirected chose no address; a CONNECT to one names it.
-    told = sni and data.scheme == b"https" and type(flow.client_conn.proxy_mode) is TransparentMode
-    return list(dict.fromkeys(named)), "" if told or address in named else address
+    verified = sni and data.scheme == b"https" and type(flow.client_conn.proxy_mode) is TransparentMode
+    return list(dict.fromkeys(named)), "" if verified or address in named else address
 
 
 def host_header_for(data: http.RequestData, hosts: list[str], url: Url) -> str:

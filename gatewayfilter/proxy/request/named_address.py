@@ -1,7 +1,7 @@
-"""Requests whose client chose an address, and says in Host which site it means: nothing ties the one to the other.
+"""Requests whose client chose an address and names the site in Host: nothing ties the one to the other.
 
-A block of the address holds, whatever the name. Where `proxy.unknown` asks for more than the absence of a block, a name that is
-known must not stand for a server that is not: such a request is sent to where its name leads, like connections that pass unread.
+A block of the address holds under any name. Where `proxy.unknown` is not `allow`, a known name must not stand for an unknown
+server: such a request is sent to an address of its name, like connections that pass unread.
 Where TLS names the site, its certificate is verified for that name.
 """
 
@@ -22,11 +22,11 @@ _TLS_SCHEMES: Final = frozenset({"https", "wss"})
 
 
 class NamedAddresses:
-    """Decides such requests by their address, and says where they lead.
+    """Decides such requests by their address, and directs them to their name.
 
     Args:
         decide: the engine.
-        hosts: the same for hosts alone; it remembers its answers. `None` has each request decided.
+        hosts: the same for hosts alone, with a cache; `None` has each request decided.
         unknown: `proxy.unknown`.
     """
 
@@ -36,14 +36,14 @@ class NamedAddresses:
         self._unknown = unknown
 
     def verdict(self, asked: FlowRequest, verdict: Verdict) -> Verdict:
-        """Returns the verdict of a request that its names allow: that of its address, where it is blocked."""
+        """Returns the verdict of a request that its names allow: the block of its address, where there is one."""
         if self._hosts is not None and not self._hosts.decide_host(asked.address, asked.request.client).named:
             return verdict
         found = self._decide.decide(_under_address(asked))
         return found if found.blocked else verdict
 
     def lead(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
-        """Has a request sent to where its name leads, where it passes because of that name alone."""
+        """Directs a request to an address of its name, where it is allowed because of that name alone."""
         if self._unknown is UnknownRule.ALLOW or verdict.unknown or not _is_public(asked.address):
             return
         url = asked.request.url
@@ -61,5 +61,5 @@ def _under_address(asked: FlowRequest) -> Request:
 
 @lru_cache(maxsize=1024)
 def _is_public(address: str) -> bool:
-    """Tells whether an address is one of the internet: what is in the client's own network it reaches without the filter."""
+    """Returns whether an address is global: a client reaches its own network without the filter."""
     return ip_address(address.strip("[]")).is_global

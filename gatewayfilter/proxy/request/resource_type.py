@@ -72,12 +72,12 @@ _BY_EXTENSION: Final = {
 
 
 def resource_type_of(headers: Mapping[bytes, str], path: str, *, websocket: bool) -> ResourceType:
-    """Returns what a request asks for.
+    """Returns the resource type of a request.
 
     Args:
         headers: lower-case name → value.
         path: of the URL, without its query.
-        websocket: the request asks for an upgrade to a WebSocket.
+        websocket: the request is an upgrade to a WebSocket.
     """
     if websocket:
         return ResourceType.WEBSOCKET

@@ -1,7 +1,7 @@
-"""Adblock modifiers applied to what passes: `$removeparam`, `$csp`, `$replace`, `##` and their kin.
+"""Adblock modifiers applied to flows: `$removeparam`, `$csp`, `$replace`, `##` and similar ones.
 
-The engine says what is to be changed (`interfaces.ChangeTraffic`); here it is done to the flow. What a change would break is left
-out: partial content, downloads, encodings that cannot be taken off.
+The engine returns the changes (`interfaces.ChangeTraffic`); here they are made. What a change would break is left as it is:
+partial content, downloads, content encodings that are not supported.
 """
 
 import time
@@ -14,23 +14,23 @@ from gatewayfilter.config import CosmeticScope, FilterSettings
 from gatewayfilter.content_encoding import KNOWN, EncodingError
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic
-from gatewayfilter.model import Request, RequestChange, ResourceType, ResponseChange, Verdict
+from gatewayfilter.model import Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText
 from gatewayfilter.proxy.response.csp import allow_style
 from gatewayfilter.proxy.response.css_injector import StyleInjector, style_hash, style_text
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, digest_of, parse_url
 
-_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _BODILESS: Final = frozenset({101, 103, 204, 205, 206, 304})
 """Answers without a body, and the part of one, which cannot be changed without knowing the rest."""
 _FRAMING: Final = frozenset({
     "connection", "content-encoding", "content-length", "content-range", "host", "keep-alive", "proxy-connection", "te",
     "trailer", "transfer-encoding", "upgrade", "expect",
 })  # fmt: skip
-"""Headers that say where a message ends and how to read it: no rule takes them away."""
+"""Headers of framing and content coding: no rule removes them."""
 _OF_THE_BYTES: Final = ("content-encoding", "content-md5", "digest", "repr-digest", "content-digest", "accept-ranges", "trailer")
-"""Headers that speak of the very bytes that the origin sent."""
+"""Headers that hold only for the bytes that the origin sent."""
 _TEXT_TYPES: Final = frozenset({
     "application/json", "application/javascript", "application/x-javascript", "application/ecmascript", "application/xml",
     "application/xhtml+xml", "application/vnd.apple.mpegurl", "application/x-mpegurl", "application/dash+xml", "image/svg+xml",
@@ -40,7 +40,7 @@ _MOST_REDIRECTED: Final = 1024
 
 
 class LowerHeaders(Mapping[str, str]):
-    """A view of mitmproxy's headers with lower-case names, read only when asked."""
+    """A view of mitmproxy's headers with lower-case names, read on access."""
 
     __slots__ = ("_headers",)
 
@@ -61,10 +61,10 @@ class LowerHeaders(Mapping[str, str]):
 
 
 class TrafficChanges:
-    """Applies what the engine wants changed.
+    """Applies the changes of the engine.
 
     Args:
-        engine: says what to change.
+        engine: returns the changes.
         settings: `cosmetic` and `replace` count here.
         counters: `requests_changed`, `responses_changed`, `edits_skipped`, `edits_failed`.
         clock: monotonic seconds.
@@ -87,16 +87,16 @@ class TrafficChanges:
         """Changes a request that is allowed, before it goes out.
 
         Returns:
-            An answer that sends the client to another URL, or `None`; and the URL that is asked for instead, whose verdict is
-            still to be asked for, or `None`.
+            A redirection to another URL, or `None`; and the URL that is requested instead, which is still to be decided, or
+            `None`.
         """
         headers = flow.request.headers
-        if request.resource_type in _PAGES:
-            _accept_what_can_be_decoded(headers)
+        if request.resource_type in PAGE_TYPES:
+            _accept_supported_encodings(headers)
         change = self._engine.change_request(request)
         if change is None:
             return None, None
-        changed = _take_away(headers, change.remove_headers)
+        changed = _remove_headers(headers, change.remove_headers)
         answer, other = self._elsewhere(flow, request, change) if change.url else (None, None)
         if changed or answer is not None or other is not None:
             self._counters.add("requests_changed")
@@ -113,13 +113,13 @@ class TrafficChanges:
         if not change.redirect and (url.scheme, url.netloc) == (here.scheme, here.netloc):
             flow.request.path = url.path + url.query
             return None, url
-        if request.method not in {"GET", "HEAD"} or not url.text.startswith("http") or self._came_from_us(request):
+        if request.method not in {"GET", "HEAD"} or not url.text.startswith("http") or self._was_redirected(request):
             return None, None
         self._remember(request.client, url)
         return _redirect(url), None
 
-    def _came_from_us(self, request: Request) -> bool:
-        """Tells whether we sent the client here a moment ago: it stays there, or it would go in circles."""
+    def _was_redirected(self, request: Request) -> bool:
+        """Returns whether the client was redirected here a moment ago: a second redirection could be a loop."""
         at = self._redirected.get((request.client, _mark(request.url)))
         return at is not None and self._clock() - at < _REDIRECTED_FOR_S
 
@@ -131,7 +131,7 @@ class TrafficChanges:
         self._redirected[client, mark] = self._clock()
 
     def after(self, flow: http.HTTPFlow, request: Request) -> Verdict | None:
-        """Changes the head of a response, and sets up what is to become of its body (`flow.response.stream`).
+        """Changes the headers of a response, and sets up the changes of its body (`flow.response.stream`).
 
         Returns:
             The verdict of a rule that blocks the response after all; the rest is then left alone.
@@ -145,7 +145,7 @@ class TrafficChanges:
             return None
         if change.verdict is not None and change.verdict.blocked:
             return change.verdict
-        changed = _take_away(headers, change.remove_headers)
+        changed = _remove_headers(headers, change.remove_headers)
         for name, values in (("content-security-policy", change.csp), ("permissions-policy", change.permissions)):
             for value in values:
                 if "\r" not in value and "\n" not in value:
@@ -164,7 +164,7 @@ class TrafficChanges:
         if not (css or edits or selectors) or not _has_body(flow):
             return False
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_page = kind == "text/html" and request.resource_type in _PAGES and not _is_download(response.headers)
+        is_page = kind == "text/html" and request.resource_type in PAGE_TYPES and not _is_download(response.headers)
         if not is_page:
             css, selectors = "", ()
         if not _is_text(kind):
@@ -211,8 +211,8 @@ class TrafficChanges:
             flow.kill()
 
 
-def _accept_what_can_be_decoded(headers: http.Headers) -> None:
-    """Leaves only encodings in Accept-Encoding that can be taken off again (RFC 9842 adds some that need a dictionary)."""
+def _accept_supported_encodings(headers: http.Headers) -> None:
+    """Removes encodings from Accept-Encoding that cannot be decoded here (RFC 9842 adds some that need a dictionary)."""
     accepted = headers.get("accept-encoding")
     if accepted is None:
         return
@@ -222,7 +222,7 @@ def _accept_what_can_be_decoded(headers: http.Headers) -> None:
         headers["accept-encoding"] = ", ".join(kept) or "identity"
 
 
-def _take_away(headers: http.Headers, names: tuple[str, ...]) -> bool:
+def _remove_headers(headers: http.Headers, names: tuple[str, ...]) -> bool:
     taken = False
     for name in names:
         if name not in _FRAMING and name in headers:
@@ -251,7 +251,7 @@ def _has_body(flow: http.HTTPFlow) -> bool:
         flow.request.method.upper() not in {"HEAD", "CONNECT"}
         and response.status_code not in _BODILESS
         and response.status_code >= 200
-        and flow.request.http_version != "HTTP/1.0"  # knows no chunks, and would have to be closed on
+        and flow.request.http_version != "HTTP/1.0"  # has no chunks, and would have to end with its connection
     )
 
 
@@ -266,7 +266,7 @@ def _is_download(headers: http.Headers) -> bool:
 
 
 def _unbind_from_bytes(flow: http.HTTPFlow) -> None:
-    """Makes a head fit a body whose bytes and length will be others."""
+    """Adapts the headers to a body whose bytes and length change."""
     response = flow.response
     assert response is not None
     headers = response.headers

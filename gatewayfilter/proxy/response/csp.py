@@ -17,8 +17,8 @@ def allow_style(headers: Headers, source_of: Callable[[], str]) -> None:
     """Lets a response's policies allow one inline style sheet.
 
     Args:
-        headers: of the response; each policy of each header is looked at.
-        source_of: returns the sheet's hash as a CSP source; asked only where there is a policy.
+        headers: of the response; each policy of each header is changed.
+        source_of: returns the sheet's hash as a CSP source; called only where there is a policy.
     """
     present = [name for name in _NAMES if name in headers]
     if present:

@@ -14,7 +14,7 @@ from typing import Final
 MOST_HELD: Final = 16_384
 """Bytes before the head that are held back at most; a document with more comments than that in front stays as it is."""
 _PRESCAN: Final = 1024
-"""Bytes in which browsers look for `<meta charset>` (HTML Standard, §4.2.5.4)."""
+"""Bytes in which browsers search for `<meta charset>` (HTML Standard, §4.2.5.4)."""
 _SKIPPED = re.compile(
     rb"[\t\n\x0c\r ]+|<!--.*?-->|<!--(?=>|->)-?>|<!(?!--)[^>]*>|<\?[^>]*>|<html(?=[\s/>])(?:[^>\"']|\"[^\"]*\"|'[^']*')*>",
     re.IGNORECASE | re.DOTALL,
@@ -98,7 +98,7 @@ class StyleInjector:
         return self._end(held[:position] + meta + self._style + held[position:])
 
     def _place(self, *, last: bool) -> int | None:
-        """Returns where the sheet goes, `None` when that cannot be said yet."""
+        """Returns the position of the sheet, `None` when more bytes are needed."""
         held = self._held
         at = 3 if held.startswith(b"\xef\xbb\xbf") else 0
         if not last and len(held) < 3:

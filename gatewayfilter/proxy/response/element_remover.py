@@ -1,7 +1,7 @@
-"""Elements taken out of an HTML document before it is delivered (`##^`).
+"""Removes elements from an HTML document before it is delivered (`##^`).
 
-The document is parsed as a browser does it and written anew, but only when something was found in it. A selector that is not
-CSS finds nothing; `:has-text(…)` at its end, in any of its spellings, is understood.
+The document is parsed as in a browser, and serialised again only when an element was removed. A selector that is not CSS matches
+nothing; `:has-text(…)` at its end, in any of its spellings, is supported.
 """
 
 import re
@@ -17,23 +17,23 @@ from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 _HAS_TEXT = re.compile(r"(?P<css>.*?):(?:has-text|contains|-abp-contains)\((?P<text>.*)\)\Z", re.DOTALL)
 _LONGEST_TEXT: Final = 200_000
-"""Characters of an element in which a text is looked for."""
+"""Characters of an element in which a text is searched."""
 _LONGEST_KEY: Final = 500
-"""A longer selector is read anew each time: lists choose them, and thousands are remembered."""
-_MOST_LOOKED_INTO: Final = 300
-"""Elements whose text one selector may look into: pages have some dozens of scripts, and the event loop waits meanwhile."""
+"""A longer selector is not cached: lists choose them, and the cache holds thousands."""
+_MOST_SEARCHED: Final = 300
+"""Elements whose text one selector may search: pages have some dozens of scripts, and the event loop waits meanwhile."""
 
 _MOST_STEPS: Final = 50_000_000
-"""Steps of regular expressions that one document may cost, about 0.5 s: elements whose text is not looked into then stay."""
+"""Steps of regular expressions that one document may cost, about 0.5 s: elements whose text was not searched by then stay."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a selector asks of an element.
+class _Selector:
+    """A selector, parsed.
 
     Attributes:
         css: `""` for one that can find nothing safely.
-        accepts: tells whether an element's text is asked for; `None` for any.
+        accepts: whether an element's text matches; `None` for any.
         steps: steps that this takes at most for a text of a length.
     """
 
@@ -60,7 +60,7 @@ def remove_elements(html: str, selectors: Sequence[str]) -> str:
     return str(document)
 
 
-def _matching(document: Any, asked: _Asked, left: int) -> tuple[list[Any], int]:
+def _matching(document: Any, asked: _Selector, left: int) -> tuple[list[Any], int]:
     """Returns the elements that are asked for, and how many of so many steps are left."""
     if not asked.css:
         return [], left
@@ -71,7 +71,7 @@ def _matching(document: Any, asked: _Asked, left: int) -> tuple[list[Any], int]:
     if asked.accepts is None:
         return list(nodes), left
     found: list[Any] = []
-    for node in nodes[:_MOST_LOOKED_INTO]:
+    for node in nodes[:_MOST_SEARCHED]:
         text = node.text[:_LONGEST_TEXT]
         left -= asked.steps(len(text))
         if left < 0:
@@ -82,22 +82,22 @@ def _matching(document: Any, asked: _Asked, left: int) -> tuple[list[Any], int]:
 
 
 @lru_cache(maxsize=4096)
-def _understood(selector: str) -> _Asked:
+def _understood(selector: str) -> _Selector:
     """Reads a selector of a rule."""
     found = _HAS_TEXT.match(selector)
     if found is None:
-        return _Asked(selector)
+        return _Selector(selector)
     css, text = found["css"].strip() or "*", found["text"]
     regex = re.fullmatch(r"/(?P<body>.+)/(?P<flags>[imsu]*)", text, re.DOTALL)
     if regex is None:
         plain = text.strip("\"'") if text[:1] == text[-1:] and text[:1] in {'"', "'"} else text
-        return _Asked(css, lambda of_node: plain in of_node)
+        return _Selector(css, lambda of_node: plain in of_node)
     try:
         guarded = guard_regex(regex["body"], match_case="i" not in regex["flags"])
     except RuleError:
-        return _Asked("")
+        return _Selector("")
     pattern = guarded.compile()
     longest = guarded.max_length
     if guarded.match_case:
-        return _Asked(css, lambda of_node: pattern.search(of_node[:longest]) is not None, guarded.steps)
-    return _Asked(css, lambda of_node: pattern.search(of_node[:longest].lower()) is not None, guarded.steps)
+        return _Selector(css, lambda of_node: pattern.search(of_node[:longest]) is not None, guarded.steps)
+    return _Selector(css, lambda of_node: pattern.search(of_node[:longest].lower()) is not None, guarded.steps)

@@ -85,7 +85,7 @@ class ResponseInspection:
         """Queues the URL of a response that is too long to be inspected."""
         self.forget(flow)
         if self._reporter is not None:
-            self._reporter.offer_page(asked)
+            self._reporter.queue_page(asked)
 
     def finish(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Returns a coroutine that judges a response which was kept, `None` for any other one."""
@@ -115,11 +115,11 @@ class ResponseInspection:
         except (InspectError, TimeoutError):
             self._counters.add("inspect_failed")
             if self._reporter is not None:
-                self._reporter.offer_page(kept.asked)
+                self._reporter.queue_page(kept.asked)
             return FAILURE if self._blocks_failures else None
         self._counters.add("inspected")
         if page.public and self._reporter is not None:
-            self._reporter.note(kept.asked)
+            self._reporter.mark_queued(kept.asked)
         return self._block_of(found, public=page.public)
 
     def _block_of(self, found: Classification | None, *, public: bool) -> Verdict | None:

@@ -32,7 +32,7 @@ from gatewayfilter.urls import canonical_host
 
 
 def is_authenticated(flow: http.HTTPFlow, asked: FlowRequest) -> bool:
-    """Tells whether a flow's origin connection is certain to lead to the host of its URL. Waits for nothing.
+    """Returns whether the origin connection of a flow certainly leads to the host of its URL. Does no I/O.
 
     A connection that is used again carries the name it was verified or made for, so each response is held against that.
     """
@@ -45,7 +45,7 @@ def is_authenticated(flow: http.HTTPFlow, asked: FlowRequest) -> bool:
         return False
     if _canonical(server.address[0]) == url.host:
         return True
-    # A client that names an address itself, in a CONNECT, has chosen not to have the name looked up.
+    # A client that names an address itself, in a CONNECT, has chosen not to have the name resolved.
     redirected = isinstance(flow.client_conn.proxy_mode, mode_specs.TransparentMode)
     return redirected and server.peername is not None and _is_resolved(server.peername[0], url.host, flow.request.port)
 
@@ -66,7 +66,7 @@ def _is_resolved(address: str, host: str, port: int) -> bool:
 
 
 def shows_certificate() -> bool:
-    """Tells whether origins may be shown a certificate of ours, and answer its owner: a stock mitmproxy can be set up so."""
+    """Returns whether origins may be shown a client certificate, and answer its owner: a stock mitmproxy can be set up so."""
     return bool(_option("client_certs"))
 
 

@@ -1,8 +1,8 @@
-"""Pages that are judged as they pass, instead of being fetched again: which they are, and the copy that is taken.
+"""Pages that are judged as they pass, instead of being fetched again: how they are recognised and copied.
 
-What one visitor alone was meant to see is never copied: nothing that was asked for with a header field which not every browser
-sends to every site, that sets cookies, that says `no-store` or `private`, or that comes from an address which the crawler would
-not be sent to. Nor is what another site put into a frame. Whose page it is has to be certain besides (origin_name.py).
+A page for one visitor alone is never copied: none whose request had a header field that not every browser sends to every site,
+that sets cookies, that is `no-store` or `private`, or that comes from an address to which the crawler may not be sent. Nor is a
+page that another site put into a frame. The host of the page has to be certain besides (origin_name.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,30 +16,29 @@ from gatewayfilter.addresses.link_watch import PerLinks, current_links
 from gatewayfilter.addresses.links import Links
 from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import PassedResponse
-from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
+from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 
 MOST_COPIED: Final = 2_000_000
-"""Bytes on the wire; of a longer page its URL is offered instead."""
-_PAGES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+"""Bytes before content decoding; the URL of a longer page is queued instead."""
 _SHOWN: Final = frozenset({200, 203, 206})
 """A page, one that a proxy on the way has changed, and the part of one that its client asked for (`bytes=0-`: all of it)."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
-_MOST_SAID: Final = 4096
+_MOST_ECHOABLE: Final = 4096
 """Bytes of header fields; a browser sends some 500, and a long Referer."""
 _KEPT: Final = ("content-type", "content-encoding", "content-language")
 _PERSONAL: Final = frozenset({"*", "cookie", "authorization"})
 
 
 def is_html(headers: http.Headers) -> bool:
-    """Tells whether a response says that it is an HTML page."""
+    """Returns whether a response is an HTML page by its Content-Type."""
     return media_type(str(headers.get("content-type", ""))) in _HTML
 
 
 def is_page(asked: FlowRequest, response: http.Response) -> bool:
-    """Tells whether a response is an HTML page with a body that a reader gets to see."""
+    """Returns whether a response is an HTML page with a body that is shown."""
     return (
-        (asked.request.resource_type in _PAGES or asked.plain_client)
+        (asked.request.resource_type in PAGE_TYPES or asked.plain_client)
         and asked.request.method in {"GET", "POST"}
         and response.status_code in _SHOWN
         and is_html(response.headers)
@@ -47,7 +46,7 @@ def is_page(asked: FlowRequest, response: http.Response) -> bool:
 
 
 def is_public(asked: FlowRequest, response: http.Response) -> bool:
-    """Tells whether anybody who asks gets the same response and may keep it."""
+    """Returns whether every client gets the same response and may store it."""
     headers = response.headers
     if asked.request.method != "GET" or response.status_code != 200 or not asked.anonymous or asked.foreign_frame:
         return False
@@ -84,23 +83,23 @@ class OpenNetworks:
         return kind_of(found) is Kind.PUBLIC and not is_near(found, links)
 
 
-def passed_response(asked: FlowRequest, response: http.Response, said: str | None) -> PassedResponse:
+def passed_response(asked: FlowRequest, response: http.Response, echoable: str | None) -> PassedResponse:
     """Returns what of a response leaves the proxy, without its body as yet: the headers by which it is read.
 
     Args:
-        asked: for what it is the answer.
+        asked: the request.
         response: the origin's.
-        said: as `said_in` gives it, `None` when the page is not public.
+        echoable: as `echoable_text` returns it, `None` when the page is not public.
     """
     headers = {name: str(response.headers[name]) for name in _KEPT if name in response.headers}
-    return PassedResponse(asked.request.url.text, response.status_code, headers, b"", said is not None, said or "")
+    return PassedResponse(asked.request.url.text, response.status_code, headers, b"", echoable is not None, echoable or "")
 
 
-def said_in(request: http.Request) -> str | None:
-    """Returns what the header fields of an anonymous request say that a page may repeat, `None` when that is too much."""
+def echoable_text(request: http.Request) -> str | None:
+    """Returns the field values of an anonymous request, which a page may echo, `None` when they are too long."""
     fields = ((name.lower(), value) for name, value in request.data.headers.fields)
-    said = [name + b" " + value if name.startswith(b"sec-") else value for name, value in fields if name != b"host"]
-    return b"\n".join(said).decode(errors="replace") if sum(map(len, said)) <= _MOST_SAID else None
+    texts = [name + b" " + value if name.startswith(b"sec-") else value for name, value in fields if name != b"host"]
+    return b"\n".join(texts).decode(errors="replace") if sum(map(len, texts)) <= _MOST_ECHOABLE else None
 
 
 class PassedCopy:

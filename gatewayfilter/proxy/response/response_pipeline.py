@@ -22,7 +22,7 @@ from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.inspection import FAILURE, ResponseInspection
 from gatewayfilter.proxy.response.origin_name import is_authenticated, shows_certificate
-from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, is_page, is_public, passed_response, said_in
+from gatewayfilter.proxy.response.page_capture import OpenNetworks, PassedCopy, echoable_text, is_page, is_public, passed_response
 from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
@@ -105,7 +105,7 @@ class ResponsePipeline:
 
     def _page(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> PassedResponse | None:
         """Returns a page that is judged from this response, without its body, `None` for one that is not."""
-        repeatable = said_in(flow.request) if self._is_public(flow, asked, response) else None
+        repeatable = echoable_text(flow.request) if self._is_public(flow, asked, response) else None
         if repeatable is None and self._inspection is None:
             return None
         return passed_response(asked, response, repeatable)
@@ -118,7 +118,7 @@ class ResponsePipeline:
         if page is not None and self._inspection is not None:
             if self._inspection.keep(flow, response, asked, page):
                 if not public and reporter is not None:
-                    reporter.offer_page(asked)
+                    reporter.queue_page(asked)
                 return None
             if self._blocks_failures:
                 return FAILURE
@@ -129,13 +129,13 @@ class ResponsePipeline:
             done = _CopiedPage(self._passed, reporter, self._counters, asked, page).done
             response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
             return None
-        reporter.offer_page(asked)
+        reporter.queue_page(asked)
         if asked.plain_client:
-            reporter.offer_html(asked, response.headers.get("content-type", ""))
+            reporter.queue_html(asked, response.headers.get("content-type", ""))
         return None
 
     def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
-        """Tells whether what is found out of a response may be learned for its URL: certainly its host's, and for anybody."""
+        """Returns whether a judgement of a response may be learned for its URL: it is certainly its host's, and for anybody."""
         if not is_public(asked, response) or shows_certificate() or not is_authenticated(flow, asked):
             return False
         if flow.server_conn in self._with_bodies:
@@ -163,8 +163,8 @@ class _CopiedPage:
     def done(self, body: bytes | None) -> None:
         if body is not None and self._passed.passed(replace(self._page, body=body)):
             self._counters.add("captures_queued")
-            self._reporter.note(self._asked)
+            self._reporter.mark_queued(self._asked)
             return
         if body is not None:
             self._counters.add("captures_dropped")
-        self._reporter.offer_page(self._asked)
+        self._reporter.queue_page(self._asked)

@@ -17,7 +17,7 @@ _LONGEST_METHOD: Final = 20
 
 
 class DecisionRecorder:
-    """Turns decisions into log records as the privacy level says, and hands them on.
+    """Makes log records of decisions at the privacy level, and passes them to the writer.
 
     Args:
         write: takes a record; must neither wait nor raise.
@@ -84,7 +84,7 @@ class DecisionRecorder:
 
     def _rule(self, verdict: Verdict) -> str:
         rule = verdict.rule
-        # An entry for one URL would say what the URL column leaves out; an Adblock rule is the text of a public list.
+        # An entry for one URL would hold what the URL column leaves out; an Adblock rule is the text of a public list.
         if self._privacy is not LogPrivacy.FULL and verdict.reason not in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
             rule = rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
         return rule if len(rule) <= _LONGEST_RULE else _cut(rule, _LONGEST_RULE)

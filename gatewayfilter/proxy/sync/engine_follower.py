@@ -1,4 +1,4 @@
-"""Keeps a worker's engine fresh: new snapshots, and the list changes since. Nothing damaged comes into use."""
+"""Keeps a worker's engine up to date: new snapshots, and the list changes since. A damaged snapshot is never used."""
 
 import logging
 import threading
@@ -27,9 +27,9 @@ _VERIFY_SHARE: Final = 1000
 class EngineFollower:
     """Polls the snapshot pointer and the change feed from a thread of its own, and hands both to the engine.
 
-    Every snapshot is verified in this thread before it comes into use, and now and then while it is: disks give back other bytes
-    than they were given. One that is damaged, or cannot be opened for whatever reason, is counted, logged once and passed over,
-    and the publisher is asked to make one anew. A database that fails is logged once and asked again. Either way the engine goes
+    Every snapshot is verified in this thread before it comes into use, and now and then while it is: disks may return other bytes
+    than were written. One that is damaged, or cannot be opened for any reason, is counted, logged once and skipped, and the
+    publisher is requested to make another one. A database that fails is logged once and polled again. Either way the engine goes
     on with what it has.
 
     Args:
@@ -37,7 +37,7 @@ class EngineFollower:
         folder: where snapshots are published.
         feed: the change feed, `None` to follow snapshots alone.
         counters: `snapshot_swaps`, `snapshot_refused`, `overlay_changes`.
-        poll_s: time between two looks, in seconds; half of it is the mean delay of a change.
+        poll_s: time between two polls, in seconds; half of it is the mean delay of a change.
         clock: monotonic seconds.
     """
 
@@ -66,7 +66,7 @@ class EngineFollower:
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
 
     def start(self) -> None:
-        """Takes in what happened since the snapshot was made, so that nobody is served by an older state; starts the thread."""
+        """Applies the changes since the snapshot was made, so that no request is decided by an older state; starts the thread."""
         self._try_to_follow()
         self._thread.start()
 
@@ -91,13 +91,13 @@ class EngineFollower:
     def _try_to_follow(self) -> bool:
         try:
             self.follow_once()
-        except Exception:  # noqa: BLE001  the thread must live on: nobody else follows
+        except Exception:  # noqa: BLE001  the thread must go on: there is no other one
             _log.exception("following the lists failed; trying again")
             return False
         return True
 
     def _follow_snapshot(self) -> None:
-        pointing = self._folder.pointing()  # read first: a pointer that moves meanwhile is seen at the next look
+        pointing = self._folder.pointing()  # read first: a pointer that moves meanwhile is seen at the next poll
         if pointing == self._taken or (pointing == self._refused and self._clock() < self._try_again_at):
             return
         path = self._folder.current()
@@ -105,7 +105,7 @@ class EngineFollower:
             return
         try:
             self._take(Snapshot.open(path))
-        except Exception as error:  # noqa: BLE001  whatever it is: it must neither come into use nor be taken for seen
+        except Exception as error:  # noqa: BLE001  any failure: it must neither be used nor count as seen
             if pointing != self._refused:
                 self._refuse(path.name, error)
                 self._folder.refuse()

@@ -200,7 +200,7 @@ class StoreWriter:
                     _log.warning("%s; %d %s are lost", error, count, what)
                     return False
                 time.sleep(wait_s)
-            except Exception:  # noqa: BLE001  the thread must live on: nobody else writes
+            except Exception:  # noqa: BLE001  the thread must go on: there is no other one
                 self._counters.add("store_errors")
                 _log.exception("writing %d %s failed; they are lost", count, what)
                 return False

@@ -1,4 +1,4 @@
-"""Which unknown URLs are offered to the frontier, and which are not offered again yet."""
+"""Queues unknown URLs for the crawler, each once a minute at most."""
 
 import time
 from collections.abc import Callable
@@ -8,22 +8,22 @@ from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import CrawlRequest, CrawlRequestSink
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
+from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 
-_PAGES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 _GUESSED = frozenset({ResourceType.OTHER, ResourceType.XMLHTTPREQUEST})
 _REMEMBER_S = 60.0
 _MOST_REMEMBERED = 8192
 _LONGEST_URL = 2048
-"""Beyond this a URL is a message to one server rather than a page that somebody else will visit."""
+"""A longer URL is a message to one server rather than a page that others will visit."""
 
 
 class UrlReporter:
-    """Offers URLs that nobody knows, each once a minute at most.
+    """Queues the URLs of unknown pages.
 
     Args:
-        sink: the way to the frontier.
-        unknown: what becomes of unknown pages. Where they wait for a verdict, frames in pages of other sites are offered too;
-            else not, because any site that a person visits chooses their URLs, and nobody need see them.
+        sink: the queue to the frontier.
+        unknown: `proxy.unknown`. Where unknown pages wait for a verdict, frames in pages of other sites are queued too; else
+            not, because any site that a user visits chooses their URLs, and they need not be visible.
         clock: monotonic seconds.
     """
 
@@ -33,24 +33,24 @@ class UrlReporter:
         self._clock = clock
         self._offered: dict[str, float] = {}
 
-    def offer_page(self, asked: FlowRequest) -> bool:
-        """Offers the URL of a page at once; anything else waits for its response to tell what it is.
+    def queue_page(self, asked: FlowRequest) -> bool:
+        """Queues the URL of a page; other resource types are queued by their response.
 
         Returns:
-            Whether a verdict is to be expected: it was offered, now or in the last minute.
+            Whether a verdict is to be expected: it was queued, now or in the last minute.
         """
-        return asked.request.resource_type in _PAGES and self._offer(asked)
+        return asked.request.resource_type in PAGE_TYPES and self._offer(asked)
 
     def is_due(self, asked: FlowRequest) -> bool:
-        """Tells whether the page could be offered, and was not in the last minute."""
-        return asked.request.resource_type in _PAGES and self._may(asked) and not self._lately(asked.request.url.text)
+        """Returns whether a page may be queued, and was not in the last minute."""
+        return asked.request.resource_type in PAGE_TYPES and self._may(asked) and not self._lately(asked.request.url.text)
 
-    def note(self, asked: FlowRequest) -> None:
-        """Takes note that the page has reached the learner by another way."""
+    def mark_queued(self, asked: FlowRequest) -> None:
+        """Counts a page as queued: it has reached the learner by another way."""
         self._remember(asked.request.url.text)
 
-    def offer_html(self, asked: FlowRequest, content_type: str) -> None:
-        """Offers a URL whose type was a guess, now that its response turns out to be a page."""
+    def queue_html(self, asked: FlowRequest, content_type: str) -> None:
+        """Queues a URL whose resource type was a guess, and whose response is a page."""
         if (
             asked.plain_client
             and asked.request.resource_type in _GUESSED
