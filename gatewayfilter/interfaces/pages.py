@@ -1,4 +1,4 @@
-"""A fetched or passed page, and who judges and keeps it."""
+"""Fetched and passed pages, and the interfaces that judge and keep them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Page:
         elapsed_ms: from connect to the last byte.
         secondhand: others may have had a hand in it: a client was given it through the proxy, or an outbound proxy of the crawler
             fetched it without TLS. It never counts for its host.
-        said: words of the client's request for it, besides its URL.
-        ignored: text with words that do not count when it is classified.
+        said: what the client sent in its request, besides the URL.
+        ignored: text whose words count for nothing when it is classified.
     """
 
     url: str
@@ -84,8 +84,8 @@ class PassedResponse:
         status: HTTP status.
         headers: lower-case names; the last of repeated ones.
         body: with its content encoding still on it, bounded by the proxy.
-        public: it is certain that the URL's host sent it, that every client gets the same, and that it may be cached: its
-            verdict may go on a list.
+        public: it is certain that the URL's host sent it, every client gets the same, and may keep it: the verdict may
+            go on a list.
         said: the values of the request's header fields, of a public one; bounded.
     """
 
@@ -98,7 +98,7 @@ class PassedResponse:
 
 
 class PassedSink(Protocol):
-    """Takes public pages as they pass, so that the crawler need not fetch them again. Never waits, never raises."""
+    """Takes public pages as they pass, so that they need not be fetched again. Never waits, never raises."""
 
     def passed(self, response: PassedResponse) -> bool:
         """Returns whether it was taken; a page that was not is offered to the frontier instead."""
@@ -155,7 +155,7 @@ class KnownContent(Protocol):
 
 
 class Revisits(Protocol):
-    """Spares the judge pages that have not changed: what to ask with, and what an origin's "not modified" does."""
+    """Renewal of verdicts of pages that have not changed: conditional requests, and what an origin's "not modified" does."""
 
     def conditions(self, urls: Sequence[str]) -> Mapping[str, Validators]:
         """Returns the validators for conditional requests; a URL that is missing has to be fetched whole."""
@@ -166,5 +166,5 @@ class Revisits(Protocol):
         ...
 
     def renew(self, page: Page) -> Classification | None:
-        """Renews the verdict of an unchanged page; `None` when there is none that may be renewed. Raises `StoreError`."""
+        """Renews the verdict of an unchanged page; `None` when there is none that may. Raises `StoreError`."""
         ...

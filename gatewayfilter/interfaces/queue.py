@@ -1,4 +1,4 @@
-"""What crawlers share: offers, leases and the frontier."""
+"""The crawl queue: requests, leases and the frontier, which crawlers share."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class CrawlRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A URL that a crawler works on until `expires_at` (Unix seconds); after that anybody may take it again.
+    """A URL that a crawler works on until `expires_at` (Unix seconds); after that it is handed out again.
 
     Attributes:
         token: proves ownership when the lease is given back.
@@ -83,7 +83,7 @@ class QueuedUrl:
 
 
 class CrawlRequestSink(Protocol):
-    """Takes unknown URLs. Never waits, never raises: full means drop and count."""
+    """Takes URLs on no list, to be crawled. Never waits, never raises: full means drop and count."""
 
     def offer(self, offer: CrawlRequest) -> bool:
         """Returns whether it was taken."""
@@ -112,24 +112,24 @@ class Frontier(CrawlRequestStore, LeaseUrls, Protocol):
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
 
-        Returns False when the lease is no longer ours.
+        Returns False when the lease is no longer the caller's.
         """
         ...
 
     def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
-        """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
+        """As `done` for each lease with its `rest_until`, in one transaction; those of others are passed over."""
         ...
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """Puts a failed URL back; `counted` as an attempt or not. Returns False when the lease is no longer ours."""
+        """Puts a failed URL back, `counted` as a failed try. Returns False when the lease is no longer the caller's."""
         ...
 
     def again(self, lease: Lease, at: float, priority: int) -> bool:
-        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
+        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer the caller's."""
         ...
 
     def dead_letter(self, lease: Lease, error: str) -> bool:
-        """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
+        """Moves a URL to the dead letters. Returns False when the lease is no longer the caller's."""
         ...
 
     def stats(self, now: float) -> dict[str, int]:
@@ -164,7 +164,7 @@ class SharedFrontier(Frontier, Protocol):
             lease_s: how long they are the holder's.
             now: Unix seconds.
             slots: of sites.
-            holder: who has them: what it had in work comes back when it is gone.
+            holder: the crawler's name; its leases come back when it is gone.
         """
         ...
 
@@ -189,13 +189,13 @@ class Crawlers(Protocol):
     """Which crawlers are alive."""
 
     def beat(self, name: str, now: float) -> None:
-        """Records that a crawler is alive now (Unix seconds)."""
+        """Records a heartbeat of a crawler now (Unix seconds)."""
         ...
 
     def alive(self, since: float) -> list[str]:
-        """Returns the names of those recorded since then (Unix seconds), in order."""
+        """Returns the names of those with a heartbeat since then (Unix seconds), in order."""
         ...
 
     def leave(self, name: str) -> bool:
-        """Removes a crawler that ends. Returns False when there was none of this name."""
+        """Takes a crawler that ends off the list. Returns False when it was not on it."""
         ...

@@ -69,7 +69,7 @@ class ListStore(Protocol):
         ...
 
     def put_learned(self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = ...) -> list[LearnedEntry]:
-        """Adds or replaces learned entries by key; one of which `unless` says so stays as it is. Returns those that stayed."""
+        """Adds or replaces learned entries by key; one for which `unless` is true stays as it is. Returns those that stayed."""
         ...
 
     def remove_learned(self, keys: Sequence[str]) -> int:
@@ -111,7 +111,7 @@ class HostPages:
 
 
 class VerdictStore(Protocol):
-    """The classifier's verdict on each URL, with its evidence."""
+    """The verdicts of the classifier by URL, with their evidence."""
 
     def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
         """Keeps the newest judgement of a URL (canonical text); `counts` as `counting` below."""
@@ -150,7 +150,7 @@ class EvidenceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """Validators of a page, as its origin sent them (RFC 9110 §8.8).
+    """The validators of a page, by its origin (RFC 9110 §8.8).
 
     Attributes:
         url: that answered, canonical text: the validators are its alone.
@@ -203,13 +203,13 @@ class DecisionLog(DecisionWriter, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnblockRequest:
-    """A request to unblock a page, sent from its block page.
+    """The request of a user who met the block page to unblock the page.
 
     Attributes:
         url: canonical text of what was blocked.
-        client: the sender, as `log.hash_clients` writes it.
-        comment: the sender's text, bounded.
-        at: Unix seconds of the newest request; `times` how many there were.
+        client: of the user, as `log.hash_clients` writes it.
+        comment: of the user, bounded.
+        at: Unix seconds of the newest request; `times` how often it was made.
         request_id: the database's number, 0 before it has one.
     """
 

@@ -22,7 +22,7 @@ def prepare_data_dir(settings: Settings) -> None:
     """Makes the state folder with mode 0700.
 
     Raises:
-        StartupError: it cannot be made, or is not ours to write.
+        StartupError: it cannot be made, or is not writable.
     """
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
