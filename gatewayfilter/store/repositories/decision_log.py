@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, bindparam, delete, select
 
 from gatewayfilter.model import LogRecord
-from gatewayfilter.renamed_codes import current_code
+from gatewayfilter.renamed_codes import RENAMED_CODES, current_code
 from gatewayfilter.store.repositories.log_size import measure_log
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import DECISIONS
@@ -110,8 +110,7 @@ class SqlDecisionLog:
 
 def _record(row: Row[Any]) -> LogRecord:
     record = LogRecord._make(row[1:])
-    reason = current_code(record.reason)
-    return record if reason == record.reason else record._replace(reason=reason)
+    return record._replace(reason=current_code(record.reason)) if record.reason in RENAMED_CODES else record
 
 
 def _batches_of_values(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
