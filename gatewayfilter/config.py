@@ -92,7 +92,7 @@ _NO_SETTINGS = (
     "GATEWAYFILTER_ADBLOCK_SCANNER",
     "GATEWAYFILTER_PURE",
 )
-"""Variables that speak to the program itself, to scripts/find-python, to the tests and to the benchmarks."""
+"""Variables that are no settings: of the program itself, scripts/find-python, the tests and the benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)

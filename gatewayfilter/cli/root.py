@@ -8,7 +8,7 @@ code  meaning
 2     bad input: one sentence on standard error
 3     a fault of the program: one sentence; the traceback with `log.level` `debug`
 130   interrupted
-141   whoever read our output went away
+141   the reader of the output went away
 ====  ===============================================================================
 """
 
@@ -105,7 +105,7 @@ class _Root(FilterGroup):
 
 
 def run_to_exit_code(command: Callable[[], object]) -> int:
-    """Runs a command to its end, says in one sentence what went wrong, and returns the exit code."""
+    """Runs a command to its end, prints an error as one sentence, and returns the exit code."""
     try:
         result = command()
     except click.exceptions.NoArgsIsHelpError as error:
@@ -117,7 +117,7 @@ def run_to_exit_code(command: Callable[[], object]) -> int:
         return _complain(str(error), BAD_INPUT)
     except click.Abort:
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001  the outermost loop: nobody else would say it in one sentence
+    except Exception as error:  # noqa: BLE001  the outermost loop: every fault ends in one sentence
         return _fault(error)
     return result if isinstance(result, int) else 0
 

@@ -33,7 +33,7 @@ class GatewayState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """What `gateway status` tells.
+    """What `gateway status` shows.
 
     Attributes:
         state: `up` as wanted; `open`: up, but web traffic goes past the filter because no worker listens or answers; `outdated`:
@@ -205,7 +205,7 @@ class Gateway:
             yield "it is to fail open, but no watchdog runs: gateway up --fail-open starts one"
 
     def _verify(self, *, check: bool) -> None:
-        """Looks whether the kernel now is as it was told to be."""
+        """Compares the kernel with the rules that were loaded."""
         if not self._kernel.has_table():
             raise GatewayError("the kernel lost the rules again; nothing was changed")
         for name, wanted in _switches(self._plan, self._kernel):

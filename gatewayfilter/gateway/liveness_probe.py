@@ -1,4 +1,4 @@
-"""Does the filter answer? A worker that hangs still listens: the kernel takes connections for it, and nobody serves them."""
+"""Liveness probe of the filter's port. A worker that hangs still listens: the kernel accepts connections that are not served."""
 
 import selectors
 import socket
@@ -57,6 +57,6 @@ def _sent(line: object) -> bool:
     assert isinstance(line, socket.socket)
     try:
         line.send(_REQUEST)
-    except OSError:  # nobody listens there
+    except OSError:  # nothing listens there
         return False
     return True

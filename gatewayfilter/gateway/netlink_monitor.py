@@ -1,4 +1,4 @@
-"""News of the firewall, as the kernel tells it: whoever waits for it hears of a flushed ruleset at once."""
+"""Change notifications of nftables over netlink: a flushed ruleset is noticed at once."""
 
 import select
 import socket
@@ -45,7 +45,7 @@ class NetlinkMonitor:
                 deleted |= any(kind == _DELETED_TABLE for kind in kinds(line.recv(_MOST)))
             except BlockingIOError:
                 return deleted
-            except OSError:  # more news than the kernel keeps for us (ENOBUFS): some of it may have been this
+            except OSError:  # more notifications than the kernel keeps (ENOBUFS): some of it may have been this
                 deleted = True
 
     def close(self) -> None:

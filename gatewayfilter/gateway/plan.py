@@ -88,7 +88,7 @@ def make_plan(settings: Settings) -> GatewayPlan:
 
 
 def _keep_reachable(port: int, redirected: Sequence[int]) -> None:
-    """The filter's port is closed to everybody but redirected connections: it must be nobody else's."""
+    """The filter's port is closed to everybody but redirected connections: it must not be the port of another service."""
     if port == _SSH:
         raise GatewayError("proxy.listen is on port 22, which is SSH's: nobody could log in any more")
     if port in redirected:

@@ -20,12 +20,12 @@ _PRIVATE4: Final = (
 _PRIVATE6: Final = ("::1", "fc00::/7", "fe80::/10", "ff00::/8")
 _NEVER4: Final = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")
 _NEVER6: Final = ("::1", "fe80::/10", "ff00::/8")
-"""Loopback, link-local and multicast are redirected by nobody."""
+"""Loopback, link-local and multicast are never redirected."""
 _DOT: Final = 853
 
 
 def ruleset(plan: GatewayPlan) -> str:
-    """Returns what `nft -f` loads: the table made anew, whatever it was before."""
+    """Returns what `nft -f` loads: the whole table, which replaces the one that is there."""
     return f"{unload()}\n{_table(plan, TABLE)}"
 
 
@@ -55,7 +55,7 @@ def close_way(plan: GatewayPlan) -> str:
 
 
 def digest(plan: GatewayPlan) -> str:
-    """Returns what tells two rulesets apart: SHA-256, hexadecimal, 16 characters."""
+    """Returns the digest of a ruleset: SHA-256, hexadecimal, 16 characters."""
     return sha256(ruleset(plan).encode()).hexdigest()[:16]
 
 
@@ -116,7 +116,7 @@ def _divert(plan: GatewayPlan) -> Iterator[str]:
     if not plan.transparent:  # devices are told of the proxy: what comes by another way goes around it
         yield f'tcp dport {_ports(plan.ports)} counter reject with tcp reset comment "around the filter"'
         return
-    # Refused by the kernel where nobody listens, so a filter that serves IPv4 alone or not at all is no way past it.
+    # Refused by the kernel where nothing listens, so a filter that serves IPv4 alone or not at all is no way past it.
     yield f"tcp dport {_ports(plan.ports)} counter redirect to :{plan.proxy_port}"
 
 

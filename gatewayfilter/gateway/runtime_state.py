@@ -26,7 +26,7 @@ class RuntimeState:
         switches: sysctl → value before.
         fail_open: whether the way opens while no worker listens or answers.
         opened: whether it is open now.
-        quic_rejected, dot_rejected: what the set-up page tells.
+        quic_rejected, dot_rejected: what the set-up page shows.
         lan: the interfaces.
     """
 
@@ -91,7 +91,7 @@ class RuntimeStateFile:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Waits until nobody else changes the gateway, and keeps them waiting meanwhile.
+        """Holds the lock of the gateway: one process at a time changes it.
 
         Raises:
             GatewayError: not allowed.

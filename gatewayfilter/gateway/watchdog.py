@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.5
 OPEN_AFTER: Final = 4
-"""Looks in a row that find nobody listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
+"""Probes in a row that find nothing listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
 ASK_EVERY: Final = 4
 """Looks between two questions whether workers answer, two seconds; while one was not answered each look asks."""
 UNANSWERED: Final = 3
@@ -32,8 +32,8 @@ class Watchdog:
 
     Args:
         gateway: what is opened and closed.
-        kernel: tells who listens.
-        memory: tells whether the gateway is still up and to fail open.
+        kernel: which ports have a listener.
+        memory: whether the gateway is still up and to fail open.
         port: the filter's.
         restoring: whether rules that vanish without a `gateway down`, as by `nft flush ruleset`, are loaded again.
         answers: asks the filter, and returns whether it answered.

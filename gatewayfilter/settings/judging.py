@@ -36,7 +36,7 @@ class RobotsRule(StrEnum):
 
 
 class Extractor(StrEnum):
-    """Who tells a page's main text from the rest."""
+    """How the main text of a page is found."""
 
     DENSITY = "density"
     RESILIPARSE = "resiliparse"

@@ -25,7 +25,7 @@ class LogPrivacy(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """How much the processes say on standard error."""
+    """How much the processes write to standard error."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -67,14 +67,14 @@ class SourceSettings(Section):
     timeout_s: float = Field(default=60.0, gt=0)
     """Longest time for one download, in seconds."""
     interval_h: float = Field(default=24.0, gt=0)
-    """How often a subscription is asked for news unless it says otherwise, in hours."""
+    """How often a subscription is fetched unless it has an interval of its own, in hours."""
 
 
 class LogSettings(Section):
     """What is written down."""
 
     level: LogLevel = LogLevel.INFO
-    """How much the processes say on standard error."""
+    """How much the processes write to standard error."""
     privacy: LogPrivacy = LogPrivacy.FULL
     """What the decision log keeps of a URL: `full`, `no-query`, `host` or `off` (nothing is logged)."""
     hash_clients: bool = False

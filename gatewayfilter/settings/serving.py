@@ -12,7 +12,7 @@ from gatewayfilter.urls import canonical_host
 
 
 class UnknownRule(StrEnum):
-    """What happens to a URL that nobody has an opinion on."""
+    """What happens to a URL that is on no list."""
 
     ALLOW = "allow"
     HOLD = "hold"
@@ -43,7 +43,7 @@ class DenyRule(StrEnum):
 
 
 class ProxySettings(Section):
-    """The way in."""
+    """The proxy: address, processes, limits."""
 
     listen: str = "127.0.0.1:8080"
     """Address and port that clients use; port 0 takes a free one."""
@@ -105,7 +105,7 @@ class ProxySettings(Section):
     @field_validator("stall_s")
     @classmethod
     def _is_longer_than_a_beat(cls, value: float) -> float:
-        if 0 < value < 3:  # workers tell once a second that they live
+        if 0 < value < 3:  # workers send a heartbeat once a second
             raise ValueError("must be 0 or at least 3")
         return value
 
@@ -135,7 +135,7 @@ class TlsSettings(Section):
 
 
 class GatewaySettings(Section):
-    """The machine as a network's way out, and what devices are told about it."""
+    """This machine as the gateway of a LAN, and the PAC file."""
 
     lan: tuple[str, ...] = ()
     """Interfaces of the LAN, whose web traffic `gateway up` redirects, e.g. `["lan0"]`."""

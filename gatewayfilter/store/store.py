@@ -28,17 +28,17 @@ class Store:
     """Everything that is small and changes. Threads may share one store; each process opens its own.
 
     Attributes:
-        lists: people's rules and learned entries.
+        lists: manual rules and learned entries.
         feed: what changed in them.
         frontier: URLs to crawl.
-        crawlers: who is alive of those that share it.
+        crawlers: heartbeats of the crawlers that share it.
         task_sites: how much of each site a task has queued.
-        validators: by what origins know judged pages again.
+        validators: ETags and dates of judged pages.
         log: decisions.
         verdicts: what the classifier said.
-        fingerprints: content that was judged.
-        reviews: what people are asked, and what they said.
-        unblock: what users ask to have unblocked.
+        fingerprints: of judged content.
+        reviews: review tasks and their decisions.
+        unblock: requests of users to unblock a page.
     """
 
     def __init__(self, database: Database) -> None:
@@ -89,7 +89,7 @@ class Store:
         return self._database.together(Area.FRONTIER)
 
     def tidy(self) -> None:
-        """Keeps the database's files small: `file_space`. For whoever deletes much.
+        """Keeps the database's files small: `file_space`. To be called after many rows were deleted.
 
         Raises:
             StoreError: the database refuses.

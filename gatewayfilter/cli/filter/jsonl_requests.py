@@ -1,6 +1,6 @@
 """Requests as JSON lines, decided in batches: the inner loop of `match`.
 
-The verdict is spliced into the text of a line, which keeps foreign fields as they are and spares writing the JSON anew.
+The verdict is spliced into the text of a line, which keeps foreign fields as they are and saves encoding the JSON again.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Tally:
             self._bad += answers.bad[: REPORTED - len(self._bad)]
 
     def say_bad_lines(self) -> None:
-        """Names the first lines that held no request, and says how many there are."""
+        """Prints the first lines that held no request, and how many there are."""
         errors = sum(count for (action, _), count in self._counts.items() if action == "error")
         for number, why in self._bad:
             say(f"line {number:,}: {why[:200]}", err=True)
@@ -188,7 +188,7 @@ def _size_of(stream: BinaryIO) -> int:
 
 
 def _is_watched() -> bool:
-    """Tells whether somebody sees a progress bar, and not through the answers."""
+    """Returns whether a progress bar is seen, and does not mix with the answers."""
     return sys.stderr.isatty() and not sys.stdout.isatty()
 
 

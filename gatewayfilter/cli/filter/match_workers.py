@@ -102,7 +102,7 @@ class _Worker:
         """Puts a batch on its way. Returns what will have its answers, or the error that it ended."""
         future: Future[Answers] = Future()
         self._awaited.append(future)
-        with suppress(OSError):  # it ended: whoever receives says so
+        with suppress(OSError):  # it ended: the receiver reports it
             self._ours.send(batch)
             return future
         self._fail(GatewayFilterError(_ENDED))
@@ -124,7 +124,7 @@ class _Worker:
                 self._free.put(self)
         except (EOFError, OSError):
             self._fail(GatewayFilterError(_ENDED))
-            self._free.put(self)  # whoever waits for a worker shall hear of it
+            self._free.put(self)  # wakes the thread that waits for a worker
 
     def _fail(self, error: GatewayFilterError) -> None:
         while self._awaited:
@@ -141,6 +141,6 @@ def _work(image: EngineImage, theirs: Connection) -> None:
             batch: Batch = theirs.recv()
             try:
                 answers: Answers | Exception = lines.decide(batch)
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is told where it is waited for
+            except Exception as error:  # noqa: BLE001  # reported where the answer is waited for
                 answers = error
             theirs.send(answers)

@@ -15,7 +15,7 @@ def chosen_task(settings: Settings, name: str) -> CrawlTask:
     """Returns the strategy of a task.
 
     Raises:
-        ConfigError: there is none of that name; the sentence says how one is made.
+        ConfigError: there is none of that name.
     """
     found = settings.crawl.tasks.get(name)
     if found is None:

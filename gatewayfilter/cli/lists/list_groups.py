@@ -32,7 +32,7 @@ class _Group:
 
 
 def is_on(rules: Iterable[ManualRule], group: str) -> bool:
-    """Tells whether a new entry of a group counts: not where the group has entries and all are switched off."""
+    """Returns whether a new entry of a group counts: not where the group has entries and all are switched off."""
     states = [rule.enabled for rule in rules if rule.group == group] if group else []
     return not states or any(states)
 

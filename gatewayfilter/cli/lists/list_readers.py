@@ -54,7 +54,7 @@ def read_entries(
         text: the whole file.
         action: for entries that do not say their own (`@@`, `server=/…/#`, `rpz-passthru.`, JSON and CSV do).
         force: also takes what is broader than people usually mean.
-        report: told, now and then, at which line or position it is.
+        report: called now and then with the line or position.
 
     Raises:
         ListError: it begins as JSON and is none of ours.
@@ -137,7 +137,7 @@ def _patterns_of_line(line: str, action: ListAction, *, force: bool) -> Iterator
 
 
 def _joined_names(rules: list[ManualRule]) -> list[ManualRule]:
-    """A zone says a host and its subdomains in two records: leaves out the host where the domain is there, too."""
+    """A zone has two records for a host and its subdomains: leaves out the host where the domain is there, too."""
     domains = {(rule.action, rule.pattern) for rule in rules if rule.kind is EntryKind.DOMAIN}
     return [rule for rule in rules if rule.kind is not EntryKind.HOST or (rule.action, f".{rule.pattern}") not in domains]
 

@@ -1,4 +1,4 @@
-"""`gatewayfilter list search`: every entry, line and rule that speaks of a host or URL, or holds a text."""
+"""`gatewayfilter list search`: every entry, line and rule that applies to a host or URL, or holds a text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Found:
     Attributes:
         source: the list's name; `enabled` whether it counts.
         means: `block`, `allow` or `splice`; `exception` for an Adblock rule that lifts blocks.
-        entry: the list key by which it speaks of the URL, or the rule.
+        entry: the list key that covers the URL, or the rule.
     """
 
     source: str
@@ -56,7 +56,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """An entry of a person; `covers` says whether it speaks of the URL, or only holds the text."""
+    """An entry of a person; `covers`: whether it applies to the URL, or only holds the text."""
 
     rule: ManualRule
     covers: bool
@@ -124,7 +124,7 @@ def _holds(entry: LearnedEntry, part: str) -> bool:
 
 
 def _own(rules: Sequence[ManualRule], text: str, url: Url | None) -> list[_Own]:
-    """Returns the entries that speak of the URL, switched off, expired and splicing ones included, or hold the text."""
+    """Returns the entries that apply to the URL, switched off, expired and splicing ones included, or hold the text."""
     part = text.strip().lower()
     found = [_Own(rule, url is not None and _covers(rule, url)) for rule in rules]
     return [item for item in found if item.covers or part in f"{item.rule.pattern} {item.rule.comment}".lower()]
@@ -158,7 +158,7 @@ def _entry(key: str) -> str:
 def _about(engine: FilterEngine, known: Subscriptions, url: Url, progress: Progress) -> Iterator[_Found]:
     found = [*_keyed(known, url, progress), *_adblock(engine, known, url)]
     yield from found
-    # A snapshot may come from elsewhere, or hold what a source held before: then it knows the list, but nobody the line.
+    # A snapshot may come from elsewhere, or hold what a source held before: then it has the list, but the line cannot be found.
     named = {item.source for item in found}
     for answer in engine.explain(Request(url)).answers:
         verdict = answer.verdict

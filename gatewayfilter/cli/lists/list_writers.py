@@ -117,7 +117,7 @@ class EntryWriter:
         self.left_out = 0
 
     def lines(self, rules: Iterable[ManualRule]) -> Iterator[str]:
-        """Yields the file line by line. A line is written once, whoever says it."""
+        """Yields the file line by line. A line is written once."""
         if self._format == "json":
             yield from _json_lines(rules)
         elif self._format == "csv":

@@ -1,4 +1,4 @@
-"""`gatewayfilter review`: what a person says of tasks."""
+"""`gatewayfilter review`: decisions on tasks."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _subscriptions(invocation: Invocation) -> Subscriptions:
 
 
 def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) -> None:
-    """Publishes and says so; with --json prints everything in one document."""
+    """Publishes and reports it; with --json prints everything in one document."""
     report = publish_lists(invocation.settings(), quiet=invocation.json) if publish else None
     if invocation.json:
         print_json({"results": results, "published": report})

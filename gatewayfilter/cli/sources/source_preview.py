@@ -1,4 +1,4 @@
-"""What `gatewayfilter source add --preview` finds out and says."""
+"""What `gatewayfilter source add --preview` finds out and prints."""
 
 from __future__ import annotations
 

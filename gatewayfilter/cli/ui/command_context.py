@@ -1,4 +1,4 @@
-"""What one call of the command line was told on the way to its command: state folder, configuration file, JSON or text."""
+"""Context of one command: the common options (state folder, configuration file, JSON or text) and what they lead to."""
 
 from __future__ import annotations
 

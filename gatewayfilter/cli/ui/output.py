@@ -39,7 +39,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def plain(value: object) -> Any:
-    """Returns a value as JSON knows it: dataclasses as objects, bytes as hexadecimal, everything strange as its text."""
+    """Returns a value in JSON types: dataclasses as objects, bytes as hexadecimal, other types as their text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):

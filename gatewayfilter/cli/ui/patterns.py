@@ -1,4 +1,4 @@
-"""Entries as people write and read them; what a pattern means, the engine alone says (`engine.manual_rules.classify_pattern`)."""
+"""Entries as people write and read them; `engine.manual_rules.classify_pattern` decides what a pattern means."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _STALE_INTERVALS: Final = 3
 
 
 def state_folder(patient: Patient) -> Finding:
-    """The state folder is there, writable, and nobody else's business."""
+    """The state folder is there, writable, and private."""
     folder = patient.settings.data_dir
     if not folder.is_dir():
         return note("state folder", f"There is no {folder} yet.", "gatewayfilter run makes it; or set data_dir (--data-dir)")

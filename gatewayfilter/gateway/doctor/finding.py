@@ -1,4 +1,4 @@
-"""What a check is given and what it says."""
+"""Input and result of a check of `doctor`."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Patient:
         return self.settings.proxy.mode == "transparent"
 
     def status(self, name: str) -> dict[str, Any]:
-        """Returns what a process of the filter says of itself; empty when it does not run."""
+        """Returns the status file of a process of the filter; empty when it does not run."""
         try:
             found = dict(json.loads((self.settings.data_dir / "run" / f"{name}.json").read_text(encoding="utf-8")))
             return found if self.alive(int(found["pid"])) else {}

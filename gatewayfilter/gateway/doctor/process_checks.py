@@ -10,7 +10,7 @@ from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, 
 _SILENT_S: Final = 30.0
 """A worker writes every second; under load it is late."""
 _LEARNER_SILENT_S: Final = 300.0
-"""The learner says nothing while it publishes, which takes a minute for millions of entries."""
+"""The learner writes no status while it publishes, which takes a minute for millions of entries."""
 ENOUGH_FILES: Final = 4096
 """500 clients with some connections each, two files a connection."""
 

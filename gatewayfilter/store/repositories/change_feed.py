@@ -67,7 +67,7 @@ class SqlChangeFeed:
     def read(self, after: int, limit: int = 1000) -> list[Change]:
         """Returns the changes with `seq > after`, in order. Polled by every worker: one look at the end of an index.
 
-        Who asks again after there was nothing is following: from then on it costs some 15 µs to hear that there is nothing still.
+        A caller that polls again after an empty answer pays some 15 µs for each further empty answer.
         """
         if self._idle and self._newer.has_none(after):
             return []
@@ -78,12 +78,12 @@ class SqlChangeFeed:
 
     def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
         """Returns what became of learned entries: key → as it is now, `None` when gone. About 2 µs for one that left."""
-        news: dict[str, LearnedEntry | None] = {}
+        changed: dict[str, LearnedEntry | None] = {}
         with self._database.read() as connection:
             rows = connection.execute(_LEARNED_BETWEEN, {"after": after, "up_to": up_to}, execution_options={"yield_per": _PAGE})
             for page in rows.partitions():
-                news.update((key, None if payload is None else _learned_entry(payload)) for key, payload in page)
-        return news
+                changed.update((key, None if payload is None else _learned_entry(payload)) for key, payload in page)
+        return changed
 
     def mark(self, seq: int) -> str:
         """Returns a text by which a step is known again, `""` when there is none; of 0 that of a feed that forgot nothing."""
@@ -97,7 +97,7 @@ class SqlChangeFeed:
 
 
 def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, ManualRule | LearnedEntry]]) -> None:
-    """Adds steps to the feed, in the transaction of the change that they tell of (`Area.LISTS`)."""
+    """Adds steps to the feed, in the transaction of the change itself (`Area.LISTS`)."""
     rows = [{"kind": kind.value, "payload": _payload(entry)} for kind, entry in changes]
     if rows:
         connection.execute(_INSERT, rows)

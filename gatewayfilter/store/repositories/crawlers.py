@@ -1,4 +1,4 @@
-"""Which crawlers are alive: each says so now and then, and whoever has not for a while is not."""
+"""Heartbeats of crawlers: one without a heartbeat for a while counts as dead."""
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -20,7 +20,7 @@ class SqlCrawlers:
         self._database = database
 
     def beat(self, name: str, now: float) -> None:
-        """Says that a crawler is alive now (Unix seconds)."""
+        """Records the heartbeat of a crawler (Unix seconds)."""
         with self._database.write(Area.CRAWLERS) as connection:
             if not connection.execute(_BEAT, {"of": name, "now": now}).rowcount:
                 connection.execute(_FORGET, {"before": now - _KEEP_S})
@@ -32,6 +32,6 @@ class SqlCrawlers:
             return list(connection.scalars(_ALIVE, {"since": since}))
 
     def leave(self, name: str) -> bool:
-        """Says that a crawler ends. Returns False when it was not known."""
+        """Removes a crawler that ends. Returns False when it was not there."""
         with self._database.write(Area.CRAWLERS) as connection:
             return bool(connection.execute(_LEAVE, {"of": name}).rowcount)

@@ -77,7 +77,7 @@ class SqlFingerprintStore:
             return [_fingerprint(row) for row in connection.execute(_NEWEST, {"most": limit, "now": now})]
 
     def holds(self, kind: ContentKind) -> bool:
-        """Tells whether there is any fingerprint of this kind."""
+        """Returns whether there is any fingerprint of this kind."""
         with self._database.read() as connection:
             return connection.scalar(_ANY, {"of_kind": kind.value}) is not None
 

@@ -147,7 +147,10 @@ class SqlFrontier:
                 connection.execute(sql.FINISH, leaving)
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """Puts a failed URL back; what is not `counted` was nobody's failure. Returns False when the lease is no longer ours."""
+        """Puts a failed URL back. Returns False when the lease is no longer ours.
+
+        An attempt that is not `counted` does not bring the URL nearer to the dead letters.
+        """
         statement = sql.PUT_BACK if counted else sql.PUT_BACK_UNCOUNTED
         return self._give_back(statement, lease, new_state=QueueState.WAITING.value, new_due_at=not_before, new_error=error)
 
@@ -314,7 +317,7 @@ def _new_row(digest: bytes, offer: CrawlRequest, now: float) -> dict[str, object
 
 
 def site_slot(url: str) -> int:
-    """Returns the slot of a URL's site (its registrable domain, else its host); -1, anybody's, for what is no URL."""
+    """Returns the slot of a URL's site (its registrable domain, else its host); -1, not assigned, for what is no URL."""
     try:
         host = parse_url(url).host
     except UrlError:

@@ -1,4 +1,4 @@
-"""What the frontier says to the database."""
+"""SQL statements of the frontier."""
 
 from typing import Any
 

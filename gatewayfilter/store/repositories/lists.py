@@ -165,7 +165,7 @@ class SqlListStore:
         """Yields all learned entries, expired ones included.
 
         Read page by page, so that no long read keeps SQLite's log from being folded back: what changes meanwhile may be seen or
-        not. Whoever needs an exact state asks the feed for `last_seq` first and replays what came after it.
+        not. For an exact state read `last_seq` of the feed first and replay the changes after it.
         """
         after = b""
         while True:

@@ -16,9 +16,9 @@ from gatewayfilter.store.sql.upsert import upsert
 from gatewayfilter.urls import digest_of, parse_url
 
 KEEP_S: Final = 180 * 86_400.0
-"""Longer than any learned entry lives by default: a judgement that nobody renewed speaks for no list any more."""
+"""Longer than any learned entry lives by default: a judgement of that age supports no entry any more."""
 MOST_KEPT: Final = 500_000
-"""Judgements kept, the newest ones: whoever has a public site can have a page of it judged as often as somebody asks for one."""
+"""Judgements kept, the newest ones: the owner of a public site can cause any number of them."""
 _SWEEP_AFTER = 1000
 _SWEEP_MOST = 2 * _SWEEP_AFTER
 

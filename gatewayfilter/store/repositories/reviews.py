@@ -209,7 +209,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
 
 
 def _storable(text: str) -> str:
-    """Returns a text as any database takes it: PostgreSQL knows no zero characters, nobody lone surrogates."""
+    """Returns a text as any database takes it: PostgreSQL takes no zero characters, and no database lone surrogates."""
     return text.encode(errors="replace").decode().replace("\0", "")
 
 

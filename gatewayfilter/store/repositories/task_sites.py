@@ -10,7 +10,7 @@ from gatewayfilter.store.sql.schema import TASK_SITES
 from gatewayfilter.urls import digest_of
 
 KEEP_S: Final = 400 * 86_400.0
-"""Longer than a period is as a rule; a site that nothing was taken of for so long starts anew."""
+"""Longer than a period is as a rule; a site that nothing was taken of for so long starts from 0 again."""
 
 MOST_KEPT: Final = 200_000
 """Sites kept, those whose periods began last: the links of one page can name any number of them."""
@@ -61,6 +61,6 @@ class SqlTaskSites:
             return {row.task: row.pages for row in connection.execute(_TOTALS)}
 
     def forget(self, task: str) -> int:
-        """Lets all sites of a task start anew. Returns how many there were."""
+        """Sets the counts of all sites of a task back to 0. Returns how many there were."""
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(_FORGET_TASK, {"of": task}).rowcount

@@ -13,7 +13,7 @@ from gatewayfilter.store.sql.schema import UNBLOCK_REQUESTS
 from gatewayfilter.urls import digest_of
 
 MOST_OPEN: Final = 1000
-"""Anybody who meets a block page may ask: the oldest requests make room."""
+"""Everybody who sees a block page may ask: beyond this the oldest requests are deleted."""
 
 MOST_OF_CLIENT: Final = 100
 """Open requests of one client: its own oldest make room for its new ones, not those of others."""
@@ -73,7 +73,7 @@ class SqlUnblockRequests:
         return new
 
     def open_requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
-        """Returns what nobody has settled yet, the newest first."""
+        """Returns the requests without an answer, the newest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(UNBLOCK_REQUESTS).order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
             return [_request(row) for row in rows]

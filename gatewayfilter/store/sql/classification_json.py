@@ -7,7 +7,7 @@ from gatewayfilter.model import Classification, Evidence
 
 
 def as_document(classification: Classification) -> dict[str, object]:
-    """Returns the classification as JSON knows it."""
+    """Returns the classification as JSON values."""
     document: dict[str, object] = {
         "category": classification.category,
         "score": classification.score,

@@ -122,7 +122,7 @@ class Database:
         """Makes one transaction of all that this thread writes and reads meanwhile: it stands at the end, or none of it does.
 
         Args:
-            area: of the first write. Whoever joins several areas takes them in the same order everywhere.
+            area: of the first write. Several areas are taken in the same order everywhere.
 
         Raises:
             StoreError: the database refuses. Nothing was written.
@@ -136,7 +136,7 @@ class Database:
 
     @property
     def joined(self) -> bool:
-        """Whether this thread is in a transaction, in which it sees what nobody else sees yet."""
+        """Whether this thread is in a transaction, whose writes other connections do not see yet."""
         return self._joined() is not None
 
     def keep_connection(self) -> DBAPIConnection:
@@ -158,7 +158,7 @@ class Database:
     def drop_connection(self, connection: DBAPIConnection) -> None:
         """Closes a connection that `keep_connection` gave."""
         self._kept.discard(connection)
-        with suppress(Exception):  # broken, and of a class that only the driver knows
+        with suppress(Exception):  # broken, and of a class of the driver
             connection.close()
 
     def _joined(self) -> Connection | None:
@@ -219,7 +219,7 @@ def _turn_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            # While another process turns a new file to WAL, SQLite says "locked" at once and asks no busy handler.
+            # While another process turns a new file to WAL, SQLite answers "locked" at once, without the busy handler.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
             time.sleep(_WAL_RETRY_S)

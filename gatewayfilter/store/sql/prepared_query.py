@@ -40,7 +40,7 @@ class PreparedQuery:
                 return self._cursor.fetchone() is None
             except StoreError:
                 return False
-            except Exception:  # noqa: BLE001  of classes that only the driver knows
+            except Exception:  # noqa: BLE001  of classes of the driver
                 self._forget()
                 return False
 

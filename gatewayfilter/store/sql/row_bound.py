@@ -5,7 +5,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Table, delete, func, select, tuple_
 
 _MOST_AT_ONCE: Final = 5_000
-"""Rows deleted in the transaction of whoever writes: some 40 ms."""
+"""Rows deleted in the transaction of the writer: some 40 ms."""
 
 
 def trim(connection: Connection, table: Table, age: Column[Any], most: int) -> int:

@@ -1,4 +1,4 @@
-"""The tables as this version of the program knows them; `migrations/` brings any older database here.
+"""The database schema of this version; `migrations/` brings any older database to it.
 
 URLs and list keys have no length limit, so rows are identified by the MD5 of their text: indexes stay small and no
 PostgreSQL index row grows too long. Times are Unix seconds.
@@ -66,7 +66,7 @@ FRONTIER = Table(
     Column("token", String(32), nullable=False),
     Column("error", Text, nullable=False),
     Index("ix_frontier_digest", "digest", unique=True),
-    Column("slot", Integer, nullable=False, server_default="-1"),  # of its site on the ring; -1: anybody's
+    Column("slot", Integer, nullable=False, server_default="-1"),  # of its site on the ring; -1: not assigned
     Column("task", Text, nullable=False, server_default=""),  # of `crawl.tasks`, "" for none
     Column("depth", Integer, nullable=False, server_default="0"),  # links away from where the task began
     Column("holder", Text, nullable=False, server_default=""),  # leased: the crawler that has it, "" for one without a name

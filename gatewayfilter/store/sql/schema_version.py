@@ -98,7 +98,7 @@ def _migrate(connection: Connection, database: Database, current: str) -> None:
         raise StoreError(
             f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter"
         )
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines speak of its own insides
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines are of no use to the reader of our log
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     command.upgrade(config, HEAD)

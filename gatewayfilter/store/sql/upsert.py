@@ -20,7 +20,7 @@ def upsert(
     Args:
         database: in whose words.
         table: where.
-        where: of the new row's columns, says when it takes the other's place; else the other stays.
+        where: of the new row's columns, a condition under which it replaces the other; else the other stays.
         instead: columns that it gets then, whatever it brings: what of the new row's columns.
     """
     insert: Any = sqlite.insert(table) if database.path else postgresql.insert(table)

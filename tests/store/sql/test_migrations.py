@@ -173,7 +173,9 @@ def _rows(url: str, name: str, columns: list[str]) -> list[dict[str, Any]]:
         found = [
             dict(row._mapping)
             for row in connection.execute(
-                select(*(table.columns[RENAMED.get(column, column)].label(column) for column in columns))
+                select(*(table.columns[RENAMED.get(column, column)].label(column) for column in columns)).order_by(
+                    *table.primary_key
+                )
             )
         ]
     engine.dispose()
@@ -228,6 +230,7 @@ def test_what_is_there_is_read_by_this_version(store_url: str) -> None:
         (change,) = store.feed.read(0, 1)
         assert (change.kind, change.manual and change.manual.rule_id) == (ChangeKind.MANUAL_ADDED, 3)
         assert store.feed.last_seq() == 7
+        assert store.frontier.stats(100.0) == {"waiting": 1, "due": 1, "leased": 0, "done": 1, "dead": 0}
         assert [lease.url for lease in store.frontier.lease(5, 100.0, 60.0)] == [URL]
 
 
