@@ -181,21 +181,24 @@ class Fetcher:
                 spent_s += time.monotonic() - started
             location = hop.redirect()
             if not location:
-                return Page(
-                    url.text,
-                    hop_url.text,
-                    hop.status,
-                    hop.headers,
-                    hop.body,
-                    hop.truncated,
-                    round(spent_s * 1000),
-                    secondhand=self._outbound is not None and hop_url.scheme == "http",
-                )
+                return self._page(url, hop_url, hop, spent_s)
             hop_url = _redirected(hop_url, location)
             if hop_url.text in seen:
                 raise BadAnswerError("the redirects go in a circle")
             seen.add(hop_url.text)
         raise BadAnswerError(f"more than {self._settings.max_redirects} redirects")
+
+    def _page(self, url: Url, final: Url, hop: _Hop, spent_s: float) -> Page:
+        return Page(
+            url.text,
+            final.text,
+            hop.status,
+            hop.headers,
+            hop.body,
+            hop.truncated,
+            round(spent_s * 1000),
+            secondhand=self._outbound is not None and final.scheme == "http",
+        )
 
     async def _hop(self, url: Url, budget_s: float, limit: int, condition: Mapping[str, str], *, any_type: bool) -> _Hop:
         try:
