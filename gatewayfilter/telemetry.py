@@ -1,11 +1,13 @@
 """Logging and counters of a process. No query strings, no client names at INFO."""
 
+import errno
 import json
 import logging
 import os
 import sys
 import tempfile
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -107,22 +109,47 @@ class Counters:
 class StatusFile:
     """`run/<name>.json` in the state folder: a process's report on itself, for the supervisor, `doctor` and people.
 
-    Written whole and renamed, so that a reader never sees half of it.
+    Written whole and renamed, so that a reader never sees half of it. On a full disk it is overwritten where it stands, which
+    takes no room; a reader then may see half of it.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}.json"
+        self._failure = ""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write(self, **facts: object) -> None:
-        """Writes the facts, with process id and time. A full disk is not an error here."""
-        document = {"pid": os.getpid(), "at": round(time.time(), 3), **facts}
+        """Writes the facts, with process id and time. A full disk is not an error here; a failure is logged when it begins."""
+        document = json.dumps({"pid": os.getpid(), "at": round(time.time(), 3), **facts}).encode()
         try:
-            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, prefix=".", delete=False) as file:
-                json.dump(document, file)
-            Path(file.name).replace(self._path)
+            try:
+                self._replace(document)
+            except OSError as error:
+                if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                    raise
+                self._overwrite(document)
+            self._failure = ""
         except OSError as error:
-            logging.getLogger(__name__).warning("cannot write %s: %s", self._path.name, error.strerror)
+            if self._failure != (failure := str(error.strerror)):
+                logging.getLogger(__name__).warning("cannot write %s: %s", self._path.name, failure)
+            self._failure = failure
+
+    def _replace(self, document: bytes) -> None:
+        descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=".")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(document)
+            Path(name).replace(self._path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _overwrite(self, document: bytes) -> None:
+        """Writes into the blocks that the file has; blanks after JSON are JSON."""
+        with self._path.open("r+b", buffering=0) as file:
+            padded = document.ljust(os.fstat(file.fileno()).st_size)
+            if file.write(padded) < len(document):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def remove(self) -> None:
         """Removes the file."""
@@ -140,7 +167,32 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return _escaped(json.dumps(line, ensure_ascii=False))
+
+
+def _escaped(line: str) -> str:
+    """Returns JSON with escapes for what steers a terminal or reorders a line, which JSON leaves as it is beyond ASCII."""
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(mark if unicodedata.category(mark) not in _STEERING else json.dumps(mark)[1:-1] for mark in line).replace(
+        "\x7f", "\\u007f"
+    )
+
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters: controls, bidirectional and other format marks, lone surrogates, separators of lines."""
+
+
+class _PlainLines(logging.Formatter):
+    """Plain text for a terminal, without what steers it; lines and tabs of tracebacks stay."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        if text.isascii() and text.isprintable():
+            return text
+        return "".join(
+            mark if mark in "\n\t" or unicodedata.category(mark) not in _STEERING else ascii(mark)[1:-1] for mark in text
+        )
 
 
 def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
@@ -152,6 +204,6 @@ def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     plain = sys.stderr.isatty() if json_lines is None else not json_lines
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
+    handler.setFormatter(_PlainLines("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its plugins at INFO

@@ -1,8 +1,10 @@
 """Counters, status files, logging."""
 
+import errno
 import io
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,59 @@ def test_a_status_that_cannot_be_written_is_no_error(tmp_path: Path, caplog: pyt
     (tmp_path / "run").rmdir()
     status.write(state="serving")
     assert "cannot write proxy-0.json" in caplog.text
+
+
+def test_a_lasting_failure_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    status = StatusFile(tmp_path / "run", "proxy-0")
+    (tmp_path / "run").rmdir()
+    for _ in range(3):
+        status.write(state="serving")
+    assert caplog.text.count("cannot write") == 1
+    (tmp_path / "run").mkdir()
+    status.write(state="serving")
+    (tmp_path / "run" / "proxy-0.json").unlink()
+    (tmp_path / "run").rmdir()
+    status.write(state="serving")
+    assert caplog.text.count("cannot write") == 2
+
+
+def test_a_full_disk_leaves_the_status_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = StatusFile(tmp_path / "run", "proxy-0")
+    status.write(state="serving", requests=1000)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("gatewayfilter.telemetry.tempfile.mkstemp", full)
+    status.write(state="serving", requests=2)
+    path = tmp_path / "run" / "proxy-0.json"
+    assert json.loads(path.read_text())["requests"] == 2
+    assert [item.name for item in path.parent.iterdir()] == ["proxy-0.json"]
+
+
+def _logged(monkeypatch: pytest.MonkeyPatch, message: str, *, json_lines: bool) -> str:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        set_up_logging("info", json_lines=json_lines)
+        logging.getLogger("a.b").info("%s", message)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("steering", ["\x1b[2J", "\x9b2J", "\x7f", "\u202e", "\u2028", "\ud800", "\x85"])
+def test_nothing_in_a_log_steers_a_terminal(monkeypatch: pytest.MonkeyPatch, steering: str) -> None:
+    line = _logged(monkeypatch, f"före {steering} after", json_lines=True)
+    assert json.loads(line)["message"] == f"före {steering} after"
+    assert "före" in line
+    assert steering[0] not in line
+    plain = _logged(monkeypatch, f"före {steering} after", json_lines=False)
+    assert "före" in plain
+    assert steering[0] not in plain
 
 
 def test_log_lines_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
