@@ -197,6 +197,10 @@ class Database:
             raise StoreError(sentence_of(error, self.name)) from error
 
 
+_INCREMENTAL = 2
+"""How SQLite reports `auto_vacuum = INCREMENTAL`."""
+
+
 def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
     # isolation_level None: the driver begins no transaction of its own, `write` does.
     options = {"isolation_level": None, "timeout": busy_timeout_s}
@@ -204,7 +208,8 @@ def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: object) -> None:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file without tables; nothing for any other
+        if connection.execute("PRAGMA auto_vacuum").fetchone() != (_INCREMENTAL,):  # a full disk has no room to set it again
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file without tables; nothing for any other
         _turn_to_wal(connection, busy_timeout_s)
         for pragma in _PRAGMAS:
             connection.execute(pragma)

@@ -289,3 +289,13 @@ def test_text_that_cannot_be_stored_gives_one_sentence(sqlite_url: str) -> None:
             store.lists.add_rule(ListAction.BLOCK, EntryKind.REGEX, "a\ud800b")
         assert store.lists.rules() == []
         assert store.feed.read(0) == []
+
+
+def test_a_database_is_opened_for_reading_without_writing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'f.sqlite3'}"
+    Store.open(url).close()
+    with sqlite3.connect(tmp_path / "f.sqlite3", isolation_level=None) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        store = Store.open(url, busy_timeout_s=0.01)  # a full disk refuses a write as another's lock does
+        assert store.feed.last_seq() == 0
+        store.close()
