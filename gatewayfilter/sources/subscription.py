@@ -9,6 +9,7 @@ from typing import Any
 
 from gatewayfilter.errors import SourceError
 from gatewayfilter.model import ListAction, Source
+from gatewayfilter.private_files import private
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 
 
@@ -117,7 +118,7 @@ def write_json(path: Path, value: Any) -> None:
         OSError: it cannot be written; the last one stays.
     """
     aside = path.with_name(f".{path.name}.new")
-    with aside.open("w", encoding="utf-8") as file:
+    with open(aside, "w", encoding="utf-8", opener=private) as file:
         json.dump(asdict(value), file, ensure_ascii=False, indent=1)
         file.flush()
         os.fsync(file.fileno())

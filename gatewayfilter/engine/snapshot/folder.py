@@ -9,6 +9,7 @@ reads what it will publish: otherwise a snapshot of older lists could replace on
 import fcntl
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.tables.counter_file import read_counters, write_counters
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.errors import SnapshotError
+from gatewayfilter.private_files import private
 
 _POINTER = "current"
 _LOCK = ".lock"
@@ -61,7 +63,7 @@ class SnapshotFolder:
         """
         with self._write_faults_told():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = (self._folder / _LOCK).open("ab")
+            lock = open(self._folder / _LOCK, "ab", opener=private)  # noqa: SIM115  closed below, where its faults are others
         with lock:  # the kernel lets go of it when the process dies
             with self._write_faults_told():
                 try:
@@ -114,6 +116,7 @@ class SnapshotFolder:
             pointer = self._folder / _NEXT_POINTER
             pointer.unlink(missing_ok=True)
             pointer.symlink_to(path.name)
+            self._move_folder_aside()
             pointer.rename(self._folder / _POINTER)
             self._sync()
         for number in self._numbers()[self._keep :]:
@@ -124,11 +127,20 @@ class SnapshotFolder:
             (self._folder / _REFUSED).unlink(missing_ok=True)
         return path
 
+    def _move_folder_aside(self) -> None:
+        """Moves a folder that stands in the place of the pointer out of the way; what it holds is kept.
+
+        A rename cannot replace it, and lists would stand still. A copy of the state folder that follows links can leave one.
+        """
+        place = self._folder / _POINTER
+        if place.is_dir() and not place.is_symlink():
+            place.rename(self._folder / f"{_POINTER}-moved-{time.time_ns()}")
+
     def refuse(self) -> None:
         """Notes for the publisher that the current snapshot cannot be used, so that it makes one anew (`is_refused`)."""
         current = self.current()
-        with suppress(OSError):
-            (self._folder / _REFUSED).write_text(current.name if current is not None else "", encoding="ascii")
+        with suppress(OSError), open(self._folder / _REFUSED, "w", encoding="ascii", opener=private) as file:
+            file.write(current.name if current is not None else "")
 
     def is_refused(self) -> bool:
         """Returns whether there is no current snapshot, or it was refused since it was published. Costs some system calls."""
@@ -177,7 +189,7 @@ class SnapshotFolder:
         """Writes, verifies and names the file, and returns its path; nothing is left of it when it fails."""
         aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
         try:
-            with aside.open("wb") as file:
+            with open(aside, "wb", opener=private) as file:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from gatewayfilter.engine.tables.counting_bloom import CounterBits, CountingBloom
 from gatewayfilter.errors import SnapshotError
+from gatewayfilter.private_files import private
 
 MAGIC = b"GWFLTCBF"
 VERSION = 1
@@ -47,7 +48,7 @@ def write_counters(path: Path, counters: CountingBloom, mark: bytes) -> None:
     """
     header = _HEADER.pack(MAGIC, VERSION, counters.counter_bits, counters.bits, counters.positions, counters.count, mark)
     content = memoryview(np.ascontiguousarray(counters.counters)).cast("B")
-    with path.open("wb") as file:
+    with open(path, "wb", opener=private) as file:
         file.writelines((header, _checksum(header, content), content))
         file.flush()
         os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from gatewayfilter import __version__
 from gatewayfilter.errors import SourceError
+from gatewayfilter.private_files import private
 
 _CHUNK = 65_536
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -177,7 +178,7 @@ def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, dead
     announced = response.headers.get("Content-Length", "")
     size = 0
     last = b""
-    with target.open("wb") as file:
+    with open(target, "wb", opener=private) as file:
         while chunk := response.read1(_CHUNK):
             size += len(chunk)
             if size > max_bytes:

@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from gatewayfilter.engine.adblock.syntax.preprocessor import Preprocessor
 from gatewayfilter.errors import ListError, RuleError, SourceError
+from gatewayfilter.private_files import private
 from gatewayfilter.sources.formats.line_blocks import MAX_LINE_LENGTH
 
 MAX_DEPTH: Final = 5
@@ -53,7 +54,7 @@ def expand_includes(path: Path, address: str, work: Path, get: Get, max_bytes: i
     target = work / "expanded"
     expansion = _Expansion(work, get)
     size = 0
-    with target.open("wb") as out:
+    with open(target, "wb", opener=private) as out:
         for line in expansion.lines(path, address, depth=0):
             size += len(line)
             if size > max_bytes:

@@ -49,6 +49,36 @@ def test_a_refusal_is_about_the_snapshot_that_was_current(tmp_path: Path) -> Non
     assert not folder.is_refused()
 
 
+def test_a_folder_in_the_place_of_the_pointer_is_moved_aside(tmp_path: Path) -> None:
+    place = tmp_path / "snapshots" / "current"
+    place.mkdir(parents=True)
+    (place / "kept").touch()
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    assert folder.current() is None
+    published = [folder.publish(snapshot(seq)) for seq in (1, 2)]
+    assert folder.current() == published[-1]
+    (moved,) = (tmp_path / "snapshots").glob("current-moved-*")
+    assert (moved / "kept").exists()
+
+
+def test_what_is_published_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "snapshots").mkdir()
+        (tmp_path / "snapshots" / ".lock").touch(mode=0o644)  # as earlier versions made it
+        folder = SnapshotFolder(tmp_path / "snapshots")
+        builder = SnapshotBuilder(feed_seq=1, created_at=1.0)
+        builder.add_keys(builder.add_source(Source("list")), [".site.example"])
+        with folder.publishing() as publish:
+            publish(builder.image(counting=True))
+        folder.refuse()
+        modes = {path.name: path.lstat().st_mode & 0o777 for path in (tmp_path / "snapshots").iterdir() if not path.is_symlink()}
+    finally:
+        os.umask(before)
+    assert {".lock", ".refused", "snapshot-00000001.gfs"} <= modes.keys()
+    assert set(modes.values()) == {0o600}, modes
+
+
 def test_publishing_moves_the_pointer_and_keeps_the_last(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path / "snapshots", keep=2)
     paths = [folder.publish(snapshot(seq)) for seq in (1, 2, 3)]

@@ -172,3 +172,15 @@ def test_wide_text_with_a_mark_becomes_utf8(encoding: str, tmp_path: Path, monke
 
 def test_other_bytes_stay_as_they_are(tmp_path: Path) -> None:
     assert unpacked(b"caf\xe9.example\r\n\0", tmp_path) == b"caf\xe9.example\r\n\0\n"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda data: zipped({"list.txt": data})])
+def test_a_list_of_one_line_over_and_over_is_refused_before_it_is_read(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    line = b"0.0.0.0 bad.example.com\n"
+    with pytest.raises(SourceError, match="unpacks to more than 200 times its size"):
+        unpacked(pack(line * 1_000_000), tmp_path, max_bytes=100_000_000)
+
+
+def test_a_small_list_may_be_packed_as_well_as_it_can_be(tmp_path: Path) -> None:
+    data = b"0.0.0.0 bad.example.com\n" * 100_000
+    assert unpacked(gzip.compress(data), tmp_path, max_bytes=100_000_000) == data
