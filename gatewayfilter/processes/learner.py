@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
+from gatewayfilter.private_files import private
 from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
@@ -47,6 +48,8 @@ REPUBLISH_AFTER_MOST_S = 3600.0
 It is reset once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
 that is published seems good for a moment.
 """
+RETRY_AFTER_MOST_S = 120.0
+"""The longest pause after a try to publish that failed, as on a full disk. The first is `REPUBLISH_AFTER_S`, each the double."""
 
 
 def run_learner(settings: Settings) -> None:
@@ -70,6 +73,9 @@ class _Learner:
         self._outdated = put_back or self._published < _newest_list(settings)
         self._republish_at = 0.0
         self._republish_after_s = REPUBLISH_AFTER_S
+        self._has_failed = False
+        self._retry_at = 0.0
+        self._retry_after_s = REPUBLISH_AFTER_S
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -128,9 +134,11 @@ class _Learner:
         waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published_seq
         age_s = time.monotonic() - self._tried_at
         learn = self._settings.learn
-        if self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s):
-            self._outdated = False
+        is_due = self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s)
+        if is_due and time.monotonic() >= self._retry_at:
             await self._work_off(_publish_job)
+            self._outdated = self._has_failed
+            self._retry_at = time.monotonic() + self._retry_after_s if self._has_failed else 0.0
 
     async def _republish(self) -> None:
         """Rebuilds everything where a process could not use the current snapshot: a damaged disk, or a bug."""
@@ -138,15 +146,21 @@ class _Learner:
             if time.monotonic() >= self._republish_at:
                 self._republish_after_s = REPUBLISH_AFTER_S
         elif time.monotonic() >= self._republish_at:
-            self._republish_at = time.monotonic() + self._republish_after_s
-            self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
             _log.warning("the snapshot in use cannot be read; everything is published again")
+            begun = time.monotonic()
             await self._work_off(_republish_job)
+            if self._has_failed:
+                self._republish_at = begun + self._retry_after_s
+            else:
+                self._republish_at = begun + self._republish_after_s
+                self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
 
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
-        """Runs a job that may publish, and takes note of the snapshot that came of it."""
+        """Runs a job that may publish, and takes note of the snapshot that came of it, or of its failure."""
         self._tried_at = time.monotonic()
-        if await self._jobs.run(job):
+        had_failed, self._has_failed = self._has_failed, not await self._jobs.run(job)
+        self._retry_after_s = min(2 * self._retry_after_s, RETRY_AFTER_MOST_S) if had_failed else REPUBLISH_AFTER_S
+        if not self._has_failed:
             before = self._published
             self._published_seq, self._published = await asyncio.to_thread(self._snapshot_facts)
             if self._published != before:
@@ -176,7 +190,8 @@ class _Learner:
             if known != words:
                 count = self._store.frontier.add(rejudge_offers(self._store.lists, REJUDGE_MOST), time.time())
             if known != words or not mark.exists():
-                mark.write_text(words, encoding="ascii")
+                with open(mark, "w", encoding="ascii", opener=private) as file:
+                    file.write(words)
             return count
 
         if count := await asyncio.to_thread(work):

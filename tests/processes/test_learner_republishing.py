@@ -1,6 +1,7 @@
 """How often the learner makes a snapshot anew that no process can use."""
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,3 +53,27 @@ def test_a_snapshot_that_is_refused_again_and_again_is_made_less_and_less_often(
 def test_damage_that_comes_later_is_mended_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = _published_at(Settings(data_dir=tmp_path), monkeypatch, range(0, _FOR_S, 100))
     assert times == [1, 101, 201, 301, 401, 501]
+
+
+@pytest.mark.parametrize(("method", "first"), [("_republish", 1), ("_publish_when_due", 0)])
+def test_a_failure_is_tried_again_within_two_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, first: int
+) -> None:
+    settings = Settings(data_dir=tmp_path)
+    now, tried = [1_000.0], list[int]()
+
+    async def fail(*_: object) -> bool:
+        tried.append(int(now[0]) - 1_000)
+        return False
+
+    async def run() -> None:
+        learner = _Learner(settings)
+        monkeypatch.setattr(learner_module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+        monkeypatch.setattr(learner._jobs, "run", fail)
+        learner._outdated = True
+        for second in range(first, 800):
+            now[0] = 1_000.0 + second
+            await getattr(learner, method)()
+
+    asyncio.run(run())
+    assert [later - earlier for earlier, later in itertools.pairwise(tried)] == [30, 60, 120, 120, 120, 120, 120]
