@@ -14,9 +14,11 @@ code  meaning
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -90,6 +92,7 @@ class _Root(FilterGroup):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
+        _keep_current_folder_out()
         code = run_to_exit_code(lambda: super(_Root, self).main(args, prog_name, complete_var, standalone_mode=False, **extra))
         sys.exit(code)
 
@@ -102,6 +105,16 @@ class _Root(FilterGroup):
             _drop_output()
             return READER_GONE
         return result
+
+
+def _keep_current_folder_out() -> None:
+    """Has the Python processes that this one starts import nothing from the current folder, unless this one does so itself.
+
+    They begin with `-c` or `-m`, for which Python puts that folder first: whoever can write to it would run code in the filter.
+    """
+    with contextlib.suppress(OSError):  # the current folder is gone
+        if not {"", str(Path.cwd())}.intersection(sys.path):
+            os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def run_to_exit_code(command: Callable[[], object]) -> int:

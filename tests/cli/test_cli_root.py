@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -162,3 +163,19 @@ def test_shell_completion_offers_commands() -> None:
         [sys.executable, "-m", "gatewayfilter.cli"], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout == "plain,queue\n"
+
+
+@pytest.mark.parametrize("package", ["gatewayfilter", "multiprocessing", "mitmproxy"])
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, package: str) -> None:
+    folder, ran = tmp_path / "current", tmp_path / "ran"
+    (folder / package).mkdir(parents=True)
+    (folder / package / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
+    command = [str(Path(sys.executable).with_name("gatewayfilter")), "run", "--listen", "127.0.0.1:0", "--workers", "1"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {"GATEWAYFILTER_DATA_DIR": str(tmp_path / "state"), "GATEWAYFILTER_LEARN__ENABLED": "false"}
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "filtering on" in process.stdout.readline()
+        process.terminate()
+        process.communicate(timeout=20)
+    assert not ran.exists()
