@@ -27,9 +27,9 @@ def program() -> Path:
         pytest.skip(str(error))
 
 
-async def _run(program: Path, folder: Path) -> SpecReport:
+async def _run(program: Path, folder: Path, fast_path: str) -> SpecReport:
     authority = trustme.CA()
-    with product(folder, authority, proxy__workers="1", learn__enabled="false") as gateway:
+    with product(folder, authority, proxy__workers="1", learn__enabled="false", proxy__fast_path=fast_path) as gateway:
         host, _, port = gateway.address.rpartition(":")
         async with (
             LenientOrigin(authority).running() as origin,
@@ -47,8 +47,9 @@ async def _run(program: Path, folder: Path) -> SpecReport:
 
 
 @pytest.mark.real
-def test_the_filter_speaks_http2_as_h2spec_expects(program: Path, tmp_path: Path) -> None:
-    found = asyncio.run(_run(program, tmp_path))
+@pytest.mark.parametrize("fast_path", ["true", "false"])
+def test_the_filter_speaks_http2_as_h2spec_expects(fast_path: str, program: Path, tmp_path: Path) -> None:
+    found = asyncio.run(_run(program, tmp_path, fast_path))
     assert found.failed.keys() == KNOWN_DEVIATIONS.keys(), found.failed
     assert found.skipped == ()
     assert found.passed + len(found.failed) >= LEAST_CASES

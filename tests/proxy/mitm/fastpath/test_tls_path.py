@@ -11,6 +11,7 @@ import pytest
 import trustme
 
 from gatewayfilter.proxy.mitm.fastpath import hook_runner, tls_path
+from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import Gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -46,21 +47,28 @@ async def keep_alive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
             await writer.drain()
 
 
+@pytest.fixture(params=[True, False], ids=["fast-path", "mitmproxy"])
+async def either(request: pytest.FixtureRequest, start_gateway: StartGateway) -> AsyncIterator[Gateway]:
+    """A gateway with and one without the fast path."""
+    async with start_gateway(fast_path=request.param) as running:
+        yield running
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_large_bodies_pass_both_ways(
-    version: ssl.TLSVersion, gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+    version: ssl.TLSVersion, either: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
 ) -> None:
     client_tls.maximum_version = version
     async with site(authority, keep_alive) as port, asyncio.timeout(30):
-        reader, writer = await through(gateway, port, client_tls)
+        reader, writer = await through(either, port, client_tls)
         for number in range(4):
             body = LARGE if number % 2 else b""
             writer.write(b"POST /%d HTTP/1.1\r\nHost: localhost\r\ncontent-length: %d\r\n\r\n" % (number, len(body)) + body)
             assert (await reader.readuntil(END)).startswith(b"HTTP/1.1 200")
             assert await reader.readexactly(len(LARGE)) == LARGE
         writer.close()
-    assert gateway.counters["requests"] == 4
-    assert gateway.counters["hook_errors"] == 0
+    assert either.counters["requests"] == 4
+    assert either.counters["hook_errors"] == 0
 
 
 async def test_requests_take_the_short_way(
@@ -87,7 +95,7 @@ async def test_requests_take_the_short_way(
 
 
 async def test_a_body_that_ends_with_the_connection_is_whole(
-    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+    either: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
 ) -> None:
     async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(END)
@@ -95,18 +103,18 @@ async def test_a_body_that_ends_with_the_connection_is_whole(
         writer.close()
 
     async with site(authority, close) as port, asyncio.timeout(30):
-        reader, writer = await through(gateway, port, client_tls)
+        reader, writer = await through(either, port, client_tls)
         writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await reader.read()).partition(END)[2] == LARGE
         writer.close()
 
 
 async def test_what_is_no_tls_ends_the_connection_alone(
-    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+    either: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
 ) -> None:
     async with site(authority, keep_alive) as port, asyncio.timeout(30):
         for ends in (True, False):
-            reader, writer = await through(gateway, port, client_tls)
+            reader, writer = await through(either, port, client_tls)
             writer.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await reader.readuntil(END)
             await reader.readexactly(len(LARGE))
@@ -115,4 +123,4 @@ async def test_what_is_no_tls_ends_the_connection_alone(
                 with pytest.raises(ssl.SSLError, match="alert"):
                     await reader.read()
             writer.close()
-    assert gateway.counters["hook_errors"] == 0
+    assert either.counters["hook_errors"] == 0
