@@ -2,6 +2,7 @@
 
 from gatewayfilter.model.classification import Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.decision import (
+    PAGE_TYPES,
     Action,
     DeciderAnswer,
     Explanation,
@@ -19,6 +20,7 @@ from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChang
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 
 __all__ = [
+    "PAGE_TYPES",
     "Action",
     "AppliedRule",
     "BodyEdit",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.urls import Url
@@ -54,6 +54,10 @@ class ResourceType(StrEnum):
     PING = "ping"
     WEBSOCKET = "websocket"
     OTHER = "other"
+
+
+PAGE_TYPES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
+"""The types of what is shown as a page of its own or in a frame."""
 
 
 @dataclass(frozen=True, slots=True)

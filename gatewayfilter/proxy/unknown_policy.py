@@ -7,10 +7,9 @@ from typing import Any, Final, Protocol
 
 from mitmproxy import http
 
-from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.model import PAGE_TYPES, Action, Reason, Verdict
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.request.request_judge import RequestJudge
-from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 
 _BLOCKED: Final = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)

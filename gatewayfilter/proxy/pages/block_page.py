@@ -10,12 +10,11 @@ from typing import Final
 
 from mitmproxy import http
 
-from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import PAGE_TYPES, Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.pages.translations import PageTexts, choose_texts
 from gatewayfilter.proxy.pages.upstream_errors import Fault
-from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 from gatewayfilter.urls import Url
 
 type CategoryTitle = Callable[[str, str], str]

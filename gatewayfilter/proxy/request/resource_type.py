@@ -8,9 +8,6 @@ from typing import Final
 
 from gatewayfilter.model import ResourceType
 
-PAGE_TYPES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
-"""The types of what is shown as a page of its own or in a frame."""
-
 _BY_DESTINATION: Final = {
     "document": ResourceType.DOCUMENT,
     "iframe": ResourceType.SUBDOCUMENT,

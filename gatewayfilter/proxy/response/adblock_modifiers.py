@@ -14,8 +14,7 @@ from gatewayfilter.config import CosmeticScope, FilterSettings
 from gatewayfilter.content_encoding import KNOWN, EncodingError
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic
-from gatewayfilter.model import Request, RequestChange, ResponseChange, Verdict
-from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
+from gatewayfilter.model import PAGE_TYPES, Request, RequestChange, ResponseChange, Verdict
 from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText
 from gatewayfilter.proxy.response.csp import allow_style
 from gatewayfilter.proxy.response.css_injector import StyleInjector, style_hash, style_text

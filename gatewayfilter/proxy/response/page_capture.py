@@ -16,8 +16,8 @@ from gatewayfilter.addresses.link_watch import PerLinks, current_links
 from gatewayfilter.addresses.links import Links
 from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.model import PAGE_TYPES
 from gatewayfilter.proxy.request.flow_request import FlowRequest
-from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 
 MOST_COPIED: Final = 2_000_000
 """Bytes before content decoding; the URL of a longer page is queued instead."""

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from gatewayfilter.config import UnknownRule
 from gatewayfilter.content_encoding import media_type
 from gatewayfilter.interfaces import CrawlRequest, CrawlRequestSink
-from gatewayfilter.model import ResourceType
+from gatewayfilter.model import PAGE_TYPES, ResourceType
 from gatewayfilter.proxy.request.flow_request import FlowRequest
-from gatewayfilter.proxy.request.resource_type import PAGE_TYPES
 
 _GUESSED = frozenset({ResourceType.OTHER, ResourceType.XMLHTTPREQUEST})
 _REMEMBER_S = 60.0
