@@ -30,7 +30,7 @@ def test_the_older_half_is_dropped(store: GatewayCertStore, monkeypatch: pytest.
 def test_other_options_leave_the_store_as_it_is(tmp_path: Path) -> None:
     ensure_ca(tmp_path)
     addon = GatewayTlsConfig()
-    with taddons.context(addon) as context:  # type: ignore[no-untyped-call]
+    with taddons.context(addon) as context:
         context.configure(addon, confdir=str(tmp_path))
         store = addon.certstore
         assert type(store) is GatewayCertStore

@@ -39,7 +39,7 @@ class Overriding:
 @pytest.mark.parametrize("fast_path", [True, False])
 async def test_an_override_is_used_on_both_paths(*, fast_path: bool, start_gateway: StartGateway) -> None:
     async with start_gateway(fast_path=fast_path) as gateway, RawOrigin(OK).running() as origin, asyncio.timeout(10):
-        gateway.master.addons.add(Overriding(gateway))  # type: ignore[no-untyped-call]
+        gateway.master.addons.add(Overriding(gateway))
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         for path in (b"plain", b"marked", b"plain", b"marked"):
             writer.write(b"GET http://127.0.0.1:%d/%b HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % (origin.port, path))
