@@ -112,6 +112,8 @@ def test_names_stand_in_the_files_that_the_architecture_names() -> None:
     pairs = re.findall(r"`([A-Za-z_.]+)`\s*\(`(gatewayfilter/[\w/]+\.py)`", ARCHITECTURE.text)
     pairs += [(name, path) for path, name in re.findall(r"\(`(gatewayfilter/[\w/]+\.py)`, `(\w+)`\)", ARCHITECTURE.text)]
     pairs += re.findall(r"`([A-Z]\w+)`,\s+`(gatewayfilter/[\w/]+\.py)`\)", ARCHITECTURE.text)
+    named = re.findall(r"^\| `(gatewayfilter/[\w/]+\.py)` \| `(\w+)`(?: and `(\w+)`)?", ARCHITECTURE.text, re.MULTILINE)
+    pairs += [(name, path) for path, *names in named for name in names if name]
     for name, path in pairs:
         code = (ROOT / path).read_text(encoding="utf-8")
         wrong += [
