@@ -1,1 +1,1 @@
-"""The decision, pure: snapshot, overlay, deciders. No I/O but the mapped snapshot file; nothing here logs or waits."""
+"""The filter engine: snapshot, overlay, deciders. Pure: no I/O except the mapped snapshot file, no logging, no waiting."""

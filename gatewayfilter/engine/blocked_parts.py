@@ -1,7 +1,7 @@
-"""Whether anything blocks a part of a host: read where a connection could pass unread, before any URL is known.
+"""Partial blocks of a host: whether anything blocks a part of it, for decisions on connections before any URL is known.
 
-It follows from the markers of the snapshot (state/host_marks.py) and from what was learned since. It may name too many hosts (an
-entry of `example.com` keeps `www.example.com` from passing, too), never too few.
+The result is derived from the markers of the snapshot (state/host_marks.py) and from the entries learned since. It may
+include too many hosts (an entry of `example.com` keeps `www.example.com` from being spliced, too), never too few.
 """
 
 from dataclasses import replace
@@ -17,7 +17,8 @@ from gatewayfilter.urls import Url
 _BLOCK = ListAction.BLOCK
 _NONE: frozenset[bytes] = frozenset()
 _MOST_COMPARED = 256
-"""More changes of one host than this since the snapshot are not compared with it one by one: its count stands until the next."""
+"""Above this number of changes to one host since the snapshot, the changes are not compared with it one by one: the snapshot's
+count stays in use until the next snapshot."""
 
 
 def blocked_page(state: EngineState, url: Url, now: float) -> Listing | None:
@@ -39,7 +40,7 @@ def blocked_page(state: EngineState, url: Url, now: float) -> Listing | None:
 
 
 def blocked_by_rule(state: EngineState, url: Url) -> Verdict | None:
-    """Returns the list with an Adblock rule that speaks of a part of the URL's host, or with digests, `None` without one."""
+    """Returns the list with an Adblock rule for a part of the URL's host, or with digests, `None` without one."""
     return _marks(state, url).rule
 
 
@@ -52,7 +53,7 @@ def _marks(state: EngineState, url: Url) -> HostMarks:
 
 
 def _taken_back(state: EngineState, changed: frozenset[bytes], category: str) -> int:
-    """Returns how many of the snapshot's blocks of this category are among the keys that changed since."""
+    """Returns the number of the snapshot's blocks of this category among the keys that changed since."""
     if len(changed) > _MOST_COMPARED:
         return 0
     before = (state.lists.records.find(digest) for digest in changed)

@@ -1,6 +1,6 @@
-"""The deciders, and the one place that sets their order: `DECIDERS`, at the end of this file.
+"""The deciders, and their order: `DECIDERS`, at the end of this file.
 
-What `check` tells about each of them is in explanations.py.
+The output of `check` for each of them is in explanations.py.
 
 Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and first-visit-allow.
 """
@@ -26,7 +26,7 @@ UNKNOWN = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
 
 
 class Decider(Protocol):
-    """One step of the decision. Stateless: all that it reads is in the question."""
+    """One step of the decision. Stateless: all input is in the question."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Decider(Protocol):
 
 
 class ManualDecider:
-    """People's own rules."""
+    """Manual rules."""
 
     name = "person"
 
@@ -60,16 +60,16 @@ class ManualDecider:
 
 
 class BloomGate:
-    """The Bloom filter: keeps what is certainly on no list away from the tables. It has no verdict, only "no" and "maybe"."""
+    """The Bloom filter: spares table look-ups for URLs that are certainly on no list. No verdict, only "no" or "maybe"."""
 
     name = "bloom"
 
     def decide(self, question: Question) -> None:
-        """Notes which of the URL's keys may be listed; those of its host are in the facts already."""
+        """Records which of the URL's keys may be listed; those of its host are in the host's facts already."""
         url = question.url
         lists = question.lists
         digest = url.digest
-        if lists.bloom.ask(digest) is _MAYBE or digest in lists.learned:  # may_be_listed without the call
+        if lists.bloom.ask(digest) is _MAYBE or digest in lists.learned:  # `may_be_listed`, inlined
             question.maybe = [KeyAnswer(url.key, digest)]
         if question.facts.prefix_hosts:
             answers = [KeyAnswer(key, digest_of(key)) for key in question.prefix_keys()]
@@ -77,7 +77,7 @@ class BloomGate:
 
 
 class ListTable:
-    """A bitmap hash table with what was learned since: the blacklist or the whitelist.
+    """A bitmap hash table and the entries learned since: the blacklist or the whitelist.
 
     Attributes:
         action: what being on the list means.
@@ -89,7 +89,7 @@ class ListTable:
         self._blocks = action is ListAction.BLOCK
 
     def decide(self, question: Question) -> Verdict | None:
-        """Host and domain entries first (they are at hand), then the URL itself, then the longest prefix."""
+        """Host and domain entries first (they are cached), then the URL itself, then the longest prefix."""
         facts = question.facts
         verdict = facts.black if self._blocks else facts.white
         if verdict is not None:
@@ -108,7 +108,7 @@ class Adblock:
     name = "adblock"
 
     def decide(self, question: Question) -> Verdict | None:
-        """Blocks what a rule blocks; an exception only lifts such a block, it allows nothing that a list speaks of."""
+        """Blocks by rules; an exception only cancels such a block, it allows nothing that is on a blacklist."""
         state = question.state
         match = state.adblock.match(question.request, state.off_sources)
         if match is None:
@@ -127,7 +127,7 @@ class Adblock:
 
 
 def _specific_block(question: Question) -> AdblockMatch | None:
-    """Returns the first block that names the page it works on, where an exception suspends all others."""
+    """Returns the first block that names the pages it applies to, where an exception disables all others."""
     state = question.state
     for match in state.adblock.match_all(question.request):
         if not match.exception and match.source not in state.off_sources and not is_generic(match.rule):
@@ -136,7 +136,7 @@ def _specific_block(question: Question) -> AdblockMatch | None:
 
 
 def adblock_verdict(state: EngineState, match: AdblockMatch, stub: str = "") -> Verdict:
-    """Returns what a rule that decides has to say, with the name of the stub that stands in for what it blocks."""
+    """Returns the verdict of the deciding rule, with the name of the stub that replaces the blocked response."""
     key = (match.source, match.line, stub)
     verdict = state.adblock_verdicts.get(key)
     if verdict is None:
@@ -157,18 +157,18 @@ def adblock_verdict(state: EngineState, match: AdblockMatch, stub: str = "") -> 
 
 
 class Spellings:
-    """What blocks a URL blocks its other spellings as well (spellings.py); what allows one does not allow the others."""
+    """Other spellings of a URL (spellings.py): a block covers all spellings, an allowing entry only its own."""
 
     name = "spellings"
 
     def decide(self, question: Question) -> Verdict | None:
-        """Blocks what another spelling of the URL would be blocked for, and a listed page with a slash behind it."""
+        """Blocks a URL if another spelling of it would be blocked, and a listed page with a trailing slash."""
         url = question.url
         path = url.path
         if path.endswith("/") and (verdict := self._without_slash(question)) is not None:
             return verdict
         if not (";" in path or "//" in path or "./" in path or path.endswith(".") or "%" in url.text):
-            return None  # nearly all: the first searches of `has_spellings` without the call
+            return None  # nearly all: the first searches of `has_spellings`, inlined
         for other in spellings_of(url):
             verdict = self._decide_other(question, other)
             if verdict is not None:
@@ -192,7 +192,7 @@ class Spellings:
         asked = Question(question.state, replace(question.request, url=other), question.now)
         for decider in _BLOCKING:
             if decider.name == Adblock.name and question.exception is not None:
-                continue  # an exception lifts such blocks from the URL as it is
+                continue  # an exception cancels such blocks for the URL as it is
             verdict = decider.decide(asked)
             if verdict is not None:
                 return verdict if verdict.blocked else None
@@ -200,7 +200,7 @@ class Spellings:
 
 
 class Unknown:
-    """Nobody had an opinion."""
+    """URLs on no list: first-visit-allow."""
 
     name = "unknown"
 
@@ -212,25 +212,25 @@ class Unknown:
 
 
 _BLOCKING: tuple[Decider, ...] = (ManualDecider(), BloomGate(), ListTable("blacklist", ListAction.BLOCK), Adblock())
-"""What other spellings of a URL are asked of, in the order of `DECIDERS`."""
+"""The deciders that check other spellings of a URL, in the order of `DECIDERS`."""
 
 DECIDERS: tuple[Decider, ...] = (
-    # A person knows better than any list, and must be able to undo any list at once. Allow beats block among their rules.
+    # Operators must be able to override any list at once. Allow beats block among manual rules.
     ManualDecider(),
-    # Most URLs are on no list: the gate finds that out without touching the tables. It never decides, so that it has to
-    # stand only before the tables; it stands here, and not after Adblock, because the blacklist comes first.
+    # Most URLs are on no list: the gate detects that without touching the tables. It never decides, so it only has to
+    # precede the tables; its place is here, and not after Adblock, because the blacklist comes first.
     BloomGate(),
-    # Harm outranks everything that lists say. Before Adblock: its exceptions ("this page breaks without that script")
+    # Harmful sites outrank all other lists. Before Adblock: its exceptions ("this page breaks without that script")
     # are about advertising and must never open a harmful site.
     ListTable("blacklist", ListAction.BLOCK),
-    # Before the whitelist, which speaks of harm only: a harmless page's advertisements are blocked all the same.
+    # Before the whitelist, which is about harm only: advertisements on a harmless page are still blocked.
     Adblock(),
-    # What was not blocked as it is spelled may be blocked by another spelling of the same page. Before the whitelist: a site that
-    # is on it has blocked pages all the same.
+    # A URL that was not blocked as written may be blocked under another spelling. Before the whitelist: a whitelisted
+    # site may have blocked pages.
     Spellings(),
-    # Known to be harmless: nothing to crawl.
+    # Known to be harmless: not queued for crawling.
     ListTable("whitelist", ListAction.ALLOW),
     # The rest: first-visit-allow.
     Unknown(),
 )
-"""The order in which the deciders are asked; the first verdict counts. Each has a reason for its place."""
+"""The order of the deciders; the first verdict counts. The reason for each place is beside it."""

@@ -1,4 +1,4 @@
-"""What another process needs to decide exactly as an engine of this one: a snapshot file to map, and the changes since."""
+"""The engine image: a snapshot file to map and the changes since, from which another process builds an identical engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from gatewayfilter.model import Change
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """An engine at rest, small enough to be handed to a process.
+    """The serialised state of an engine, small enough to be passed to a process.
 
     Attributes:
         snapshot: the snapshot's file; processes that map it share its pages.
         changes: steps of the change feed that the snapshot does not hold.
-        off_categories: categories whose lists do not count.
+        off_categories: categories of lists that are switched off.
     """
 
     snapshot: Path
@@ -26,12 +26,12 @@ class EngineImage:
 
     @classmethod
     def of(cls, engine: FilterEngine, file: Path) -> "EngineImage":
-        """Returns the image of an engine as it is now; its snapshot is written to the file.
+        """Returns the image of an engine's current state; its snapshot is written to the file.
 
         Raises:
             OSError: the file cannot be written.
         """
-        state = engine.state  # one assignment swaps it: this is the whole of one moment
+        state = engine.state  # swapped by one assignment: this is a consistent state
         with file.open("xb") as out:
             state.snapshot.write(out)
         return cls(file, tuple(state.overlay.changes.values()), state.lists.off_categories)
@@ -40,7 +40,7 @@ class EngineImage:
         """Returns the engine.
 
         Raises:
-            SnapshotError: the file is not there or not what was written.
+            SnapshotError: the file is missing or not as it was written.
         """
         engine = FilterEngine(Snapshot.open(self.snapshot), off_categories=self.off_categories, clock=clock)
         engine.apply(self.changes)

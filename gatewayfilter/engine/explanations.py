@@ -1,4 +1,4 @@
-"""The explanations of deciders for `gatewayfilter check`: what each found, in a sentence, whether or not it decided."""
+"""The explanations of `gatewayfilter check`: one sentence on the finding of each decider, whether or not it decided."""
 
 from collections.abc import Sequence
 
@@ -14,19 +14,19 @@ from gatewayfilter.model import AppliedRule, DeciderAnswer, Request, ResourceTyp
 from gatewayfilter.urls import digest_of
 
 _MAX_NAMED = 20
-"""Rules that an explanation names besides the one that decides."""
+"""Maximum of rules that an explanation names besides the deciding one."""
 
 type Told = tuple[str, str, Verdict | None]
 """Answer, sentence and verdict of a `DeciderAnswer`."""
 
 
 def explain(decider: Decider, question: Question, verdict: Verdict | None) -> DeciderAnswer:
-    """Returns what a decider found of a request.
+    """Returns the explanation of a decider's finding on a request.
 
     Args:
-        decider: one of `DECIDERS`; those before it have been run over the question.
-        question: the request, with what the deciders found out.
-        verdict: what `decider.decide(question)` returned.
+        decider: one of `DECIDERS`; those before it have processed the question.
+        question: the request, with the deciders' findings.
+        verdict: the result of `decider.decide(question)`.
     """
     return DeciderAnswer(decider.name, *_tell(decider, question, verdict))
 
@@ -48,7 +48,7 @@ def _tell(decider: Decider, question: Question, verdict: Verdict | None) -> Told
 
 
 def _tell_rules(question: Question, verdict: Verdict | None) -> Told:
-    """Names the rule that decides, and how many others cover the URL."""
+    """Names the deciding rule, and the number of others that cover the URL."""
     rules = question.state.overlay.rules
     if verdict is None:
         off = rules.switched_off()
@@ -70,7 +70,7 @@ def _tell_gate(question: Question) -> Told:
 
 
 def _tell_entries(table: ListTable, question: Question, verdict: Verdict | None) -> Told:
-    """Names list and entry, or the entries that would count if they were not expired or switched off."""
+    """Names list and entry, or entries that are expired or switched off."""
     if verdict is not None:
         category = f" ({verdict.category})" if verdict.category else ""
         detail = f": {verdict.detail}" if verdict.detail else ""
@@ -86,12 +86,12 @@ def _tell_entries(table: ListTable, question: Question, verdict: Verdict | None)
 
 
 def _all_keys(question: Question) -> list[str]:
-    """Returns every list key that covers the URL: its own, its prefixes where its host has any, its host's."""
+    """Returns every list key that covers the URL: its own, its prefixes where its host has prefix entries, and its host's."""
     return [question.url.key, *question.prefix_keys(), *host_keys(question.url)]
 
 
 def _tell_adblock(question: Question, verdict: Verdict | None) -> Told:
-    """Names the rule that decides, its list and line, every other rule that matches, and what rules would change."""
+    """Names the deciding rule, its list and line, every other matching rule, and the changes that rules would make."""
     state = question.state
     matches = state.adblock.match_all(question.request)
     on = [match for match in matches if match.source not in state.off_sources]
@@ -112,7 +112,7 @@ def _tell_adblock(question: Question, verdict: Verdict | None) -> Told:
 
 
 def _tell_spellings(question: Question, verdict: Verdict | None) -> Told:
-    """Names the spellings, and what blocks one of them."""
+    """Names the spellings, and the block of one of them."""
     others = [other.text for other in spellings_of(question.url)]
     if verdict is not None:
         by = f" of {verdict.source_list}" if verdict.source_list else ""
@@ -123,7 +123,7 @@ def _tell_spellings(question: Question, verdict: Verdict | None) -> Told:
 
 
 def _name_others(state: EngineState, matches: Sequence[AdblockMatch], verdict: Verdict | None) -> str:
-    """Returns a text with every rule that matches but the one that decided."""
+    """Returns a text with every matching rule except the deciding one."""
     winner = ("", 0) if verdict is None else (verdict.source_list, verdict.line)
     others = [match for match in matches if (state.sources[match.source].name, match.line) != winner]
     if not others:
@@ -137,7 +137,7 @@ def _name_others(state: EngineState, matches: Sequence[AdblockMatch], verdict: V
 
 
 def _describe_changes(state: EngineState, request: Request, verdict: Verdict | None) -> list[str]:
-    """Returns sentences on what rules would change in a request and in its response, headers unknown: `text/html`."""
+    """Returns sentences on the changes of a request and of its response, whose headers are unknown and taken as `text/html`."""
     blocked = verdict is not None
     effects, names, off = state.effects, state.source_names, state.off_sources
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""The decision: asks the deciders in order, over a state that is swapped whole while requests are being decided."""
+"""The filter engine: runs the deciders in order, over a state that is swapped atomically while requests are being decided."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,19 +27,19 @@ from gatewayfilter.model import (
 
 _DECIDE = tuple(decider.decide for decider in DECIDERS)
 _DECIDE_WITHOUT_RULES = tuple(decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider))
-"""The same where there are no manual rules, as in most networks: one call less for each request."""
+"""The same without manual rules, as in most networks: one call less per request."""
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST, detail="the URL contains characters that no URL can have")
 
 
 class FilterEngine:
-    """Decides requests (`interfaces.Decide`) and says what rules change in what is allowed (`interfaces.ChangeTraffic`).
+    """Decides requests (`interfaces.Decide`) and returns rules' changes to allowed traffic (`interfaces.ChangeTraffic`).
 
-    Any number of threads may ask; asking never locks.
+    Safe for any number of threads, without locks.
 
     Args:
         snapshot: the lists; the engine keeps it open.
-        off_categories: categories whose lists neither block nor stub.
-        clock: Unix seconds, for what expires.
+        off_categories: categories of lists that neither block nor stub.
+        clock: Unix seconds, for entries that expire.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class FilterEngine:
 
     @property
     def feed_seq(self) -> int:
-        """The newest step of the change feed that this engine knows."""
+        """The newest step of the change feed in this engine."""
         return self._state.overlay.seq
 
     @property
     def state(self) -> EngineState:
-        """The state in use: snapshot and changes of one moment."""
+        """The state in use: a consistent pair of snapshot and changes."""
         return self._state
 
     @property
@@ -74,7 +74,7 @@ class FilterEngine:
                 verdict = decide(question)
                 if verdict is not None:
                     return verdict
-        except UnicodeError:  # a URL that was not made by parse_url, with lone surrogates
+        except UnicodeError:  # a URL with lone surrogates, not created by parse_url
             return _BAD_REQUEST
         raise AssertionError("the last decider has an answer to everything")
 
@@ -92,8 +92,8 @@ class FilterEngine:
         """Returns what Adblock rules change in the response, `None` for nothing; never raises.
 
         Args:
-            request: what was asked.
-            status: HTTP status; of a redirection or an error the headers count, the page does not.
+            request: the request.
+            status: HTTP status; for a redirection or an error only the headers are processed, not the page.
             headers: of the response, lower-case names.
             address: of the server that answers, `""` when unknown.
         """
@@ -107,7 +107,7 @@ class FilterEngine:
         return decide_host(self._state, host, client, self._clock())
 
     def explain(self, request: Request) -> Explanation:
-        """Returns every decider's answer, in order, also of those after the decision, and the verdict that `decide` gives."""
+        """Returns every decider's answer, in order, including those after the decision, and the verdict of `decide`."""
         try:
             question = Question(self._state, request, self._clock())
             answers: list[DeciderAnswer] = []
@@ -122,7 +122,7 @@ class FilterEngine:
         return Explanation(request, tuple(answers), verdict)
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Takes changes of the lists into effect; steps that are known already do nothing. Costs a copy of the overlay."""
+        """Applies changes of the lists; steps that are known already have no effect. Costs a copy of the overlay."""
         with self._writing:
             state = self._state
             overlay = state.overlay.changed(changes)
@@ -130,19 +130,19 @@ class FilterEngine:
                 self._state = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
 
     def swap(self, snapshot: Snapshot, changes: Sequence[Change] = (), *, adopts: bool = True) -> None:
-        """Takes another snapshot into use, with the changes that it does not hold yet: those given and those known here.
+        """Swaps in another snapshot, with the changes that it does not include: those given and those known here.
 
-        The old snapshot is not closed: requests that are being decided still read it; it goes with its last reader. Whatever is
-        raised on the way, the old one stays in use.
+        The old snapshot is not closed, as requests that are being decided still read it; it is freed with its last reader. If an
+        exception is raised, the old snapshot stays in use.
 
         Args:
             snapshot: verified.
             changes: of the lists.
-            adopts: Adblock rules that are the same may be taken over from the old snapshot, which is not damaged.
+            adopts: equal Adblock rules may be reused from the old snapshot, which is not damaged.
         """
         with self._writing:
             old = self._state
-            # Under an older snapshot the changes known here would leave a gap before them: the caller reads the feed again.
+            # With an older snapshot there would be a gap before the changes known here: the caller reads the feed again.
             older = snapshot.info.feed_seq < old.snapshot.info.feed_seq
             known = () if older else old.overlay.changes.values()
             overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq).changed([*known, *changes])

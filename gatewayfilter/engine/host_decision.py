@@ -1,8 +1,8 @@
-"""The decision on a connection of which only the host is known: refuse it, pass it through unread, or look at its requests.
+"""The decision on a connection by its host name: deny it, splice it (pass it through unread), or intercept its requests.
 
-What is passed through is never seen again, so that `splice` is said only of hosts of which no page is blocked; and `deny` only
-where no URL of the host could be allowed. Everything between is looked at, request by request. A host that any block names,
-wholly or in part, is `named`: no client can bring it about that its connections pass unread (proxy/listener/host_policy.py).
+Spliced connections cannot be filtered later, so the result is `splice` only for hosts without a blocked page, and `deny` only
+where no URL of the host could be allowed. All other connections are intercepted and decided by request. A host that any block
+names, wholly or in part, is `named`: no client behaviour makes its connections pass unread (proxy/listener/host_policy.py).
 """
 
 import math
@@ -26,24 +26,23 @@ def decide_host(state: EngineState, host: str, client: str, now: float) -> HostV
     """Returns what to do with connections to a host.
 
     ==============================================================  =========
-    a person or a list blocks the whole host, nobody allows a part  deny
-    a person allows it although something blocks it                 intercept
-    anything blocks a page of it, or an Adblock rule the whole      intercept
-    a person says splice, or a splice list has it                   splice
-    an Adblock rule speaks of a part of it, or a list of digests    intercept
-    blocks
-    nobody says anything                                            intercept
+    a manual rule or a list blocks all of it, none allows a part    deny
+    a manual rule allows it, something else blocks it               intercept
+    something blocks a page of it, or an Adblock rule all of it     intercept
+    a manual rule or a splice list splices it                       splice
+    an Adblock rule covers a part of it, or a digest list blocks    intercept
+    no entry covers it                                              intercept
     ==============================================================  =========
 
-    All but a splice and the last row are `named`. Adblock rules of a part come behind a splice, which somebody chose: they are
-    about counting visitors, and most banks have one. Of a list of digests it is not known which hosts it is about.
+    All but a splice and the last row are `named`. Adblock rules for a part rank below a splice entry, which was set on purpose:
+    they are about visitor counters, and most banks have one. The hosts of a digest list are not known.
 
-    The answer is kept with the state for as long as no rule that it rests on expires: browsers open several connections to a
-    host, and look-ups for four kinds of request cost more than all else at the door.
+    The result is cached in the state until a rule that it is based on expires: browsers open several connections to a host, and
+    look-ups for four kinds of request are the largest cost of accepting a connection.
 
     Args:
-        state: what is read.
-        host: canonical or as a client writes it; what is no host is looked at, always.
+        state: of the engine.
+        host: canonical or as sent by a client; text that is not a host is always intercepted.
         client: the client's address.
         now: Unix seconds.
     """
@@ -62,7 +61,7 @@ def decide_host(state: EngineState, host: str, client: str, now: float) -> HostV
 
 
 def _decide(question: Question, manual: "_ManualRulesOfHost") -> tuple[HostVerdict, float]:
-    """Returns the answer, and until when the entry that it rests on is in force."""
+    """Returns the result, and the time until which the entry that it is based on is in force."""
     if (whole := _of_whole_host(question, manual)) is not None:
         return whole, math.inf
     if (page := blocked_page(question.state, question.url, question.now)) is not None:
@@ -101,10 +100,10 @@ _REASONS = {
 
 
 class _ManualRulesOfHost:
-    """What people's rules say of a host, by what they mean.
+    """The manual rules that cover a host, by action.
 
     Attributes:
-        until: Unix seconds at which the first of the rules that were found in force expires.
+        until: Unix seconds of the first expiry among the rules found in force.
     """
 
     def __init__(self, state: EngineState, question: Question) -> None:
@@ -140,7 +139,7 @@ def _said(rule: ManualRule, action: ListAction) -> Verdict:
 
 
 def _adblock_verdict(question: Question) -> Verdict | None:
-    """Returns what an Adblock rule says of the host's first page, asked for by another site in several ways."""
+    """Returns the Adblock verdict on the host's first page, requested by another site as several resource types."""
     verdicts = (_ADBLOCK.decide(_asked(question, question.url, kind)) for kind in PROBED)
     return next((verdict for verdict in verdicts if verdict is not None), None)
 

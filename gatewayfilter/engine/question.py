@@ -1,4 +1,4 @@
-"""One request on its way through the deciders, with what they find out on the way."""
+"""The question: one request as the deciders see it, with their intermediate findings."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from gatewayfilter.urls import Url
 
 
 class Question:
-    """A request, and the state by which it is decided from first to last.
+    """A request, and the engine state that is used for the whole decision.
 
     Attributes:
-        state: what this decision reads; `lists` is the state's view of the lists.
+        state: of the engine; `lists` is its view of the lists.
         now: Unix seconds.
-        facts: what is known of the URL's host.
+        facts: about the URL's host.
         maybe: the URL's own keys that passed the Bloom gate; set by the gate.
-        exception: the Adblock exception that lifted a block; set by the Adblock decider.
+        exception: the Adblock exception that cancelled a block; set by the Adblock decider.
     """
 
     __slots__ = ("exception", "facts", "lists", "maybe", "now", "request", "state", "url")
@@ -35,7 +35,7 @@ class Question:
         self.exception: AdblockMatch | None = None
 
     def prefix_keys(self) -> list[str]:
-        """Returns the prefix keys that cover the URL, of the hosts that have prefix entries."""
+        """Returns the prefix keys that cover the URL, for hosts with prefix entries."""
         return [key for host in self.facts.prefix_hosts for key in self.url.prefix_keys(host)]
 
 

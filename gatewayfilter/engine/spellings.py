@@ -1,9 +1,9 @@
-"""Other spellings of a URL by which servers may serve the same page, so that a block of a page holds for all of them.
+"""Alternative spellings of a URL under which servers may serve the same page; a block of a page covers all of them.
 
-Lists and rules write a path as its site does. Many servers also serve the page under a path with doubled slashes
+Lists and rules use the path of the site's own links. Many servers also serve the page under a path with doubled slashes
 (nginx `merge_slashes`), with parameters (`/page;v=1`, Servlet containers), with escapes where none are needed, or with dots,
-spaces or line ends behind a segment (Windows, `$` in the routes of frameworks). By no standard do these have to be the same
-page: what a list allows is allowed under its own spelling alone.
+spaces or line ends behind a segment (Windows, `$` in the routes of frameworks). No standard requires these to be the same
+page, so an allowing entry covers its own spelling only.
 
 Source: RFC 3986 §2.3, §3.3 and §6.2.2.
 """
@@ -15,11 +15,11 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.urls import Url, parse_url
 
 _NEEDLESS: Final = re.compile(r"%(?:2[1246-9A-Fa-f]|3[0-9A-Ea-e]|[4-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
-"""Escapes of visible ASCII, but for `%`, `?` and `#`: without their escapes these would mean something else."""
+"""Escapes of visible ASCII, except `%`, `?` and `#`, which change their meaning when unescaped."""
 _SLASHES: Final = re.compile(r"//+")
 _PARAMETERS: Final = re.compile(r";[^/]*")
 _LAST_MARKS: Final = re.compile(r"(?<=[^./])(?<!%20)(?<!%[01][0-9A-Fa-f])(?<!%7[Ff])(?:\.|%20|%[01][0-9A-Fa-f]|%7[Ff])++(?=/|$)")
-"""Begins where the marks begin: a search from each of many would take time by the square of their number."""
+"""Anchored to the first of the marks: a search from each of them would take quadratic time."""
 _LAST_ESCAPES: Final = re.compile(r"%(?:20|[01][0-9A-Fa-f]|7[Ff])(?=[/;.]|$)")
 
 
@@ -36,7 +36,7 @@ def _merged(path: str) -> str:
 
 
 def has_spellings(url: Url) -> bool:
-    """Tells whether a URL may have other spellings. Cost: some searches for a character, nothing else for nearly all URLs."""
+    """Returns whether a URL may have other spellings. For nearly all URLs this costs a few searches for a character."""
     path = url.path
     if ";" in path or "//" in path or "./" in path or path.endswith("."):
         return True
@@ -49,15 +49,15 @@ def has_spellings(url: Url) -> bool:
 
 
 def _differ(key: str, url: Url) -> bool:
-    """Tells whether a key differs from its URL by more than the case of escapes."""
+    """Returns whether a key differs from its URL by more than the case of escapes."""
     return len(key) != len(url.netloc) + len(url.path) + len(url.query)
 
 
 def spellings_of(url: Url) -> tuple[Url, ...]:
     """Returns the other spellings of a URL, at most eight; none for nearly all URLs.
 
-    Each of the three differences (escapes, parameters and dots, slashes) is undone alone and with each of the others: a rule may
-    itself be written with one of them.
+    Each of the three differences (escapes, parameters and dots, slashes) is undone alone and with each of the others, as a rule
+    may itself contain one of them.
     """
     if not has_spellings(url):
         return ()
@@ -70,8 +70,8 @@ def spellings_of(url: Url) -> tuple[Url, ...]:
     for text in dict.fromkeys(paths):
         try:
             other = parse_url(f"{begin}{text}{mark}{query}")
-        except UrlError:  # no path that can be asked for
+        except UrlError:  # not a path that can be requested
             continue
-        if other.key != url.key or len(other.text) != len(url.text):  # else it is the same but for the case of an escape
+        if other.key != url.key or len(other.text) != len(url.text):  # otherwise it differs only in the case of an escape
             found[other.text] = other
     return tuple(found.values())

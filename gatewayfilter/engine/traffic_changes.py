@@ -1,4 +1,4 @@
-"""What Adblock rules make of allowed traffic, in the words of the model: `interfaces.ChangeTraffic` over one state."""
+"""Changes to allowed traffic by Adblock rules, as model values: `interfaces.ChangeTraffic` over one engine state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,5 +37,5 @@ def change_response(
 
 
 def _is_excepted(state: EngineState, request: Request) -> bool:
-    """Tells whether a plain exception covers a request: it lifts what a rule says of the response too."""
+    """Returns whether a plain exception covers a request: it cancels rules on the response too."""
     return any(match.exception and match.source not in state.off_sources for match in state.adblock.match_all(request))

@@ -1,4 +1,4 @@
-"""Compiles Adblock lists into the form that workers open without reading rules."""
+"""The compiler of Adblock lists: writes the compiled form, which workers open without parsing rules."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,19 +23,19 @@ from gatewayfilter.errors import RuleError
 
 MAX_SOURCES = 65_535
 RULES_PER_HOST = 4
-"""A host with more rules than this that look at the path leaves them to the automaton: testing each would cost more."""
+"""With more path rules than this for one host, they go to the automaton: testing each would cost more."""
 
 EXCEPTIONS_PER_HOST = 500
-"""Exceptions are asked after a block alone, and most name their pages, which is settled once for host and page."""
+"""Exceptions are tested only after a block, and most name their pages, which is decided once per host and page."""
 
 TELLING = 4.0
-"""A literal below this score stands in too many URLs to find a rule by it, if the page that it works on is known."""
+"""A literal below this score occurs in too many URLs to index a rule by it when the rule names its pages."""
 
 RULES_PER_PAGE = 4
-"""Rules that are found by the page they work on cost nothing on other pages; this many may be tried on their own."""
+"""Rules that are indexed by page cost nothing on other pages; up to this many may be tried one by one."""
 
 MAX_PAGES = 1_000
-"""A rule that names more pages than this is not listed under each of them."""
+"""A rule that names more pages than this is not indexed under each of them."""
 
 _UBIQUITOUS = (
     "https://www.",
@@ -52,10 +52,10 @@ _UBIQUITOUS = (
     "/js/",
     "/css/",
 )
-"""What half the URLs of the web have in them, although few rules do."""
+"""Literals that half of all URLs contain, although few rules do."""
 
 _EVERY_URL = "https://"
-"""A literal that is a part of this finds every rule in every URL; host and page tell more."""
+"""A literal that is a substring of this matches in every URL; host and page select better."""
 
 _UBIQUITOUS_COUNT = 10_000
 _LITERAL_LENGTH = 32
@@ -65,7 +65,7 @@ _NO_PAGES: frozenset[str] = frozenset()
 
 
 _COMPANIONS = REDIRECTS | PAGE_SWITCHES
-"""Modifiers of rules that may go with another of the same line, which counts once."""
+"""Modifiers whose rules may accompany another rule of the same line; the line counts once."""
 
 _NO_RULE = ParsedLine(LineKind.COMMENT)
 
@@ -86,18 +86,18 @@ class _Tally:
         self.duplicates = 0
 
     def refuse(self, number: int, line: str, why: str) -> None:
-        """Takes note of a rule that is valid but must not be taken; such lines are shown before all others."""
+        """Records a valid rule that is refused; such lines come first in the report."""
         self._refusals += 1
         if len(self._refused) < SAMPLE_LIMIT:
             self._refused.append((number, line.strip()[:_SAMPLE_LENGTH], why))
 
     def take_back(self, rules: tuple[NetworkRule, ...]) -> None:
-        """Takes note that the rules of a line that was counted are refused after all."""
+        """Records that the rules of a line that was already counted are refused."""
         self._accepted -= _counted(rules)
         self._kinds[LineKind.NETWORK] -= 1
 
     def count(self, number: int, line: str, parsed: ParsedLine) -> None:
-        """Takes note of what became of a line."""
+        """Records the outcome of a line."""
         self._accepted += _counted(parsed.rules)
         self._kinds[parsed.kind] += 1
         if parsed.kind is LineKind.REJECTED:
@@ -126,7 +126,7 @@ class _Tally:
 
 
 def _counted(rules: tuple[NetworkRule, ...]) -> int:
-    """Returns for how many entries the rules of one line count."""
+    """Returns as how many entries the rules of one line count."""
     if len(rules) <= 1:
         return len(rules)
     return sum(rule.modifier not in _COMPANIONS for rule in rules) or 1
@@ -141,10 +141,10 @@ def _follow_directive(preprocessor: Preprocessor, line: str) -> ParsedLine:
 
 
 class AdblockBuilder:
-    """Takes lists, line by line, and compiles all their rules together.
+    """Compiles the rules of several lists together; each list is added line by line.
 
     Args:
-        judge: refuse rules that speak of the web as a whole (breadth/), and regular expressions that cost too much together
+        judge: refuse rules that match most of the web (breadth/), and regular expressions whose total cost is too high
             (regex_budget.py). Without it everything valid is taken.
     """
 
@@ -156,10 +156,10 @@ class AdblockBuilder:
         self._badfilters: dict[tuple[object, ...], set[int]] = {}
 
     def add_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
-        """Adds a list; nothing in it raises.
+        """Adds a list; no line of it raises.
 
         Args:
-            source: the number by which matches name the list, below 65,536.
+            source: the list's number in matches, below 65,536.
             lines: its lines, with or without line ends.
 
         Raises:
@@ -173,7 +173,7 @@ class AdblockBuilder:
         seen: set[str] = set()
         self._budget.begin_list()
         for number, given in enumerate(lines, 1):
-            # A rule is kept as UTF-8 and read again from that: it must mean the same then.
+            # A rule is stored as UTF-8 and parsed again from it: it must survive the round trip.
             line = given if given.isascii() else given.encode(errors="replace").decode()
             if line.startswith("!#"):
                 parsed = _follow_directive(preprocessor, line)
@@ -206,7 +206,7 @@ class AdblockBuilder:
                 self._records.append((rule, shape_of(rule), text, source, number, ordinal))
 
     def _judge_rules(self, taken: int, tally: _Tally) -> None:
-        """Drops the lines that hold a rule that is refused, among the rules from `taken` on."""
+        """Drops the lines with a refused rule, among the rules from `taken` on."""
         mine = self._records[taken:]
         refusals = BreadthGuard().refusals((record[0], record[1]) for record in mine)
         costly = {}
@@ -226,7 +226,7 @@ class AdblockBuilder:
             tally.refuse(number, text, lines[number])
 
     def named_sites(self) -> dict[int, set[str]]:
-        """Returns for each source the sites that its blocking rules speak of (named_sites.py)."""
+        """Returns for each source the sites that its blocking rules name (named_sites.py)."""
         named: dict[int, set[str]] = {}
         for rule, _, _, source, _, _ in self._records:
             if sites := sites_of(rule):
@@ -283,7 +283,7 @@ def _pack_effects(records: list[RuleRecord], shapes: list[PatternShape]) -> list
 
 
 class _Planner:
-    """Decides for each rule by what it is found (rule_index.py)."""
+    """Chooses the index of each rule (rule_index.py)."""
 
     def __init__(self, records: list[RuleRecord], shapes: list[PatternShape]) -> None:
         self._records = records
@@ -291,7 +291,7 @@ class _Planner:
         self._scores = _score_literals(shapes)
 
     def plan(self, numbers: list[int], per_host: int = RULES_PER_HOST) -> IndexPlan:
-        """Returns where these rules stand; rules with a path stand under their host where it has no more than `per_host`."""
+        """Returns the plan for these rules; rules with a path are indexed by host where it has at most `per_host`."""
         shapes = self._shapes
         plan = IndexPlan()
         paths = Counter(shapes[number].host for number in numbers if not shapes[number].is_host)
@@ -321,7 +321,7 @@ class _Planner:
             plan.everywhere.append(number)
 
     def _pages(self, number: int) -> frozenset[str]:
-        """Returns the hosts of the pages that a rule works on, none where it does not name them all, or too many."""
+        """Returns the hosts of the pages that a rule applies to, none where it does not name all, or names too many."""
         conditions = self._records[number].rule.conditions
         if conditions is NO_CONDITIONS:
             return _NO_PAGES
@@ -344,7 +344,7 @@ def _list_under(table: dict[str, list[int]], keys: Iterable[str], number: int) -
 
 
 def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
-    """Returns for each literal how telling it is: long, and in few rules.
+    """Returns the score of each literal: higher for long ones, and for those in few rules.
 
     Source: [ad-traffic §2.1]: a keyword "as unique in the whole rule set as possible". Deviation: of any length.
     """

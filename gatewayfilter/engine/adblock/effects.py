@@ -1,6 +1,6 @@
-"""What rules make of requests that are allowed, and of their responses: the modifiers' side of the compiled form.
+"""Effects of modifier and cosmetic rules on allowed requests and on their responses.
 
-Source: the filter syntax of uBlock Origin and AdGuard; docs/adblock.md says which policy holds where they differ.
+Source: the filter syntax of uBlock Origin and AdGuard; docs/adblock.md has the policy where they differ.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ _NOTHING: frozenset[int] = frozenset()
 _PAGE_TYPES = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
 
 MAX_POLICIES = 32
-"""`content-security-policy` headers that one response may gain."""
+"""Maximum of `content-security-policy` headers added to one response."""
 
 
 _NO_CHANGE = ResponseChange()
 _NOWHERE = Url("https", "nowhere.invalid", "", "/", "")
-"""Asked about once, so that rules that work everywhere are made ready before the first page needs them."""
+"""Used for one look-up in advance, so that rules for every site are compiled before the first page needs them."""
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _COSMETIC_NAMES = {
@@ -43,15 +43,15 @@ _COSMETIC_NAMES = {
 
 
 def is_html(headers: Mapping[str, str]) -> bool:
-    """Tells whether a response is a page by its headers (lower-case names)."""
+    """Returns whether a response is a page by its headers (lower-case names)."""
     return headers.get("content-type", "").partition(";")[0].strip().lower() in _HTML
 
 
 class AdblockEffects:
-    """Opens the modifiers' part of what `AdblockBuilder.build` made.
+    """Modifier and cosmetic rules of a compiled form made by `AdblockBuilder.build`.
 
     Attributes:
-        asks_responses: there are rules about other responses than pages.
+        asks_responses: there are rules for responses other than pages.
 
     Args:
         blob: the compiled form; it must not change while this lives.
@@ -71,11 +71,11 @@ class AdblockEffects:
 
     @property
     def rule_count(self) -> int:
-        """How many modifier rules are in force."""
+        """Number of modifier rules in force."""
         return len(self._index.table)
 
     def prepare(self, off: frozenset[int]) -> None:
-        """Makes ready what every page needs with these lists off; costs milliseconds, once."""
+        """Compiles what every page needs with these lists off; takes milliseconds, once."""
         if self._cosmetics:
             self._cosmetics.prepare(off)
         for kind in (ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT, ResourceType.SCRIPT, ResourceType.XMLHTTPREQUEST):
@@ -84,12 +84,12 @@ class AdblockEffects:
                 self._may_find(group, request, off)
 
     def stub(self, request: Request, off: frozenset[int] = _NOTHING) -> str:
-        """Returns our name of the stub that stands in for a blocked response, "" for none. Pages get none."""
+        """Returns the canonical name of the stub that replaces a blocked response, "" for none. Pages get none."""
         best = self._best_stub(request, off)
         return "" if best is None else best[0].name
 
     def stub_rule(self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING) -> AppliedRule | None:
-        """Returns the rule that names this stub, `None` for none; arguments as in `change_request`."""
+        """Returns the rule that selects this stub, `None` for none; arguments as in `change_request`."""
         best = self._best_stub(request, off)
         return None if best is None else _applied(best[1], names)
 
@@ -104,7 +104,7 @@ class AdblockEffects:
         return best
 
     def conditional(self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING) -> tuple[AppliedRule, ...]:
-        """Returns the rules whose effect hangs on headers of the response or on its server's address; for explanations."""
+        """Returns the rules whose effect depends on response headers or the server's address; for explanations."""
         return tuple(_applied(rule, names) for rule in self._index.find_conditional(request, off))
 
     def change_request(
@@ -151,15 +151,15 @@ class AdblockEffects:
         has_body: bool = True,
         blocks: bool = True,
     ) -> tuple[ResponseChange, AdblockMatch | None, str] | None:
-        """Returns what to change in a response, the rule that blocks it after all, and its stub; `None` for nothing.
+        """Returns the changes to a response, or the rule that blocks it, with its stub; `None` for nothing.
 
         Args:
-            request: what was asked.
+            request: the request.
             headers: of the response, lower-case names.
             address: of the server, "" when unknown.
             names: of the lists, by source.
             off: lists that do not count.
-            has_body: the status says that the page itself follows.
+            has_body: the response carries the page itself, by its status.
             blocks: rules may block the response.
         """
         rules: list[FoundRule] = []
@@ -180,7 +180,7 @@ class AdblockEffects:
     def _dress(
         self, change: ResponseChange, request: Request, names: Sequence[str], off: frozenset[int], *, html: bool
     ) -> ResponseChange:
-        """Adds what cosmetic rules make of a page; frames get only what names their host."""
+        """Adds the effects of cosmetic rules on a page; frames get only rules that name their host."""
         page = request.url
         looks = self._cosmetics.looks(page.host, off)
         switched_off = self.switches(page, off)
@@ -204,14 +204,14 @@ class AdblockEffects:
         )
 
     def switches(self, page: Url, off: frozenset[int] = _NOTHING) -> dict[str, AdblockMatch]:
-        """Returns what exceptions switch off on a page (`generichide` …), each with the rule that does."""
+        """Returns the page switches (`generichide` …) of exceptions that match a page, each with its rule."""
         request = Request(page, None, ResourceType.DOCUMENT)
         if not self._may_find(Group.PAGE, request, off):
             return {}
         return {found.modifier: found.match for found in reversed(self._index.find(Group.PAGE, request, off))}
 
     def suspends_generic(self, page: Url, off: frozenset[int] = _NOTHING) -> AdblockMatch | None:
-        """Returns the exception that suspends generic blocks for what a page loads (`genericblock`), `None` without one."""
+        """Returns the exception that disables generic blocks for subresources of a page (`genericblock`), or `None`."""
         request = Request(page, None, ResourceType.DOCUMENT)
         if not self._may_find(Group.SUSPEND, request, off):
             return None
@@ -219,7 +219,7 @@ class AdblockEffects:
         return found[0].match if found else None
 
     def _may_find(self, group: Group, request: Request, off: frozenset[int]) -> bool:
-        if off and self._index.has_cancelled:  # what cancels a rule may be off itself
+        if off and self._index.has_cancelled:  # the cancelling rule's list may be off itself
             return True
         return self._index.finds_any(group, request)
 
@@ -239,7 +239,7 @@ class _SortedRules:
         self.exceptions: list[FoundRule] = []
 
     def in_force(self) -> list[FoundRule]:
-        """Returns the rules that no exception lifts, the first of those that say the same."""
+        """Returns the rules that no exception disables; of rules with the same value, the first."""
         kept: dict[tuple[str, str], FoundRule] = {}
         for rule in self.blocks:
             if not any(_same_kind(rule, exception) and exception.lifts(rule) for exception in self.exceptions):
@@ -263,7 +263,7 @@ def _same_kind(rule: FoundRule, exception: FoundRule) -> bool:
 
 
 def _deciding(found: Iterable[FoundRule]) -> FoundRule | None:
-    """Returns the block that decides between blocks and exceptions about the response, `None` when none does."""
+    """Returns the deciding block among response blocks and their exceptions, `None` when none decides."""
     sorted_out = _sort_out(found)
     important = [rule for rule in sorted_out.blocks if rule.match.important]
     if any(exception.match.important for exception in sorted_out.exceptions):
@@ -280,7 +280,7 @@ def _holds(rule: FoundRule, headers: Mapping[str, str], address: str) -> bool:
 
 
 class _Change:
-    """What becomes of a request, rule by rule."""
+    """The state of a request while modifier rules are applied one by one."""
 
     def __init__(self, url: Url) -> None:
         self._old = url
@@ -289,7 +289,7 @@ class _Change:
         self._rules: list[FoundRule] = []
 
     def skip(self, rule: FoundRule, does: UrlSkip) -> None:
-        """Goes where the URL leads; the first rule that knows decides."""
+        """Applies `$urlskip`; the first rule that finds a destination decides."""
         if self._url is self._old:
             target = does.target(self._url)
             if target is not None:
@@ -297,7 +297,7 @@ class _Change:
                 self._rules.append(rule)
 
     def rewrite(self, rule: FoundRule) -> None:
-        """Takes parameters out, transforms the URL, or takes a header out."""
+        """Removes parameters, transforms the URL, or removes a header."""
         does = rule.does
         if isinstance(does, RemovedHeader):
             self._headers[does.name] = None
@@ -316,7 +316,7 @@ class _Change:
             self._rules.append(rule)
 
     def result(self, request: Request, names: Sequence[str]) -> RequestChange | None:
-        """Returns the change, `None` when nothing came of it."""
+        """Returns the change, `None` for none."""
         if not self._rules:
             return None
         changed = self._url != self._old

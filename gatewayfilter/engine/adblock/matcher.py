@@ -1,4 +1,4 @@
-"""Decides requests by compiled Adblock rules."""
+"""The matcher: finds the deciding rule of a request among compiled Adblock rules."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -18,7 +18,7 @@ _TYPE_BITS = dict(TYPE_BITS)
 
 
 class FindsRules(Protocol):
-    """A way of finding the rules that match; arguments as in `RuleIndex`."""
+    """An index of rules; arguments as in `RuleIndex`."""
 
     def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of a rule that matches while all sources are on, -1 without one."""
@@ -30,7 +30,7 @@ class FindsRules(Protocol):
 
 
 class AdblockMatcher:
-    """Opens what `AdblockBuilder.build` made. It keeps a view of the blob, never a copy; readers need no lock.
+    """The network rules of a compiled form made by `AdblockBuilder.build`. Keeps a view of the blob; readers need no lock.
 
     Args:
         blob: the compiled form; it must not change while the matcher lives.
@@ -51,18 +51,18 @@ class AdblockMatcher:
 
     @property
     def rule_count(self) -> int:
-        """How many network rules are in force."""
+        """Number of network rules in force."""
         return len(self._table)
 
     def match(self, request: Request, off_sources: frozenset[int] = _ALL_ON) -> AdblockMatch | None:
         """Returns the rule that decides, `None` when nothing blocks.
 
         An important exception beats an important block, which beats an exception, which beats a block. An exception is
-        only returned where there was a block for it to beat.
+        only returned where there was a block to beat.
 
         Args:
             request: the request.
-            off_sources: lists that do not count, for nothing.
+            off_sources: lists that do not count at all.
         """
         kind = _TYPE_BITS[request.resource_type]
         page = request.source
@@ -80,7 +80,7 @@ class AdblockMatcher:
         return self._match_partly(request, (source,), off_sources)
 
     def match_all(self, request: Request) -> list[AdblockMatch]:
-        """Returns every network rule that matches, the one that decides first."""
+        """Returns every matching network rule, the deciding one first."""
         sources = sources_of(request)
         found = list(
             dict.fromkeys(
@@ -97,7 +97,7 @@ class AdblockMatcher:
         return matches
 
     def _match_page(self, request: Request, source: str, off_sources: frozenset[int]) -> AdblockMatch | None:
-        """Decides a page that another led to: a rule speaks of it by either of its sources (`sources_of`)."""
+        """Decides a page with a linking page: a rule may match by either of its sources (`sources_of`)."""
         if not off_sources and not self._table.has_cancelled:
             own = request.url.host
             if self._blocks.first(request, DOCUMENT, own) < 0 and self._blocks.first(request, DOCUMENT, source) < 0:
@@ -105,7 +105,7 @@ class AdblockMatcher:
         return self._match_partly(request, sources_of(request), off_sources)
 
     def _match_partly(self, request: Request, sources: tuple[str, ...], off_sources: frozenset[int]) -> AdblockMatch | None:
-        """Decides with some lists off, or between a block and an exception: rare, so that clearness comes first."""
+        """Decides with some lists off, or between a block and an exception; rare, so written for clarity."""
         block = next(self._all(self._blocks, request, sources, off_sources), None)
         if block is None:
             return None
@@ -122,7 +122,7 @@ class AdblockMatcher:
         return self._table.describe(exceptions[0])
 
     def _all(self, index: FindsRules, request: Request, sources: tuple[str, ...], off: frozenset[int]) -> Iterator[int]:
-        """Yields the number of every rule that matches by any of these sources, some twice."""
+        """Yields the number of every rule that matches by any of these sources, with repetitions."""
         kind = _TYPE_BITS[request.resource_type]
         host = request.url.host
         lowered = request.url.text.lower()
@@ -133,9 +133,9 @@ class AdblockMatcher:
 
 
 def sources_of(request: Request) -> tuple[str, ...]:
-    """Returns the hosts that count as a request's source: for a page itself and then who led there (docs/adblock.md, "Policies").
+    """Returns the hosts that count as a request's source: a page's own, then the linking page's (docs/adblock.md, "Policies").
 
-    Who led there does not count for a rule that names the page among those that it leaves alone (`domain=~`).
+    The linking page does not count for a rule that excludes the page itself (`domain=~`).
     """
     page = request.source
     if request.resource_type is not ResourceType.DOCUMENT:
@@ -147,7 +147,7 @@ def sources_of(request: Request) -> tuple[str, ...]:
 def request_bits(request: Request) -> tuple[int, str]:
     """Returns a request's type and party as the bits of a rule's mask, and the host of its source, "" when there is none.
 
-    Of a page that another led to it is that other: one of the two that count (`sources_of`).
+    For a page with a linking page it is the linking page's host: one of the two that count (`sources_of`).
 
     A page without a source is its own; anything else without one counts as first and as third party, as in the
     reference engines (docs/adblock.md, "Policies").

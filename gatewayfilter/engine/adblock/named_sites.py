@@ -1,8 +1,8 @@
-"""Which sites a blocking rule speaks of, by its text alone: asked where a connection is decided and no URL is known yet.
+"""The sites that a blocking rule names, by its text: for decisions on connections, when no URL is known yet.
 
 A rule that names a host may block some of its URLs, whatever its path, types and conditions are. A rule that names none
-(`/ads/*`) may touch every site and counts for none. In doubt a rule counts for too many hosts: those are looked at, which does no
-harm.
+(`/ads/*`) may match on every site and counts for none. In doubt a rule counts for too many hosts: their connections are
+intercepted, which does no harm.
 """
 
 import re
@@ -15,7 +15,7 @@ from gatewayfilter.model import ResourceType
 from gatewayfilter.urls import is_public_suffix
 
 PROBED: Final = (ResourceType.DOCUMENT, ResourceType.SCRIPT, ResourceType.IMAGE, ResourceType.OTHER)
-"""As what a host's first page, asked for by another site, is held against the rules: one for the whole host fits one of them."""
+"""Resource types of the probe: a host's first page, requested by another site. A rule for a whole host matches one of them."""
 
 _PROBED_BITS: Final = sum(TYPE_BITS[kind] for kind in PROBED) << PARTY_SHIFT
 _BLOCKS: Final = frozenset({"", "response"})
@@ -25,9 +25,9 @@ _THIRD, _STRICT_THIRD = 3, 3
 
 
 def sites_of(rule: NetworkRule) -> frozenset[str]:
-    """Returns the names of sites that a rule speaks of, subdomains included; entities (`google.*`) as lists write them.
+    """Returns the names of sites that a rule covers, subdomains included; entities (`google.*`) as written.
 
-    Of a rule without a host in its pattern these are the hosts that it is for (`to=`), or on whose pages it works (`domain=`).
+    For a rule without a host in its pattern these are the hosts of `to=`, or else the hosts of the pages in `domain=`.
     Empty for an exception, for a rule that only changes traffic, and for one of a whole host that a probe of that host finds
     (`PROBED`).
     """
@@ -54,13 +54,13 @@ def _hosts_of_regex(rule: NetworkRule) -> Iterator[str]:
 
 
 def hosts_in_text(literal: str) -> Iterator[str]:
-    """Yields the host that a text which stands somewhere in a URL begins with, if it must be one: it goes on with a slash."""
+    """Yields the host at the beginning of a literal, if it must be a host because a slash follows it."""
     if "/" in literal.partition("://")[2] or ("://" not in literal and literal.find("/") > 0):
         yield from hosts_in_pattern(literal)
 
 
 def hosts_in_pattern(pattern: str) -> Iterator[str]:
-    """Yields the names of the hosts that a pattern must find in a URL's host, none when it could be any host."""
+    """Yields the host names that a pattern requires in a URL's host, none when any host would do."""
     text = pattern.lower()
     scheme = _SCHEME.match(text)
     whole_label = text.startswith("||") or scheme is not None
@@ -79,7 +79,7 @@ def hosts_in_pattern(pattern: str) -> Iterator[str]:
     name = _whole_labels(stem, whole_label=whole_label)
     if _is_site(name):
         yield name
-    if ends_open and whole_label and stem[-1:].isalnum() and not stem.startswith("."):  # `||name` is found in `name.example`, too
+    if ends_open and whole_label and stem[-1:].isalnum() and not stem.startswith("."):  # `||name` matches `name.example`, too
         yield from _entity(stem, whole_label=True)
 
 
@@ -90,7 +90,7 @@ def _entity(stem: str, *, whole_label: bool) -> Iterator[str]:
 
 
 def _whole_labels(text: str, *, whole_label: bool) -> str:
-    """Returns the labels of a name that are whole; of one that may begin within a label, that label is left out if it can be."""
+    """Returns the whole labels of a name. If it may begin within a label, that label is dropped where possible."""
     if text.startswith("."):
         return text[1:]
     rest = text.partition(".")[2]

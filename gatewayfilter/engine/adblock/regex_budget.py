@@ -1,7 +1,7 @@
-"""What the regular expressions of a list may cost together, on the longest URL that there is.
+"""The cost budget of all regular expressions of a list together, on the longest possible URL.
 
-Each expression has a bound of its own (cost_guard.py). A page that asks for one long URL may set all of them going, each once
-(pattern.py): the sums of these bounds are what a request takes at most.
+Each expression has its own bound (cost_guard.py). One request of a long URL may run all of them, each once (pattern.py), so the
+sum of the bounds is the maximum cost of a request.
 """
 
 from gatewayfilter.engine.adblock.syntax.removeparam import split_flags
@@ -13,13 +13,13 @@ LIST_STEPS = 150_000_000
 """Steps of all expressions of one list, about 1.5 s. uBlock Origin's list of bad sites has the most: 94 million."""
 
 ALL_STEPS = 500_000_000
-"""Steps of all expressions of all lists, about 5 s. The seventeen lists with expressions that were looked at have 333 million."""
+"""Steps of all expressions of all lists, about 5 s. The seventeen lists with expressions that were measured have 333 million."""
 
 _LONGEST_HOST = 253
 
 
 class RegexBudget:
-    """Adds up what the expressions of rules cost, list by list."""
+    """The budget that is left, over all lists and for the current list."""
 
     __slots__ = ("_left", "_left_of_list")
 
@@ -28,11 +28,11 @@ class RegexBudget:
         self._left_of_list = LIST_STEPS
 
     def begin_list(self) -> None:
-        """Says that what follows is of another list."""
+        """Starts the budget of the next list."""
         self._left_of_list = LIST_STEPS
 
     def refusal(self, rule: NetworkRule) -> str:
-        """Returns why a rule cannot be taken, "" when it can: its expressions are counted then."""
+        """Returns why a rule is refused; "" when it is accepted, and its cost is deducted."""
         steps = steps_of(rule)
         if not steps:
             return ""
@@ -46,7 +46,7 @@ class RegexBudget:
 
 
 def steps_of(rule: NetworkRule) -> int:
-    """Returns how many steps the expressions of a rule take at most for one request. 0.3 µs for a rule without any."""
+    """Returns the maximum number of steps of a rule's expressions for one request. Takes 0.3 µs for a rule without any."""
     conditions = rule.conditions
     steps = guard_regex(rule.pattern[1:-1], match_case=rule.match_case).steps() if rule.is_regex else 0
     for hosts in (conditions.sources, conditions.not_sources, conditions.targets, conditions.not_targets):
@@ -72,4 +72,4 @@ def _steps_of_value(value: str) -> int:
     try:
         return guard_regex(expression[0], match_case=not expression[1]).steps()
     except RuleError:
-        return 0  # such a rule is not valid
+        return 0  # the rule is not valid

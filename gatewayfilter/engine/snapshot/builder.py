@@ -1,4 +1,4 @@
-"""Builds a snapshot from lists, learned entries and people's rules."""
+"""The snapshot builder: makes a snapshot from lists, learned entries and manual rules."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -25,17 +25,17 @@ type _Chunks = dict[ListAction, list[tuple[int, NDArray[np.uint8]]]]
 type _Markers = dict[ListAction, list[NDArray[np.uint8]]]
 
 _BATCH = 65_536
-"""Keys hashed before they become an array: bounds the memory of intermediate objects."""
+"""Keys hashed before they are packed into an array: bounds the memory of intermediate objects."""
 
 
 class SnapshotBuilder:
-    """Collects lists and builds the file. About 2.3 s of CPU and 140 MB of memory for each million keys.
+    """Collects lists and builds the file. About 2.3 s of CPU and 140 MB of memory per million keys.
 
     Args:
         feed_seq: the newest step of the change feed that the learned entries and rules below include.
         created_at: Unix seconds, now by default.
         error_rate: wanted share of URLs on no list that pass the Bloom gate and cost a table look-up each.
-        notes: what the publisher wants to find in the snapshot when it makes the next one; anything that JSON can say.
+        notes: data of the publisher for building the next snapshot; any JSON value.
 
     Raises:
         ValueError: the rate is not between 0 and 1.
@@ -64,12 +64,12 @@ class SnapshotBuilder:
         self._adblock_rules = 0
 
     def add_source(self, source: Source) -> int:
-        """Returns the source's index. Among several sources that list a key, the one added first is named."""
+        """Returns the source's index. Of several sources that list a key, verdicts name the one added first."""
         self._sources.append(source)
         return len(self._sources) - 1
 
     def add_keys(self, source: int, keys: Iterable[str]) -> int:
-        """Adds list keys (urls.py) to a source. Returns how many there were, repeated ones included."""
+        """Adds list keys (urls.py) to a source. Returns their number, repeated ones included."""
         count = 0
         action = self._sources[source].action
         for batch in batched(keys, _BATCH):
@@ -87,9 +87,9 @@ class SnapshotBuilder:
             self._markers[action].append(rows)
 
     def add_digests(self, source: int, digests: NDArray[np.uint8]) -> int:
-        """Adds digests of list keys, shape (n, 16), to a source. Returns how many there were.
+        """Adds digests of list keys, shape (n, 16), to a source. Returns their number.
 
-        Which hosts they are about cannot be told: of a list that blocks, any host may have a page. Prefixes are not found.
+        The hosts behind digests are not known: with a blocking list, any host may have a blocked page. Prefixes are not found.
 
         Raises:
             ValueError: the array is of another shape.
@@ -103,13 +103,13 @@ class SnapshotBuilder:
         return len(digests)
 
     def add_adblock_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
-        """Adds the rules of a list in Adblock syntax to a source. Returns what became of its lines."""
+        """Adds the rules of a list in Adblock syntax to a source. Returns the report on its lines."""
         report = self._adblock.add_list(source, lines)
         self._adblock_rules += report.accepted
         return report
 
     def add_learned(self, entries: Iterable[LearnedEntry]) -> int:
-        """Adds learned entries, the last of each key; their sources come into being. Returns how many there were."""
+        """Adds learned entries, the last one per key, and creates their sources. Returns their number."""
         count = 0
         for entry in entries:
             self._learned[entry.key] = entry
@@ -117,11 +117,11 @@ class SnapshotBuilder:
         return count
 
     def set_rules(self, rules: Iterable[ManualRule]) -> None:
-        """Sets people's rules, in place of those set before."""
+        """Sets the manual rules, replacing those set before."""
         self._rules = tuple(rules)
 
     def build(self) -> bytes:
-        """Returns the snapshot file. The builder can go on and build again.
+        """Returns the snapshot file. The builder can be used again.
 
         Raises:
             SnapshotError: more entries than the format can hold.
@@ -132,7 +132,7 @@ class SnapshotBuilder:
         """Returns the snapshot's sections.
 
         Args:
-            counting: also the counters from which the gate follows; they take 7 bytes an entry for a while.
+            counting: also build the counters from which the gate is derived; they temporarily take 7 bytes per entry.
 
         Raises:
             SnapshotError: more entries than the format can hold.
@@ -175,7 +175,7 @@ class SnapshotBuilder:
         return SnapshotImage(sections, counters, len(self._learned))
 
     def _add_sites(self, chunks: _Chunks, markers: _Markers) -> None:
-        """Adds a marker for each site that an Adblock rule speaks of."""
+        """Adds a marker for each site that an Adblock rule names."""
         for source, sites in self._adblock.named_sites().items():
             rows = _as_rows([digest_of(site_marker(site)) for site in sites])
             chunks[ListAction.BLOCK].append((source, rows))
@@ -193,7 +193,7 @@ def _markers_of(keys: list[str], action: ListAction) -> set[str]:
 def _add_learned(
     learned: list[LearnedEntry], digests: list[bytes], sources: list[Source], chunks: _Chunks, markers: _Markers
 ) -> None:
-    """Adds learned entries to the tables of lists; the source of each kind of them comes into being."""
+    """Adds learned entries to the tables of lists, and creates a source for each kind of them."""
     groups: dict[tuple[ListAction, str], list[bytes]] = {}
     for entry, digest in zip(learned, digests, strict=True):
         group = groups.setdefault((entry.action, entry.category), [])

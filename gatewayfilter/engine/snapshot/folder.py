@@ -1,9 +1,9 @@
-"""The folder of published snapshots: whole files under ascending numbers, and a pointer to the one in use.
+"""The snapshot folder: published files under ascending numbers, and a symbolic link to the one in use.
 
-`current` is a symbolic link, moved by a rename. A publisher writes aside, verifies what it wrote, renames, then moves the
-pointer; wherever it is killed, the pointer leads to a whole file. The counters of a snapshot (counter_file.py) stand beside it
-under its number, and only those of the one in use stay. One publisher at a time holds the lock, from before it
-reads what it will publish: otherwise a snapshot of older lists could replace one of newer lists.
+The link `current` is replaced by a rename. A publisher writes a temporary file, verifies it, renames it, then replaces the link;
+if it is killed at any point, the link still points to a complete file. The counters of a snapshot (counter_file.py) are stored
+beside it under its number, and only those of the one in use are kept. One publisher at a time holds the lock, from before it
+reads its input: otherwise a snapshot of older lists could replace one of newer lists.
 """
 
 import fcntl
@@ -35,11 +35,11 @@ type PutIntoUse = Callable[[bytes | SnapshotImage], Path]
 
 
 class SnapshotFolder:
-    """Publishes snapshots and finds the newest good one.
+    """Publishes snapshots and opens the newest valid one.
 
     Args:
-        folder: made with mode 0700 at the first publication.
-        keep: how many files stay, the one in use included.
+        folder: created with mode 0700 at the first publication.
+        keep: number of files to keep, the one in use included.
     """
 
     def __init__(self, folder: Path, *, keep: int = 3) -> None:
@@ -49,22 +49,22 @@ class SnapshotFolder:
 
     @contextmanager
     def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[PutIntoUse]:
-        """Makes the caller the one publisher: what it reads in here is not older than what anybody published before.
+        """Holds the publisher's lock: input that is read inside is not older than that of any earlier publication.
 
         Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`
-        are removed; processes that have them mapped keep them.
+        are removed; processes that have them mapped can still read them.
 
         Args:
-            on_wait: called once when another publisher is at work, before waiting for it to end.
+            on_wait: called once if another publisher holds the lock, before waiting for it.
 
         Raises:
-            SnapshotError: the disk is full, the folder cannot be written, or what was written does not verify; the snapshot
-                that was current stays so. The function that is yielded raises the same.
+            SnapshotError: the disk is full, the folder cannot be written, or the file does not verify; the current snapshot stays
+                current. The yielded function raises the same.
         """
         with self._write_faults_told():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = open(self._folder / _LOCK, "ab", opener=private)  # noqa: SIM115  closed below, where its faults are others
-        with lock:  # the kernel lets go of it when the process dies
+            lock = open(self._folder / _LOCK, "ab", opener=private)  # noqa: SIM115  closed below, with other error handling
+        with lock:  # released by the kernel when the process dies
             with self._write_faults_told():
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,10 +76,10 @@ class SnapshotFolder:
                 self._tidy()
                 yield self._publish
             finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile holds the file open, too
+                fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a process forked meanwhile has the file open, too
 
     def publish(self, data: bytes) -> Path:
-        """Publishes a snapshot that does not depend on what others publish; `publishing` says what happens.
+        """Publishes a snapshot that does not depend on earlier ones, as in `publishing`.
 
         Raises:
             SnapshotError: as `publishing`.
@@ -95,7 +95,7 @@ class SnapshotFolder:
             raise SnapshotError(f"cannot write a snapshot to {self._folder}: {error.strerror or error}") from error
 
     def _tidy(self) -> None:
-        """Removes what publishers left that were killed on the way: files aside, and snapshots that never came into use."""
+        """Removes leftovers of killed publishers: temporary files, and snapshots that never became current."""
         with suppress(OSError):
             for name in (_ASIDE, _COUNTERS_ASIDE, _NEXT_POINTER):
                 (self._folder / name).unlink(missing_ok=True)
@@ -120,30 +120,31 @@ class SnapshotFolder:
             pointer.rename(self._folder / _POINTER)
             self._sync()
         for number in self._numbers()[self._keep :]:
-            with suppress(OSError):  # removing an old file is no part of publishing a new one
+            with suppress(OSError):  # a failed removal must not fail the publication
                 self._path(number).unlink()
         self._prune_counters(_number_of(path))
-        with suppress(OSError):  # what was refused is no longer the current one
+        with suppress(OSError):  # the refused snapshot is no longer the current one
             (self._folder / _REFUSED).unlink(missing_ok=True)
         return path
 
     def _move_folder_aside(self) -> None:
-        """Moves a folder that stands in the place of the pointer out of the way; what it holds is kept.
+        """Renames a folder that is in the place of the link; its content is kept.
 
-        A rename cannot replace it, and lists would stand still. A copy of the state folder that follows links can leave one.
+        A rename cannot replace a folder, and lists would not be updated. Copying the state folder with links followed creates
+        one.
         """
         place = self._folder / _POINTER
         if place.is_dir() and not place.is_symlink():
             place.rename(self._folder / f"{_POINTER}-moved-{time.time_ns()}")
 
     def refuse(self) -> None:
-        """Notes for the publisher that the current snapshot cannot be used, so that it makes one anew (`is_refused`)."""
+        """Records that the current snapshot cannot be used, so that the publisher builds another (`is_refused`)."""
         current = self.current()
         with suppress(OSError), open(self._folder / _REFUSED, "w", encoding="ascii", opener=private) as file:
             file.write(current.name if current is not None else "")
 
     def is_refused(self) -> bool:
-        """Returns whether there is no current snapshot, or it was refused since it was published. Costs some system calls."""
+        """Returns whether there is no current snapshot, or it was refused after its publication. Costs some system calls."""
         current = self.current()
         if current is None:
             return True
@@ -153,7 +154,7 @@ class SnapshotFolder:
             return False
 
     def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
-        """Keeps the counters of a snapshot. Without them the next one is built in full: no reason not to publish this one."""
+        """Stores the counters of a snapshot. A failure is ignored: without them the next snapshot is built in full."""
         aside = self._folder / _COUNTERS_ASIDE
         try:
             snapshot = Snapshot.open(path)
@@ -167,7 +168,7 @@ class SnapshotFolder:
                 aside.unlink(missing_ok=True)
 
     def counters_of(self, path: Path, mark: bytes) -> CountingBloom:
-        """Returns the counters that were kept with a snapshot.
+        """Returns the stored counters of a snapshot.
 
         Args:
             path: the snapshot's file.
@@ -186,8 +187,8 @@ class SnapshotFolder:
                     path.unlink(missing_ok=True)
 
     def _write(self, parts: list[bytes | memoryview]) -> Path:
-        """Writes, verifies and names the file, and returns its path; nothing is left of it when it fails."""
-        aside = self._folder / _ASIDE  # a leftover of a publisher that was killed is overwritten
+        """Writes, verifies and renames the file, and returns its path; on failure no file is left."""
+        aside = self._folder / _ASIDE  # overwrites a leftover of a killed publisher
         try:
             with open(aside, "wb", opener=private) as file:
                 file.writelines(parts)
@@ -202,10 +203,9 @@ class SnapshotFolder:
         return path
 
     def pointing(self) -> tuple[int, int] | None:
-        """Returns what differs whenever the pointer was moved, `None` when there is none. Costs one lstat.
+        """Returns the identity of the link, which changes with each replacement; `None` without a link. Costs one lstat.
 
-        Each move makes another link, so its inode and its time tell it from the one before. Nothing else is looked at: the file
-        that it leads to may be gone.
+        Each replacement creates another link, with another inode and time. The target is not examined: it may be gone.
         """
         try:
             found = os.lstat(self._pointer)
@@ -214,7 +214,7 @@ class SnapshotFolder:
         return found.st_ino, found.st_mtime_ns
 
     def current(self) -> Path | None:
-        """Returns the file that the pointer leads to, `None` when there is none. Costs a readlink and a stat."""
+        """Returns the target of the link, `None` when there is none. Costs a readlink and a stat."""
         try:
             path = self._folder / (self._folder / _POINTER).readlink()
         except OSError:
@@ -222,9 +222,9 @@ class SnapshotFolder:
         return path if path.is_file() else None
 
     def open_newest(self, *, verify: bool = True) -> tuple[Snapshot, list[str]]:
-        """Opens the current snapshot, or when it cannot be used the newest that can.
+        """Opens the current snapshot, or if it cannot be used the newest valid one.
 
-        Returns the snapshot and, for each that was refused, a sentence that says why.
+        Returns the snapshot and, for each refused one, a sentence with the reason.
 
         Raises:
             SnapshotError: none can be used.
@@ -258,7 +258,7 @@ class SnapshotFolder:
         return sorted((int(match[1]) for match in map(_NAME.fullmatch, names) if match), reverse=True)
 
     def _sync(self) -> None:
-        """Makes renames in the folder last through a power cut."""
+        """Makes renames in the folder durable (fsync)."""
         descriptor = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The container of a snapshot: a header, a table of named sections with checksums, the sections. docs/snapshot-format.md.
+"""The snapshot container: a header, a table of named sections with checksums, the sections. See docs/snapshot-format.md.
 
-Little-endian throughout. A file is refused when it is foreign, of another version, cut short, too long, or when a
-checksum does not fit.
+Little-endian throughout. A file is refused if it has another magic or version, is truncated or too long, or if a
+checksum does not match.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,16 +15,16 @@ from gatewayfilter.model import ListAction
 
 MAGIC = b"GWFLTSNP"
 VERSION = 3
-"""Raised by one whenever a reader of the version before would misread a file."""
+"""Incremented whenever a reader of the previous version would misread a file."""
 
 TABLE_NAMES = {ListAction.BLOCK: "blacklist", ListAction.ALLOW: "whitelist", ListAction.SPLICE: "splicelist"}
-"""The sections that hold list keys, by what being in them means, in the order of the file."""
+"""The sections with list keys, by the action of their entries, in the order of the file."""
 
 SECTION_NAMES = ("meta", "sources", "sets", "rules", "bloom", *TABLE_NAMES.values(), "learned", "details", "adblock")
 """All sections, in the order of the file."""
 
 ALIGNMENT = 64
-"""Sections begin at multiples of a cache line, so that slots and numbers lie aligned."""
+"""Sections begin at multiples of a cache line, so that slots and numbers are aligned."""
 
 MAX_SECTIONS = 64
 _CHECKSUM_SIZE = 16
@@ -35,7 +35,7 @@ _ROW = Struct("<16sQQ16s")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Where a section lies in the file, in bytes, and its BLAKE2b-128."""
+    """Offset and length of a section in bytes, and its BLAKE2b-128."""
 
     name: str
     offset: int
@@ -57,9 +57,9 @@ def _aligned(offset: int) -> int:
 def pack_sections(
     sections: Sequence[tuple[str, bytes | memoryview]], checksums: Mapping[str, bytes] | None = None
 ) -> list[bytes | memoryview]:
-    """Returns the file that holds the sections, in this order, as parts to be written one after the other.
+    """Returns the file with the sections, in this order, as parts to be written in sequence.
 
-    The sections themselves are not copied; names are ASCII, at most 16 characters. `checksums` are those that are known already.
+    The sections themselves are not copied; names are ASCII, at most 16 characters. `checksums` are those known already.
     """
     offset = _aligned(_HEADER_SIZE + _ROW.size * len(sections))
     rows: list[bytes] = []
@@ -78,15 +78,15 @@ def pack_sections(
 
 
 def mark_of(data: Mapped) -> bytes:
-    """Returns the mark of a snapshot, 16 bytes: the checksum of its header, which covers those of all sections."""
+    """Returns the mark of a snapshot, 16 bytes: the checksum of its header, which covers the checksums of all sections."""
     return data[_HEADER_SIZE - _CHECKSUM_SIZE : _HEADER_SIZE]
 
 
 def read_sections(data: Mapped) -> dict[str, Section]:
-    """Reads header and section table; cost does not depend on the file's size.
+    """Reads header and section table; the cost does not depend on the file's size.
 
     Raises:
-        SnapshotError: not a snapshot, another version, not as long as its header says, or a damaged header.
+        SnapshotError: not a snapshot, another version, a length other than in its header, or a damaged header.
     """
     if len(data) < _HEADER_SIZE or data[: len(MAGIC)] != MAGIC:
         raise SnapshotError("it is not a snapshot")
@@ -112,7 +112,7 @@ def _read_rows(data: Mapped, count: int) -> Iterator[Section]:
 
 
 def read_verified(data: Mapped, section: Section) -> bytes:
-    """Returns the bytes of a section, checked.
+    """Returns the bytes of a section after verification.
 
     Raises:
         SnapshotError: they are not those that were written.
@@ -124,7 +124,7 @@ def read_verified(data: Mapped, section: Section) -> bytes:
 
 
 def verify_section(view: memoryview, section: Section) -> None:
-    """Checks the bytes of one section where they lie.
+    """Verifies the bytes of one section in place.
 
     Raises:
         SnapshotError: they are not those that were written.
@@ -135,10 +135,10 @@ def verify_section(view: memoryview, section: Section) -> None:
 
 
 def verify_sections(data: Mapped, sections: dict[str, Section]) -> None:
-    """Checks every byte of the file that the header does not cover: about a second for a gigabyte.
+    """Verifies every byte of the file that the header does not cover: about a second for a gigabyte.
 
     Raises:
-        SnapshotError: names the section that is damaged.
+        SnapshotError: a section is damaged; the message names it.
     """
     view = memoryview(data)
     try:

@@ -1,4 +1,4 @@
-"""A snapshot that was made and not yet written: its sections, and the counters that its gate follows from."""
+"""A snapshot image: a snapshot before it is written, as sections, with the counters from which its gate is derived."""
 
 import json
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ class SnapshotImage:
     """The parts of a snapshot file.
 
     Attributes:
-        sections: name and content, in the order of the file. Those that came from another snapshot are views of its file.
-        counters: what the publisher keeps, so that the next snapshot can follow from this one; `None` for none.
-        learned: learned entries in it.
-        checksums: of the sections that were taken over as they stood, and verified there.
+        sections: name and content, in the order of the file. Those from another snapshot are views of its file.
+        counters: stored by the publisher, so that the next snapshot can be a patch of this one; `None` for none.
+        learned: number of learned entries.
+        checksums: of the sections that were copied unchanged, and verified in their file.
     """
 
     sections: tuple[tuple[str, bytes | memoryview], ...]
@@ -28,7 +28,7 @@ class SnapshotImage:
     checksums: Mapping[str, bytes] = MappingProxyType({})
 
     def parts(self) -> list[bytes | memoryview]:
-        """Returns the file, in parts to be written one after the other."""
+        """Returns the file, in parts to be written in sequence."""
         return pack_sections(self.sections, self.checksums)
 
     def to_bytes(self) -> bytes:

@@ -1,8 +1,8 @@
-"""What the crawler learned, kept in the snapshot in full, so that block pages name words and score without a database.
+"""Learned records: the crawler's entries in the snapshot, in full, so that block pages show words and score without a database.
 
-Section `details` (little-endian): count: uint64; ends: uint64[count], where each record ends, counted from the first record; then
-the records, JSON in UTF-8: [key, action, category, url, detail, created_at, expires_at]. The table `learned` leads from
-a digest to the number of its record.
+Section `details` (little-endian): count: uint64; ends: uint64[count], the end of each record relative to the first record; then
+the records, JSON in UTF-8: [key, action, category, url, detail, created_at, expires_at]. The table `learned` maps a digest to the
+number of its record.
 """
 
 import json
@@ -20,16 +20,16 @@ from gatewayfilter.model import LearnedEntry, ListAction, Source
 
 _COUNT = Struct("<Q")
 _PAIR = Struct("<QQ")
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # one for all: made anew it takes half the time
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # shared: creating it takes half the time
 
 
 def learned_source(action: ListAction, category: str) -> Source:
-    """Returns the source that learned entries of this kind stand under: `learned:<category>`, `learned:harmless` without one."""
+    """Returns the source of learned entries of this kind: `learned:<category>`, `learned:harmless` without a category."""
     return Source(f"learned:{category or 'harmless'}", action, category, learned=True)
 
 
 def build_records(entries: Sequence[LearnedEntry]) -> bytes:
-    """Returns the section that holds the entries, numbered in their order."""
+    """Returns the section with the entries, numbered in their order."""
     records = [
         _encode([entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at]).encode(
             "utf-8", "replace"
@@ -43,12 +43,12 @@ def build_records(entries: Sequence[LearnedEntry]) -> bytes:
 def patch_records(
     section: memoryview, leaving: NDArray[np.int64], entries: Sequence[LearnedEntry]
 ) -> tuple[bytes, NDArray[np.uint32]]:
-    """Returns the section after records left and others came, and the new number of each old record (of one that left: any).
+    """Returns the section after removals and additions, and the new number of each old record (any number for a removed one).
 
     Args:
-        section: what it was.
-        leaving: numbers of the records that leave, shape (r,).
-        entries: what comes; numbered after those that stay.
+        section: the old one.
+        leaving: numbers of the records to remove, shape (r,).
+        entries: to add; numbered after those that stay.
     """
     (count,) = _COUNT.unpack_from(section)
     head = _COUNT.size * (1 + count)
@@ -56,7 +56,7 @@ def patch_records(
     stays = np.ones(count, dtype=np.bool_)
     stays[leaving] = False
     lengths = np.diff(ends, prepend=0)
-    edges = np.flatnonzero(np.diff(stays.astype(np.int8), prepend=0, append=0))  # where runs of those that stay begin and end
+    edges = np.flatnonzero(np.diff(stays.astype(np.int8), prepend=0, append=0))  # starts and ends of the runs that stay
     bounds = np.concatenate(([0], ends))[edges] + head
     runs = [section[begin:end] for begin, end in bounds.reshape(-1, 2).tolist()]
     new = build_records(entries)
@@ -72,15 +72,15 @@ def patch_records(
 
 
 class LearnedRecords:
-    """The learned entries of a snapshot, read in place when they are asked for."""
+    """The learned entries of a snapshot, read in place on access."""
 
     __slots__ = ("_count", "_data", "_ends", "_records", "_table")
 
     def __init__(self, data: Mapped, offset: int, length: int, table: BitmapTable) -> None:
-        """Opens the section of `length` bytes at `offset`; cost does not depend on its size.
+        """Opens the section of `length` bytes at `offset`; the cost does not depend on its size.
 
         Raises:
-            SnapshotError: the section is not as long as its header says.
+            SnapshotError: the section's length does not match its header.
         """
         if length < _COUNT.size:
             raise SnapshotError("the details section is cut short")
@@ -95,11 +95,11 @@ class LearnedRecords:
         self._table = table
 
     def close(self) -> None:
-        """Lets go of the mapped file."""
+        """Releases the mapped file."""
         self._table.close()
 
     def find(self, digest: bytes) -> LearnedEntry | None:
-        """Returns the learned entry whose key has this digest.
+        """Returns the learned entry with a key of this digest.
 
         Raises:
             SnapshotError: its record cannot be read.

@@ -1,12 +1,11 @@
-"""Makes the next snapshot from the one in use where only learned entries or people's rules changed.
+"""The snapshot patch: makes the next snapshot from the one in use where only learned entries or manual rules changed.
 
-Lists from outside are neither read nor hashed again: their sections are taken over as they stand in the old file. Learned
-entries leave and enter the tables bucket by bucket (table_patch.py) and the counters digest by digest; the gate follows from
-them.
+Lists are neither read nor hashed again: their sections are copied unchanged from the old file. Learned entries are removed
+from and added to the tables by bucket (table_patch.py), and to the counters by digest; the gate is derived from the counters.
 
-What a patch leaves behind until the next full build: numbers of source sets and learned categories that nobody uses, markers of
-hosts (and ports) whose last learned prefix left, unused slots, counters that are stuck. All of it is bounded here, and none of it
-ever makes a wrong verdict.
+A patch leaves behind until the next full build: unused numbers of source sets and learned categories, markers of hosts (and
+ports) without a learned prefix, unused slots, saturated counters. All of it is bounded here, and none of it causes a wrong
+verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,23 +26,23 @@ from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
 from gatewayfilter.urls import digest_of
 
 MOST_PATCHES = 500
-"""Patches after which everything is built anew: about a day of a busy learner."""
+"""Patches after which a full build is due: about a day of a busy learner."""
 
 MOST_STUCK = 1e-4
-"""Share of counters that may be stuck: by so much, at most, can the gate's rate of errors have risen."""
+"""Maximum share of saturated counters: the gate's false-positive rate can have risen by so much at most."""
 
 MOST_ERRORS = 2.0
-"""How many times the wanted rate of false positives the gate may have, once more is held than it was sized for."""
+"""Maximum false-positive rate of the gate as a multiple of the wanted one, once it holds more than it was sized for."""
 
 _ABSENT = -1
 
 
 class RebuildDueError(SnapshotError):
-    """The snapshot in use cannot be patched; the sentence says why."""
+    """The snapshot in use cannot be patched; the message has the reason."""
 
 
 def learned_changes(entries: Mapping[str, LearnedEntry | None], now: float) -> dict[bytes, LearnedEntry | None]:
-    """Returns what became of learned entries by digest, from the same by key; those that have expired are gone, too."""
+    """Returns the changes of learned entries by digest, from those by key; expired entries count as removed."""
     return {digest_of(key): entry if entry is not None and entry.expires_at > now else None for key, entry in entries.items()}
 
 
@@ -57,19 +56,19 @@ def patch_snapshot(
     created_at: float,
     notes: Mapping[str, Any] | None = None,
 ) -> SnapshotImage:
-    """Returns the snapshot that follows from another.
+    """Returns a snapshot as a patch of another.
 
     Args:
         old: opened with `verify`; the image reads it in place, so it must stay open until the image is written.
-        counters: those of the old snapshot; they are changed, whatever comes of it.
-        changes: what became of learned entries (`learned_changes`); one that the snapshot has already in this form is no harm.
-        rules: people's rules as they are now.
-        feed_seq: the newest step of the change feed that news and rules include.
+        counters: those of the old snapshot; changed in place, also when an exception is raised.
+        changes: of learned entries (`learned_changes`); one that the snapshot already includes has no effect.
+        rules: the current manual rules.
+        feed_seq: the newest step of the change feed that changes and rules include.
         created_at: Unix seconds.
-        notes: what the publisher notes beside or in place of what the old snapshot says.
+        notes: the publisher's notes, merged over those of the old snapshot.
 
     Raises:
-        RebuildDueError: everything has to be built anew.
+        RebuildDueError: a full build is due.
         SnapshotError: more entries than the format can hold.
     """
     if old.meta["patches"] >= MOST_PATCHES:
@@ -106,7 +105,7 @@ def _as_digests(digests: Iterable[bytes]) -> Digests:
 
 
 def _patch_list(patch: "_ListPatch", action: ListAction, counters: CountingBloom) -> memoryview | None:
-    """Returns the section of a table (`None`: as it was), with the keys that came or went in the counters."""
+    """Returns the section of a table (`None`: unchanged), and updates the counters by its added and removed keys."""
     section, gone, come = patch.table(action)
     try:
         counters.remove(gone)
@@ -117,7 +116,7 @@ def _patch_list(patch: "_ListPatch", action: ListAction, counters: CountingBloom
 
 
 def _patch_learned(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None], sections: dict[str, bytes | memoryview]) -> int:
-    """Puts the changed table and records of learned entries among the sections; returns how many records there are now."""
+    """Adds the changed table and records of learned entries to the sections; returns the number of records."""
     digests = _as_digests(changes)
     entries = [entry for entry in changes.values() if entry is not None]
     numbers = old.learned_table.find_many(digests)
@@ -130,7 +129,7 @@ def _patch_learned(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None], 
 
 
 def _recounted_parts(old: Snapshot, changes: Mapping[bytes, LearnedEntry | None]) -> dict[bytes, LearnedEntry | None]:
-    """Returns what becomes of the records that count the blocked parts of hosts, by digest; `None` where no part is left."""
+    """Returns the changes of the records that count blocked parts of hosts, by digest; `None` where no part is left."""
     found: dict[str, LearnedEntry | None] = {}
 
     def count(entry: LearnedEntry | None, change: int) -> None:
@@ -158,16 +157,16 @@ def _check_gate(counters: CountingBloom, error_rate: float) -> None:
 
 
 class _ListPatch:
-    """What the news mean for the tables of lists.
+    """The effect of changed learned entries on the tables of lists.
 
     Attributes:
-        sources, sets: those of the old snapshot, with what came to them.
-        more_keys: how many keys a table gained, those that it lost taken off, markers included; `more_markers` those alone.
+        sources, sets: those of the old snapshot, with additions.
+        more_keys: net gain of a table in keys, markers included; `more_markers` the net gain in markers.
 
     Args:
-        old: the snapshot that is followed.
-        changes: what became of learned entries.
-        counted: what became of the records that count them.
+        old: the snapshot to be patched.
+        changes: of learned entries.
+        counted: changes of the records that count them.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class _ListPatch:
         self._entries = len(changes)
         self._set_numbers = {tuple(members): number for number, members in enumerate(self.sets)}
         self._indices = {(source.action, source.category): index for index, source in enumerate(self.sources) if source.learned}
-        # A key has one learned entry at most, so that whatever learned source stands beside it is that entry's.
+        # A key has one learned entry at most, so any learned source of it is that entry's.
         self._coming: dict[ListAction, dict[bytes, int]] = {
             action: dict.fromkeys((*changes, *counted), _ABSENT) for action in ListAction
         }
@@ -202,7 +201,7 @@ class _ListPatch:
         return index
 
     def table(self, action: ListAction) -> tuple[memoryview | None, Digests, Digests]:
-        """Returns a table's section (`None`: as it was), the digests that it loses and those that it gains."""
+        """Returns a table's section (`None`: unchanged), the digests that it loses and those that it gains."""
         coming, markers = self._coming[action], self._markers[action]
         digests = np.frombuffer(b"".join((*coming, *markers)), np.uint8).reshape(-1, 16)
         table = self._old.tables[action]
@@ -225,12 +224,12 @@ class _ListPatch:
         return section, gone, come
 
     def _changed_sets(self, before: Iterable[int], coming: Iterable[int], *, stays: bool) -> list[int]:
-        """Returns the number of each digest's set afterwards, -1 when no source is left.
+        """Returns the number of each digest's new source set, -1 when no source is left.
 
         Args:
-            before: the numbers as they were, -1 for none.
-            coming: the learned source that comes to each, -1 for none.
-            stays: learned sources that stand there stay.
+            before: the old numbers, -1 for none.
+            coming: the learned source added to each, -1 for none.
+            stays: existing learned sources stay.
         """
         known: dict[tuple[int, int], int] = {(_ABSENT, _ABSENT): _ABSENT}
         after: list[int] = []

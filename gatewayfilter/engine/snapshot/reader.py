@@ -1,6 +1,6 @@
-"""A snapshot: one immutable file with everything that lists and people say, mapped read-only and shared by all processes.
+"""The snapshot: one immutable file of lists, learned entries and manual rules, mapped read-only and shared by all processes.
 
-What stands where in the file: docs/snapshot-format.md.
+Layout of the file: docs/snapshot-format.md.
 """
 
 import gc
@@ -37,19 +37,19 @@ __all__ = ["Snapshot", "SnapshotBuilder", "SnapshotInfo"]
 
 
 _SHORT_TURN_S = 0.0005
-"""How long the thread that opens rules keeps the interpreter while others wait for it; Python's own turn is ten times as long."""
+"""Switch interval of the interpreter while rules are opened; Python's default is ten times as long."""
 
 _OPENING = Lock()
 
 
 @contextmanager
 def giving_turns() -> Iterator[None]:
-    """Lets other threads go on while rules are opened: 35 ms and more of work, in which a worker has requests to answer.
+    """Keeps other threads responsive while rules are opened: 35 ms and more of work, while a worker has requests to answer.
 
-    A thread that waits for the interpreter gets it soon: each read and write of a request gives it away, and would otherwise cost
-    the request 5 ms. The garbage collector rests: where so many objects are made that stay, it would only hold up every thread.
+    A waiting thread gets the interpreter lock soon: each read and write of a request releases the lock, and would otherwise cost
+    the request 5 ms. The garbage collector is paused: with so many new long-lived objects it would only delay every thread.
     """
-    with _OPENING:  # one at a time, so that what is put back is what was there
+    with _OPENING:  # one at a time, so that the original settings are restored
         works, turn_s = gc.isenabled(), sys.getswitchinterval()
         gc.disable()
         sys.setswitchinterval(min(turn_s, _SHORT_TURN_S))
@@ -63,14 +63,14 @@ def giving_turns() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """What a snapshot holds.
+    """Summary of a snapshot's content.
 
     Attributes:
         version: of the file format.
-        feed_seq: the newest step of the change feed that it includes.
+        feed_seq: the newest step of the change feed in it.
         created_at: Unix seconds.
         blacklist, whitelist, splicelist: distinct list keys, learned ones included.
-        adblock_rules, manual_rules, learned: how many of each.
+        adblock_rules, manual_rules, learned: their numbers.
     """
 
     version: int
@@ -89,19 +89,19 @@ class Snapshot:
     """An open snapshot. Immutable; any number of threads may read it.
 
     Attributes:
-        info: what it holds.
-        sources: by index, as verdicts name them.
-        source_sets: what a number in a table stands for: ascending source indices.
-        rules: people's rules.
+        info: summary of its content.
+        sources: by index, as named in verdicts.
+        source_sets: number in a table → ascending source indices.
+        rules: the manual rules.
         bloom: over the keys of all tables.
-        tables: what being on a list means → digest → number of a source set.
+        tables: action → digest → number of a source set.
         learned_table: digest → number of a learned record.
         meta: the section of that name.
-        mark: 16 bytes that tell this snapshot from all others.
+        mark: 16 bytes, unique to this snapshot.
     """
 
     def __init__(self, data: Mapped, *, verify: bool) -> None:
-        """Reads a snapshot in place; `Snapshot.open` and `Snapshot.from_bytes` are the ways to one.
+        """Reads a snapshot in place; use `Snapshot.open` or `Snapshot.from_bytes` instead.
 
         Raises:
             SnapshotError: damaged or of another version.
@@ -128,7 +128,7 @@ class Snapshot:
         if any(not 0 <= index < len(self.sources) for members in self.source_sets for index in members):
             raise SnapshotError("its source sets name sources that it does not have")
         self.rules = tuple(
-            # Before rules could be switched off, those of a group were kept and not applied: they stay so.
+            # Before rules had `enabled`, those of a group were stored and not applied: they stay off.
             ManualRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, *(on or [not group]))
             for rule_id, action, kind, pattern, comment, group, expires_at, *on in self._json(sections["rules"])
         )
@@ -161,12 +161,12 @@ class Snapshot:
     def open(cls, path: Path, *, verify: bool = False) -> "Snapshot":
         """Maps a snapshot file.
 
-        Always checked are the file's length, header and section table, and what is read here and now: sources, sets and
-        rules. Whoever decides by a snapshot verifies it: a disk may give back something else than what a publisher verified.
+        The file's length, header and section table are always verified, and the sections that are read at once: sources, sets and
+        rules. Use `verify` before deciding by a snapshot: a disk may return other bytes than the publisher verified.
 
         Args:
             path: the file; it may be renamed or removed while it is mapped.
-            verify: checks every byte first, about a second for a gigabyte; without it the cost does not depend on the size.
+            verify: verify every byte first, about a second for a gigabyte; without it the cost does not depend on the size.
 
         Raises:
             SnapshotError: it cannot be read, is damaged, no snapshot, or of another version.
@@ -184,7 +184,7 @@ class Snapshot:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Snapshot":
-        """Opens a snapshot that lies in memory, as `SnapshotBuilder.build` returns it.
+        """Opens a snapshot in memory, as returned by `SnapshotBuilder.build`.
 
         Raises:
             SnapshotError: damaged, no snapshot, or of another version.
@@ -193,22 +193,22 @@ class Snapshot:
 
     @property
     def blacklist(self) -> BitmapTable:
-        """The table of what lists block."""
+        """The table of blocked keys."""
         return self.tables[ListAction.BLOCK]
 
     @property
     def whitelist(self) -> BitmapTable:
-        """The table of what lists know to be harmless."""
+        """The table of keys known to be harmless."""
         return self.tables[ListAction.ALLOW]
 
     @property
     def splicelist(self) -> BitmapTable:
-        """The table of hosts whose connections pass through unread."""
+        """The table of hosts with spliced connections."""
         return self.tables[ListAction.SPLICE]
 
     @property
     def adblock(self) -> AdblockMatcher:
-        """The compiled Adblock rules; opened at the first use, which takes longer than opening all else."""
+        """The compiled Adblock rules; opened at the first use, which takes longer than opening the rest."""
         if self._adblock is None:
             with giving_turns():
                 self._adblock = AdblockMatcher(self._adblock_rules())
@@ -216,7 +216,7 @@ class Snapshot:
 
     @property
     def effects(self) -> AdblockEffects:
-        """What Adblock rules change in requests and responses; opened at the first use."""
+        """The effects of Adblock rules on requests and responses; opened at the first use."""
         if self._effects is None:
             with giving_turns():
                 self._effects = AdblockEffects(self._adblock_rules())
@@ -226,10 +226,10 @@ class Snapshot:
         return self.section("adblock")
 
     def adopt(self, other: "Snapshot") -> None:
-        """Takes over what another snapshot has opened of the same Adblock rules, and lets the memory of all else there go.
+        """Reuses the opened Adblock rules of another snapshot if they are equal, and releases its other memory.
 
-        Opening them takes some 35 ms in which a worker decides little; where only entries changed, they are the same. The other
-        file stays mapped as long as its rules are in use, but its pages leave the process, and come back if somebody still reads.
+        Opening them takes some 35 ms in which a worker decides few requests; where only entries changed, they are equal. The
+        other file stays mapped as long as its rules are in use; its pages are dropped from memory and read again on access.
         """
         if other is self:
             return
@@ -238,12 +238,12 @@ class Snapshot:
         other.release_pages()
 
     def verify(self) -> None:
-        """Checks every byte that decisions read, and gives the memory of the pages back: about a second of CPU for a gigabyte.
+        """Verifies every byte that decisions read, and releases the memory of the pages: about a second of CPU for a gigabyte.
 
-        Other threads go on meanwhile.
+        Other threads keep running.
 
         Raises:
-            SnapshotError: the file, or the one that its Adblock rules were taken over from, is not what was written.
+            SnapshotError: the file, or the file of its reused Adblock rules, is not as it was written.
         """
         try:
             verify_sections(self._data, self._sections)
@@ -253,10 +253,10 @@ class Snapshot:
             self._rules_home.verify_rules()
 
     def verify_rules(self) -> None:
-        """Checks the compiled Adblock rules, which other snapshots may have taken over.
+        """Verifies the compiled Adblock rules, which other snapshots may reuse.
 
         Raises:
-            SnapshotError: they are not what was written.
+            SnapshotError: they are not as they were written.
         """
         try:
             with memoryview(self._data) as view:
@@ -266,25 +266,25 @@ class Snapshot:
 
     @property
     def opened_rules(self) -> "tuple[AdblockMatcher | None, AdblockEffects | None, Snapshot]":
-        """What has been opened of the Adblock rules so far, and the snapshot in whose file they are read."""
+        """The opened Adblock rules, and the snapshot with the file that they are read from."""
         return self._adblock, self._effects, self._rules_home or self
 
     def release_pages(self) -> None:
-        """Gives the memory of the file's pages back; whoever still reads gets them again from the file."""
+        """Releases the memory of the file's pages; further reads load them from the file again."""
         if isinstance(self._data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             with suppress(OSError, ValueError):
                 self._data.madvise(mmap.MADV_DONTNEED)
 
     def learned(self, digest: bytes) -> LearnedEntry | None:
-        """Returns what was learned under the list key with this digest.
+        """Returns the learned entry of the list key with this digest.
 
         Raises:
-            SnapshotError: its record cannot be read (only ever in a file that was opened without `verify`).
+            SnapshotError: its record cannot be read (only possible in a file opened without `verify`).
         """
         return self.records.find(digest)
 
     def section(self, name: str) -> memoryview:
-        """Returns a section in place. Its bytes are checked only in a snapshot that was opened with `verify`."""
+        """Returns a section in place. Its bytes are verified only in a snapshot opened with `verify`."""
         section = self._sections[name]
         return memoryview(self._data)[section.offset : section.offset + section.length]
 
@@ -293,7 +293,7 @@ class Snapshot:
         return self._sections[name].checksum
 
     def write(self, out: IO[bytes]) -> None:
-        """Writes the whole snapshot into a file that is open for writing.
+        """Writes the whole snapshot to a file that is open for writing.
 
         Raises:
             OSError: it cannot be written.
@@ -301,7 +301,7 @@ class Snapshot:
         out.write(self._data)
 
     def close(self) -> None:
-        """Lets go of the file. Only for a snapshot that no engine holds; without it, the last reader's end does the same."""
+        """Closes the file. Only for a snapshot that no engine uses; otherwise it is freed with its last reader."""
         self._adblock = None
         self._effects = None
         self.bloom.close()
@@ -309,7 +309,7 @@ class Snapshot:
         for table in self.tables.values():
             table.close()
         if isinstance(self._data, mmap.mmap):
-            # Views that somebody still holds keep the mapping; it goes with the last of them.
+            # Views that are still in use keep the mapping; it is freed with the last of them.
             with suppress(BufferError):
                 self._data.close()
 

@@ -1,1 +1,1 @@
-"""The state that decisions read: snapshot, overlay, manual rules, look-ups, caches."""
+"""The engine state that decisions read: snapshot, overlay, manual rules, look-ups, caches."""

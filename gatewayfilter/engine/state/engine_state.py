@@ -1,4 +1,4 @@
-"""The state of an engine: all that a decision reads, replaced whole by one assignment, so that no decision sees old and new."""
+"""The engine state: all data that a decision reads, replaced by one assignment, so that no decision mixes old and new data."""
 
 from copy import copy
 
@@ -12,17 +12,17 @@ from gatewayfilter.model import HostVerdict, Verdict
 
 
 class EngineState:
-    """A snapshot, the changes since, and what was found for the hosts seen lately.
+    """A snapshot, the changes since, and caches for recently seen hosts.
 
-    Only the caches change, and they only ever gain what any reader of this state would find itself.
+    Only the caches change; a cached value is the one that any reader of this state would compute.
 
     Attributes:
-        lists: what look-ups of keys read.
-        sources: the snapshot's, by index; `off_sources` those that are switched off.
+        lists: the view for look-ups of keys.
+        sources: of the snapshot, by index; `off_sources` those that are switched off.
         hosts: facts by host and port.
         adblock_verdicts: verdicts by source and line of the rule, and stub.
-        host_marks: what the snapshot's markers tell about hosts, whatever the overlay.
-        host_verdicts: what becomes of connections, by host, each with the Unix seconds until which it holds.
+        host_marks: the snapshot's markers by host, without the overlay.
+        host_verdicts: decisions on connections by host, each with the Unix seconds until which it is valid.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class EngineState:
     )
 
     def __init__(self, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> None:
-        """Makes a state; opens the compiled Adblock rules when the snapshot has not yet."""
+        """Creates a state; opens the compiled Adblock rules if they are not open yet."""
         self.snapshot = snapshot
         self.overlay = overlay
         self.lists = ListView.of(snapshot, overlay, off_categories)
@@ -61,8 +61,8 @@ class EngineState:
         """Returns the state with another overlay.
 
         Args:
-            overlay: stands in for this one.
-            hosts_hold: nothing in it changes what is known of hosts, so that the cache can be shared.
+            overlay: replaces this one.
+            hosts_hold: the overlay changes no facts about hosts, so the cache can be shared.
         """
         state = copy(self)
         state.overlay = overlay

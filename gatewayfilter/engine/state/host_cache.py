@@ -1,4 +1,4 @@
-"""Facts about a host that hold for all its URLs: the lists it is on and the rules it brings into play, found once a host."""
+"""The host cache: facts that hold for all URLs of a host, namely its list entries and the rules that may cover it."""
 
 import math
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ _NO_RULES = HostRules((), ())
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What is known of a host and port.
+    """Facts about a host and port.
 
     Attributes:
-        manual: people's rules that the host brings into play.
+        manual: the manual rules that may cover its URLs.
         black, white: the verdict of the most specific host or domain entry in force.
-        splice: likewise of the lists of hosts whose connections pass through unread; no URL is decided by it.
-        prefix_hosts: the hosts whose prefix entries may cover its URLs.
-        until: Unix seconds at which this must be worked out anew, because a learned entry expires.
+        splice: likewise of the lists of hosts with spliced connections; no URL is decided by it.
+        prefix_hosts: the hosts with prefix entries that may cover its URLs.
+        until: Unix seconds at which the facts are recomputed, because a learned entry expires.
     """
 
     manual: HostRules

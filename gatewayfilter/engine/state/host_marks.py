@@ -1,4 +1,4 @@
-"""What the markers of a snapshot tell about a host (host_markers.py): which lists block a part of it."""
+"""The markers of a host in a snapshot (host_markers.py): the lists that block a part of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from gatewayfilter.urls import Url, digest_of
 
 @dataclass(frozen=True, slots=True)
 class HostMarks:
-    """The markers of a host; found once, whatever is learned since.
+    """The markers of a host; found once, independent of entries learned since.
 
     Attributes:
         page: the first list with a URL or a prefix of it, on any port.
-        learned: host, and the record that counts its learned blocks of a category.
-        rule: the first list with an Adblock rule about a part of it, or with digests of unknown keys.
+        learned: pairs of host and the record that counts its learned blocks of a category.
+        rule: the first list with an Adblock rule for a part of it, or with digests of unknown keys.
     """
 
     page: Verdict | None
@@ -40,7 +40,7 @@ def find_marks(lists: ListView, url: Url) -> HostMarks:
 
 
 def _of_lists(lists: ListView, marker: str, shown: str) -> Verdict | None:
-    """Returns the verdict of the first list under a marker that is on; `shown` stands for the rule, as people know it."""
+    """Returns the verdict of the first list under a marker that is on; `shown` is the rule as displayed."""
     digest = digest_of(marker)
     number = lists.tables[ListAction.BLOCK].find(digest) if may_be_listed(lists, digest) else None
     for index in lists.on_sets[number] if number is not None else ():

@@ -1,4 +1,4 @@
-"""Look-up of a list key in the overlay and in the tables of the snapshot, with the verdict of its source."""
+"""The look-up of list keys in the overlay and in the tables of the snapshot, with the verdict of their source."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _OF_URLS = (ListAction.BLOCK, ListAction.ALLOW)
 
 
 class _Unchanged:
-    """Stands for a key that the overlay does not hold."""
+    """Sentinel for a key that is not in the overlay."""
 
 
 _UNCHANGED = _Unchanged()
@@ -25,7 +25,7 @@ class Listing:
     """An entry that covers a URL.
 
     Attributes:
-        verdict: what it means.
+        verdict: of the entry.
         until: Unix seconds at which it expires.
     """
 
@@ -35,27 +35,27 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class KeyAnswer:
-    """A list key with its digest, after the Bloom gate let it pass. This is a "maybe"; `find_listing` has the "yes"."""
+    """A list key with its digest that passed the Bloom gate. This is a "maybe"; `find_listing` gives the "yes"."""
 
     key: str
     digest: bytes
 
 
 def may_be_listed(lists: ListView, digest: bytes) -> bool:
-    """Tells whether a digest passes the gate: the snapshot's Bloom filter, or what was learned since."""
+    """Returns whether a digest passes the gate: the snapshot's Bloom filter, or the entries learned since."""
     return lists.bloom.ask(digest) is _MAYBE or digest in lists.learned
 
 
 def is_marked(lists: ListView, digest: bytes) -> bool:
-    """Tells whether the marker of a host with prefix entries is in one of the tables that decide URLs."""
+    """Returns whether the marker of a host with prefix entries is in one of the tables that decide URLs."""
     return lists.bloom.ask(digest) is _MAYBE and any(lists.tables[action].find(digest) is not None for action in _OF_URLS)
 
 
 def find_listing(lists: ListView, key: str, digest: bytes, action: ListAction, now: float) -> Listing | None:
     """Returns the first entry of this key that is in force, `None` for none.
 
-    A source that is switched off does not count, nor does a learned entry that has expired: its URL is unknown again. What
-    the overlay says of a learned entry hides what the snapshot says of it.
+    Sources that are switched off do not count, nor do expired learned entries: their URLs are unknown again. The overlay's
+    version of a learned entry hides the snapshot's.
     """
     changes = lists.learned.get(digest, _UNCHANGED)
     if isinstance(changes, LearnedEntry) and in_force(lists, changes, action, now):
@@ -75,14 +75,14 @@ def find_listing(lists: ListView, key: str, digest: bytes, action: ListAction, n
 
 
 def in_force(lists: ListView, entry: LearnedEntry, action: ListAction, now: float) -> bool:
-    """Tells whether a learned entry means this, has not expired, and is of a category that is on."""
+    """Returns whether a learned entry has this action, has not expired, and is of a category that is on."""
     if entry.action is not action or now >= entry.expires_at:
         return False
     return action is ListAction.ALLOW or entry.category not in lists.off_categories
 
 
 def list_verdict(source: Source, key: str) -> Verdict:
-    """Returns what an entry of a list means."""
+    """Returns the verdict of a list entry."""
     if source.action is ListAction.BLOCK:
         return Verdict(Action.BLOCK, Reason.BLACKLIST, source.name, key, category=source.category)
     reason = Reason.WHITELIST if source.action is ListAction.ALLOW else Reason.SPLICELIST
@@ -90,7 +90,7 @@ def list_verdict(source: Source, key: str) -> Verdict:
 
 
 def learned_listing(entry: LearnedEntry) -> Listing:
-    """Returns what a learned entry means, and until when."""
+    """Returns the verdict of a learned entry, with its expiry."""
     blocks = entry.action is ListAction.BLOCK
     verdict = Verdict(
         Action.BLOCK if blocks else Action.ALLOW,

@@ -1,4 +1,4 @@
-"""A read-only view of the lists in force: what a look-up of a key reads of the snapshot and of what was learned since."""
+"""A read-only view of the lists in force: the data of the snapshot and of the entries learned since, for look-ups of keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from gatewayfilter.model import LearnedEntry, ListAction, Source
 
 @dataclass(frozen=True, slots=True)
 class ListView:
-    """What look-ups read. It is replaced whole when the overlay or the snapshot is.
+    """The data that look-ups read. Replaced as a whole with the overlay or the snapshot.
 
     Attributes:
         bloom: the gate over the keys of all tables.
-        tables: what being on a list means → digest → number of a source set.
-        sources: by index, as verdicts name them.
+        tables: action → digest → number of a source set.
+        sources: by index, as named in verdicts.
         source_sets: number of a source set → its sources, ascending.
         on_sets: the same without the sources that are switched off.
-        off_sources: indices of the sources that are switched off, because `off_categories` has their category.
+        off_sources: indices of the sources that are switched off by their category (`off_categories`).
         records: the learned entries of the snapshot.
-        learned: digest → the entry as it was learned since, `None` when it was removed. It hides what `records` has.
+        learned: digest → the entry learned since, `None` when it was removed. Hides the entry in `records`.
         prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
         rules: manual rules, `None` when there is none to apply.
     """
@@ -43,12 +43,12 @@ class ListView:
 
     @classmethod
     def of(cls, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> "ListView":
-        """Returns the view of a snapshot and what changed since.
+        """Returns the view of a snapshot and the changes since.
 
         Args:
             snapshot: read in place.
-            overlay: what changed since.
-            off_categories: categories whose lists neither block nor splice.
+            overlay: the changes since.
+            off_categories: categories of lists that neither block nor splice.
         """
         off_sources = frozenset(
             index

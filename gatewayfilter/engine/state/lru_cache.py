@@ -1,17 +1,17 @@
-"""A bounded cache, for keys that clients choose."""
+"""A bounded cache of recently used entries, for keys that clients choose."""
 
 GENERATION = 4096
 """Entries of a generation: about 3 MB for each of the two when they are facts about hosts."""
 
 
 class LruCache[K, V]:
-    """Keeps what was asked for lately, in two generations: when the young one is full it becomes the old one.
+    """A cache of recently used entries in two generations: when the young one is full it becomes the old one.
 
-    An entry that is asked for at least once in every `GENERATION` new ones stays. A hit in the young generation is one
+    An entry that is used at least once per `GENERATION` new ones stays. A hit in the young generation is one
     dictionary look-up. Readers and writers of several threads need no lock: a race can only lose entries.
 
     Attributes:
-        young: the young generation. `young.get` finds most of what is in use without a call of `get`, which finds all.
+        young: the young generation. `young.get` finds most entries in use; `get` finds all, at the cost of a call.
     """
 
     __slots__ = ("_old", "young")
@@ -21,7 +21,7 @@ class LruCache[K, V]:
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """Returns what is kept, `None` for nothing."""
+        """Returns the cached value, `None` without one."""
         found = self.young.get(key)
         if found is None:
             found = self._old.get(key)
@@ -30,7 +30,7 @@ class LruCache[K, V]:
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keeps a value."""
+        """Stores a value."""
         if len(self.young) >= GENERATION:
             self._old = self.young
             self.young = {}

@@ -1,8 +1,8 @@
-"""People's rules: how they are written, and which one speaks of a URL.
+"""Manual rules: their syntax, and the look-up of the rules that cover a URL.
 
 Url, prefix, host and domain rules are found by key; wildcards and regular expressions are tried one by one, so their cost is
-bounded: a wildcard is matched by plain searches from left to right, a regular expression is judged before it is
-accepted (safe_regex/cost_guard.py) and searched in the part of the URL for which that judgement holds.
+bounded: a wildcard is matched by plain searches from left to right, the cost of a regular expression is determined before it is
+accepted (safe_regex/cost_guard.py), and it is searched in the part of the URL for which that cost holds.
 """
 
 import re
@@ -35,19 +35,19 @@ MAX_SEARCHED_LENGTH = 1_024
 """Characters of a URL that regular expressions see: few real URLs are longer, and clients choose how long theirs are."""
 
 COSTLY_SEARCHED_LENGTH = 256
-"""The same for an expression that the guard puts a bound on: it can take steps by the cube of the length, about 3 million."""
+"""The same for an expression with a length limit by the cost guard: it can take cubic time, about 3 million steps."""
 
 MIN_WILDCARD_TEXT = 3
-"""Letters and digits that a wildcard needs to be meant: `*a*` hits nearly every URL."""
+"""Minimum of letters and digits in a wildcard: `*a*` matches nearly every URL."""
 
 _PROBES = ("http://192.0.2.7/x?y=1", "https://www.example.org/", "https://news.test/2024/05/story.html", "ws://a-b.invalid:81/z")
-"""Addresses with nothing in common: what is found in all of them is found everywhere."""
+"""Addresses with nothing in common: an expression that matches all of them matches every URL."""
 
 _HOST_AND_PORT = re.compile(r"[^:/]*:\d+|\[[^\]]*\]:\d+", re.ASCII)
 
 
 def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]:
-    """Reads what a person writes, and returns its kind and its canonical pattern (`ManualRule.pattern`).
+    """Parses a rule as typed, and returns its kind and its canonical pattern (`ManualRule.pattern`).
 
     ==============================  ========  ======================================================
     written                         kind      stands for
@@ -64,8 +64,8 @@ def classify_pattern(text: str, *, force: bool = False) -> tuple[EntryKind, str]
     ==============================  ========  ======================================================
 
     Args:
-        text: as a person writes it.
-        force: also takes what is broader than people mean: a public suffix such as ``com``, ``*``.
+        text: as typed.
+        force: accept patterns that are likely too broad: a public suffix such as ``com``, ``*``.
 
     Raises:
         RuleError: it is none of these, or too broad.
@@ -125,11 +125,11 @@ def _refuse_too_broad(kind: EntryKind, pattern: str) -> None:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(kind: EntryKind, pattern: str, *, allows: bool = False) -> Matches | None:
-    """Returns the test for a wildcard or regular expression, `None` for kinds that are found by their key.
+    """Returns the test for a wildcard or regular expression, `None` for kinds that are found by key.
 
-    Both ignore case. A wildcard must fit the whole URL without its scheme (with it, when the wildcard has one); one without a
-    slash may fit the host alone; a leading ``*.`` also stands for nothing, and a port may be left away. Of one that allows, what
-    names a host fits hosts alone (`wildcard`).
+    Both ignore case. A wildcard must match the whole URL without its scheme (with it, when the wildcard has one); one without a
+    slash may match the host alone; a leading ``*.`` also matches nothing, and a port may be omitted. In a rule that allows, the
+    part of a wildcard that names a host matches hosts only (`wildcard`).
     A regular expression is searched in the whole URL, of a longer one in its first `MAX_SEARCHED_LENGTH` characters
     (`COSTLY_SEARCHED_LENGTH` when it could take long).
 
@@ -151,13 +151,13 @@ def _regex(pattern: str) -> Matches:
 
 
 def written_pattern(rule: ManualRule) -> str:
-    """Returns a rule's pattern as verdicts show it: a regular expression between slashes, all else as it is kept."""
+    """Returns a rule's pattern as shown in verdicts: a regular expression between slashes, others as stored."""
     return f"/{rule.pattern}/" if rule.kind is EntryKind.REGEX else rule.pattern
 
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """The rules that a host alone brings into play; they can be kept for the host.
+    """The rules that depend on the host alone, and can be cached per host.
 
     Attributes:
         rules: host and domain rules that cover the host.
@@ -172,7 +172,7 @@ _NO_RULES: Mapping[str, tuple[ManualRule, ...]] = MappingProxyType({})
 
 
 def hosts_of_prefixes(url: Url) -> tuple[str, ...]:
-    """Returns the hosts whose prefix entries cover a URL: its own, and without a leading `www.`."""
+    """Returns the hosts of prefix entries that may cover a URL: its own, and without a leading `www.`."""
     host = url.host
     return (host, host[4:]) if host.startswith("www.") and len(host) > 4 else (host,)
 
@@ -183,9 +183,9 @@ def netloc_of(host: str, url: Url) -> str:
 
 
 class ManualRules:
-    """All rules of people. Immutable: `changed` returns another one.
+    """All manual rules. Immutable: `changed` returns another object.
 
-    A rule that is switched off is kept but not applied; nor is one that cannot be compiled (made by another version).
+    Rules that are switched off are kept but not applied; the same for rules that cannot be compiled (made by another version).
     """
 
     __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted")
@@ -228,7 +228,7 @@ class ManualRules:
         return len(self._wanted)
 
     def switched_off(self) -> "ManualRules":
-        """Returns the rules that are switched off, as if they were on: to say what they would do."""
+        """Returns the rules that are switched off, as if they were on, for explanations."""
         return ManualRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
 
     def changed(self, added: Iterable[ManualRule], removed: Iterable[ManualRule]) -> "ManualRules":
@@ -240,7 +240,7 @@ class ManualRules:
         return ManualRules(rules.values())
 
     def for_host(self, url: Url) -> HostRules:
-        """Returns what the URL's host and port alone bring into play."""
+        """Returns the rules that depend on the URL's host and port alone."""
         by_key = self._by_key
         found = [rule for rule in by_key.get(host_key(url.host), ()) if rule.kind is EntryKind.HOST]
         for suffix in host_suffixes(url.host):
@@ -249,9 +249,9 @@ class ManualRules:
         return HostRules(tuple(found), hosts)
 
     def matching(self, url: Url, host_rules: HostRules, now: float) -> list[ManualRule]:
-        """Returns the rules that speak of the URL and have not expired at `now` (Unix seconds).
+        """Returns the rules that cover the URL and have not expired at `now` (Unix seconds).
 
-        Those that splice speak of connections: they neither allow nor block a URL.
+        Splice rules are left out: they are about connections and neither allow nor block a URL.
         """
         found = [*self._by_key.get(url.key, ()), *host_rules.rules] if self._by_key else []
         found += self._pages.get(_page_of(url.key), ()) if self._pages else ()
@@ -266,9 +266,9 @@ class ManualRules:
     def of_parts(self, url: Url, action: ListAction) -> list[ManualRule]:
         """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
 
-        Of wildcards and regular expressions those that block count only where they name the host, and all that allow: whether
-        one fits any URL of a host cannot be told, and looking at a request too many does no harm. A regular expression names
-        a host that it wants literally, with a slash behind it.
+        Wildcards and regular expressions that block are included only if they name the host, those that allow always: whether one
+        matches any URL of a host is not decidable here, and intercepting too much does no harm. A regular expression names a host
+        that it contains as a literal, followed by a slash.
         """
         found = [rule for host in hosts_of_prefixes(url) for rule in self._of_parts.get(host, ()) if rule.action is action]
         found += [rule for rule, matches in self._tried if rule.action is action and _may_name(rule, matches, url)]
@@ -289,7 +289,7 @@ _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.D
 
 
 def blocks_any_query(rule: ManualRule) -> bool:
-    """Tells whether a rule blocks a page with whatever query, and with a slash behind it: servers serve the same page."""
+    """Returns whether a rule blocks a page with any query and with a trailing slash: servers serve the same page."""
     return rule.kind is EntryKind.URL and rule.action is ListAction.BLOCK and "?" not in rule.pattern
 
 

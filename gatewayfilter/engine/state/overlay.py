@@ -1,4 +1,4 @@
-"""What changed since the snapshot: learned entries and people's rules, in memory. Immutable; a change makes another overlay."""
+"""The overlay: changes of learned entries and manual rules since the snapshot, in memory. Immutable."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ class Overlay:
     """Changes over a snapshot.
 
     Attributes:
-        seq: the newest step of the change feed that it knows, the snapshot's own when it knows none.
-        rules: people's rules as they are now, those of the snapshot included.
-        learned: digest → the learned entry as it is now, `None` when it was removed. What stands here hides what the
-            snapshot learned under that digest.
+        seq: the newest step of the change feed in it, the snapshot's if there is none.
+        rules: the current manual rules, those of the snapshot included.
+        learned: digest → the current learned entry, `None` when it was removed. Hides the snapshot's learned entry of that
+            digest.
         prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
-        parts: host → digests in `learned` of its URLs and prefixes.
-        changes: the newest change of each entry, for the next snapshot, which may not know them yet.
+        parts: host → digests of its URLs and prefixes in `learned`.
+        changes: the newest change of each entry, for a next snapshot that does not include it yet.
     """
 
     seq: int
@@ -38,7 +38,7 @@ class Overlay:
         return cls(feed_seq, ManualRules(rules))
 
     def changed(self, changes: Iterable[Change]) -> "Overlay":
-        """Returns the overlay after changes, in the order of the feed; steps that are known already do nothing."""
+        """Returns the overlay after changes, in the order of the feed; steps that are known already have no effect."""
         changes = sorted((change for change in changes if change.seq > self.seq), key=lambda change: change.seq)
         if not changes:
             return self
@@ -74,7 +74,7 @@ class Overlay:
 
 
 def touches_hosts(changes: Iterable[Change]) -> bool:
-    """Tells whether any change is about more than single URLs, so that what is kept for hosts no longer holds."""
+    """Returns whether any change covers more than single URLs, so that cached facts about hosts are invalid."""
     return any(change.learned is None or _is_wide(change.learned.key) for change in changes)
 
 

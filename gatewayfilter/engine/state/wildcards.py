@@ -1,4 +1,4 @@
-"""Wildcards of people's rules: plain searches from left to right, whose work is linear."""
+"""Wildcards of manual rules: plain searches from left to right, in linear time."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _PORT: Final = re.compile(r":[0-9]+$")
 
 
 class SearchedUrl:
-    """The texts of a URL that wildcards and regular expressions are held against, in lower case; made once for all of them.
+    """The lower-case texts of a URL that wildcards and regular expressions are matched against; computed once for all of them.
 
     Attributes:
         pages: the URL without its scheme, and without its port where it has one.
@@ -40,23 +40,23 @@ class SearchedUrl:
 
 
 type Matches = Callable[[SearchedUrl], bool]
-"""Tells whether a wildcard or regular expression fits a URL."""
+"""Returns whether a wildcard or regular expression matches a URL."""
 
 
 def wildcard(pattern: str, *, allows: bool) -> Matches:
     """Returns the test for a wildcard.
 
     Args:
-        pattern: as a person wrote it.
-        allows: its rule allows. Its `*` does not reach from the host into the path where the pattern names a host: a client could
-            put that name into the path or query of any URL (``http://blocked/?.example.com/``).
+        pattern: as typed.
+        allows: the rule allows. Where the pattern names a host, its `*` does not extend from the host into the path: a client
+            could put that name into the path or query of any URL (``http://blocked/?.example.com/``).
     """
     head, mark, tail = pattern.lower().partition("://")
     fits_scheme, rest = (glob(head), tail) if mark else (None, head)
     patterns = [rest, rest[2:]] if rest.startswith("*.") else [rest]
     fits = [_fits_site(one) if allows and _names_host(one) else glob(one) for one in patterns]
     host_alone = "/" not in rest
-    literal = max(rest.removeprefix("*.").split("*"), key=len)  # in every URL that fits; the host alone is a part of its page
+    literal = max(rest.removeprefix("*.").split("*"), key=len)  # in every matching URL; the host alone is part of its page
 
     def matches(url: SearchedUrl) -> bool:
         if fits_scheme is not None and not fits_scheme(url.scheme):
@@ -75,7 +75,7 @@ def wildcard(pattern: str, *, allows: bool) -> Matches:
 
 
 def _names_host(pattern: str) -> bool:
-    """Tells whether what stands before the first slash can only mean a host: ``*.test.com/a*``, ``*.cdn.*/a``, ``*.a.b:81``."""
+    """Returns whether the text before the first slash can only be a host: ``*.test.com/a*``, ``*.cdn.*/a``, ``*.a.b:81``."""
     host, slash, _ = pattern.partition("/")
     if "?" in host or "." not in host.strip("*"):
         return False
@@ -94,7 +94,7 @@ def _fits_site(pattern: str) -> Callable[[str], bool]:
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """Returns a whole-text match in which `*` stands for any text; the work is linear in the number of `*` times the length."""
+    """Returns a whole-text match in which `*` stands for any text; its time is the number of `*` times the length at most."""
     parts = pattern.split("*")
     if len(parts) == 1:
         return pattern.__eq__

@@ -1,8 +1,8 @@
-"""The paper's bitmap hash table as a static image: digest → number, exact, read in place from a mapped file.
+"""The bitmap hash table of the paper as a static image: digest → number, exact, read in place from a mapped file.
 
-A digest belongs to one bucket, and within it to one home slot. A bucket owns a run of 16-byte slots and a bitmap that says which
-of its first 64 slots are taken. A look-up reads one bit: clear means "not here". Set means: walk from the home slot
-forward to the digest, or to where it would stand.
+A digest belongs to one bucket, and within it to one home slot. A bucket owns a run of 16-byte slots and a bitmap of
+which of its first 64 slots are taken. A look-up reads one bit: clear means "not here". Set means: walk from the home slot
+forward to the digest, or to its place in the order.
 
 Section in the snapshot (little-endian), B buckets, S slots, N entries, values of W bytes:
 
@@ -21,13 +21,13 @@ W * (S + 1)        values, one for each slot
 0 to 15            zeros up to a multiple of 16
 =================  ========================================================================================
 
-The bucket is the first half modulo B, the home slot the upper 6 bits of the second half, and a bucket's digests stand in the
-order of their second halves: so a walk ends as soon as it meets a greater one, whether or not it has found what it looks for. A
-free slot has the greatest of all as its second half, and a first half that belongs to another bucket; each run ends with one.
+The bucket is the first half modulo B, the home slot the upper 6 bits of the second half, and a bucket's digests are sorted by
+their second halves: a walk ends at the digest or at the first greater one. A free slot has the maximum as its second half, and a
+first half that belongs to another bucket; each run ends with one.
 
-Source: [url-filter, bitmap hash table] with w = 64; p = 64, and more for a bucket whose walk runs past its end; a bucket that is
-full is written anew behind the others, by a growth factor larger (table_patch.py).
-Deviation: digests of a run stand in order, which ends a walk for nothing after as few steps as one that finds something.
+Source: [url-filter, bitmap hash table] with w = 64; p = 64, and more for a bucket with a walk past its end; a full bucket is
+rewritten behind the others, larger by a growth factor (table_patch.py).
+Deviation: digests of a run are sorted, which makes an unsuccessful walk as short as a successful one.
 """
 
 import sys
@@ -42,7 +42,7 @@ from gatewayfilter.engine.tables.bloom import Mapped
 from gatewayfilter.errors import SnapshotError
 
 SourceSetId = NewType("SourceSetId", int)
-"""The certain "yes" of a table: the number that stands beside a digest. A Bloom answer is of another type."""
+"""A certain "yes" of a table: the number stored with a digest. A Bloom answer is of another type."""
 
 WIDTH = 64
 _HOME_SHIFT = np.uint64(58)
@@ -50,7 +50,7 @@ FREE = np.uint64(2**64 - 1)
 """The second half of a free slot."""
 
 MEAN_LOADS = {1: 48, 2: 51, 4: 58}
-"""Digests a bucket on average, by the bytes of a value: as few (short walks) as 24 bytes an entry allow."""
+"""Digests per bucket on average, by the bytes of a value: as few (short walks) as 24 bytes per entry allow."""
 
 _HEADER = Struct("<QQQII")
 _split_digest = Struct("<QQ").unpack
@@ -81,11 +81,11 @@ class TableArrays:
 
 
 class Runs(NamedTuple):
-    """Where entries stand within their runs.
+    """Positions of entries within their runs.
 
     Attributes:
         position: int64[n], each entry's slot in its run.
-        lengths: int64[b], slots that each run needs, the free one at its end included; 0 for one without entries.
+        lengths: int64[b], slots of each run, the free one at its end included; 0 for a run without entries.
         taken: uint64[b], each run's bitmap.
     """
 
@@ -110,17 +110,17 @@ def buckets_of(halves: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
 
 
 def value_type(values: NDArray[np.unsignedinteger[Any]]) -> np.dtype[np.unsignedinteger[Any]]:
-    """Returns the smallest type that holds all values."""
+    """Returns the smallest data type for all values."""
     highest = int(values.max(initial=0))
     return np.dtype("<u1" if highest < 2**8 else "<u2" if highest < 2**16 else "<u4")
 
 
 def table_order(bucket: NDArray[np.int64], second: NDArray[np.uint64], buckets: int) -> NDArray[np.intp]:
-    """Returns the order in which entries stand: by bucket, then by second half. One sort of 64-bit numbers nearly always."""
+    """Returns the order of entries: by bucket, then by second half. Nearly always one sort of 64-bit numbers."""
     bits = np.uint64(max(1, (buckets - 1).bit_length()))
     order = np.argsort(bucket.astype(np.uint64) << (np.uint64(64) - bits) | second >> bits)
     bucket, second = bucket[order], second[order]
-    if bool(((bucket[1:] == bucket[:-1]) & (second[1:] < second[:-1])).any()):  # alike in all the bits that were compared
+    if bool(((bucket[1:] == bucket[:-1]) & (second[1:] < second[:-1])).any()):  # equal in all compared bits
         return order[np.lexsort((second, bucket))]
     return order
 
@@ -128,12 +128,12 @@ def table_order(bucket: NDArray[np.int64], second: NDArray[np.uint64], buckets: 
 def place(row: NDArray[np.int64], second: NDArray[np.uint64], rows: int) -> Runs:
     """Places entries, given in table order, into runs.
 
-    Each takes its home or the slot after its predecessor, whichever is further: a running maximum.
+    Each gets its home slot or the one after its predecessor, whichever is further: a running maximum.
 
     Args:
-        row: of each entry, the number of its run, ascending, below `rows`.
-        second: of each entry.
-        rows: how many runs there are.
+        row: run number of each entry, ascending, below `rows`.
+        second: second half of each entry.
+        rows: number of runs.
     """
     home = (second >> _HOME_SHIFT).astype(np.int64)
     loads = np.bincount(row, minlength=rows)
@@ -152,7 +152,7 @@ def place(row: NDArray[np.int64], second: NDArray[np.uint64], rows: int) -> Runs
 
 
 def free_slots(bucket: NDArray[np.int64], buckets: int) -> NDArray[np.uint64]:
-    """Returns a free slot for each of these buckets, uint64[n, 2]: with a first half that belongs to the bucket after it."""
+    """Returns a free slot for each of these buckets, uint64[n, 2], with a first half that belongs to the next bucket."""
     made = np.empty((len(bucket), 2), dtype="<u8")
     made[:, 0] = (bucket + 1) % buckets
     made[:, 1] = FREE
@@ -160,7 +160,7 @@ def free_slots(bucket: NDArray[np.int64], buckets: int) -> NDArray[np.uint64]:
 
 
 def build_table(digests: Digests, values: NDArray[np.uint32]) -> memoryview:
-    """Returns a table section. All entries are placed at once.
+    """Returns a table section with these entries.
 
     Args:
         digests: shape (n, 16), each once.
@@ -191,7 +191,7 @@ def build_table(digests: Digests, values: NDArray[np.uint32]) -> memoryview:
 
 
 def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Returns the slot of each digest, -1 for those that are not held: int64[n]. All walks take their steps together."""
+    """Returns the slot of each digest, -1 for absent ones: int64[n]. All walks are done in parallel, step by step."""
     found = np.full(len(halves), -1, dtype=np.int64)
     buckets = len(table.taken)
     bucket = buckets_of(halves, buckets)
@@ -206,7 +206,7 @@ def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
         hits, doubtful = like[same], like[~same]
         found[asked[hits]] = slot[hits]
         going = held[:, 1] < wanted[:, 1]
-        if len(doubtful):  # shares its second half with another digest, or with a free slot, which belongs to another bucket
+        if len(doubtful):  # same second half as another digest, or as a free slot, which belongs to another bucket
             going[doubtful] = buckets_of(held[doubtful], buckets) == buckets_of(wanted[doubtful], buckets)
         left = np.flatnonzero(going)
         asked, wanted, slot = asked[left], wanted[left], slot[left] + 1
@@ -214,7 +214,7 @@ def locate(table: TableArrays, halves: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def pack_table(table: TableArrays) -> memoryview:
-    """Returns the section that holds a table, copied once."""
+    """Returns the section of a table, copied once."""
     buckets, slots, width = len(table.taken), len(table.slots) - 1, table.values.itemsize
     head = aligned(_HEADER.size + 16 * buckets)
     section = memoryview(bytearray(head + 16 * (slots + 1) + aligned(width * (slots + 1))))
@@ -229,7 +229,7 @@ def pack_table(table: TableArrays) -> memoryview:
 
 
 def arrays_of(data: Mapped | memoryview, offset: int) -> TableArrays:
-    """Returns the table whose section begins at `offset`, as arrays that read it in place."""
+    """Returns the table with its section at `offset`, as arrays that read it in place."""
     buckets, slots, count, width, unused = _HEADER.unpack_from(data, offset)
     head = offset + aligned(_HEADER.size + 16 * buckets)
     offset += _HEADER.size
@@ -249,16 +249,16 @@ class BitmapTable:
 
     Attributes:
         count: entries held.
-        unused: share of the slots that no bucket uses any more.
+        unused: share of slots that no bucket uses any more.
     """
 
     __slots__ = ("_buckets", "_data", "_first", "_offset", "_taken", "_values", "_words", "count", "unused")
 
     def __init__(self, data: Mapped | memoryview, offset: int, length: int) -> None:
-        """Opens the section of `length` bytes at `offset`, a multiple of 16. Cost does not depend on its size.
+        """Opens the section of `length` bytes at `offset`, a multiple of 16. The cost does not depend on its size.
 
         Raises:
-            SnapshotError: the section is not as long as its header says, or the machine's numbers are big-endian.
+            SnapshotError: the section's length does not match its header, or the machine is big-endian.
         """
         if sys.byteorder != "little":
             raise SnapshotError("tables can only be read on little-endian machines")
@@ -283,7 +283,7 @@ class BitmapTable:
         self._values = numbers if width == 1 else numbers.cast("H") if width == 2 else numbers.cast("I")
 
     def find(self, digest: bytes) -> SourceSetId | None:
-        """Returns the number that stands beside a digest of 16 bytes, `None` when the digest is not held."""
+        """Returns the number stored with a digest of 16 bytes, `None` when the digest is absent."""
         first, second = _split_digest(digest)
         bucket = first % self._buckets
         home = second >> 58
@@ -299,13 +299,13 @@ class BitmapTable:
                 number: SourceSetId = self._values[at >> 1]
                 return number
             if other % self._buckets != bucket:
-                return None  # a free slot, whose second half it shares
+                return None  # a free slot with the same second half
             at += 2
             held = words[at]
         return None
 
     def find_many(self, digests: Digests) -> NDArray[np.int64]:
-        """Returns for each row of shape (n, 16) the number beside it, -1 for none: shape (n,). About 0.15 µs a digest."""
+        """Returns the number of each row of shape (n, 16), -1 for none: shape (n,). About 0.15 µs per digest."""
         table = self.arrays()
         slot = locate(table, halves_of(digests))
         found = table.values[slot].astype(np.int64)
@@ -317,6 +317,6 @@ class BitmapTable:
         return arrays_of(self._data, self._offset)
 
     def close(self) -> None:
-        """Lets go of the mapped file. No look-up may follow."""
+        """Releases the mapped file. No look-up may follow."""
         for view in (self._taken, self._first, self._words, self._values):
             view.release()

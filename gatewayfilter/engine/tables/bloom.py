@@ -1,13 +1,13 @@
-"""The Bloom gate: says for certain that a digest is on no list, or that it may be on one.
+"""The Bloom filter as a gate: a digest is certainly on no list, or may be on one.
 
-The digests are MD5s already, so their own bits serve as the hash functions: the two 64-bit halves of a digest give a start
+The digests are MD5s already, so their bits serve as the hash functions: the two 64-bit halves of a digest are a start
 and a step (double hashing), the k positions are start + j * step modulo m.
 
 Section in the snapshot (little-endian): m: uint64, the number of bits; k: uint32, positions a digest; 4 zero bytes;
 n: uint64, the digests held; then bits: uint8[ceil(m / 8)], position i in byte i // 8, bit i % 8.
 
 Source: [url-filter, URL filter step 2] for the gate; [counting-bloom] for m and k from n and e.
-Deviation: double hashing of one digest instead of further salted digests: the same rate of errors for none of the cost.
+Deviation: double hashing of one digest instead of further salted digests: the same rate of errors at no cost.
 """
 
 import math
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gatewayfilter.errors import SnapshotError
 
 type Mapped = bytes | mmap.mmap
-"""What a section is read from in place: a mapped file, or bytes in memory."""
+"""The buffer of a section that is read in place: a mapped file, or bytes in memory."""
 
 _HEADER = Struct("<QI4xQ")
 _split_digest = Struct("<QQ").unpack
@@ -29,7 +29,7 @@ _LEAST_BITS = 1024
 
 
 class BloomAnswer(Enum):
-    """What a Bloom filter can say. There is no "yes": a hit never decides anything by itself."""
+    """The answer of a Bloom filter. There is no "yes": a hit never decides anything by itself."""
 
     NO = "no"
     MAYBE = "maybe"
@@ -40,7 +40,7 @@ _MAYBE = BloomAnswer.MAYBE
 
 
 def optimal_size(count: int, error_rate: float) -> tuple[int, int]:
-    """Returns (m, k): the bits and the positions a digest for `count` digests at a false-positive rate of `error_rate`.
+    """Returns (m, k): bits and positions per digest for `count` digests at a false-positive rate of `error_rate`.
 
     Source: [counting-bloom]: m >= n * log2(1/e) / ln 2, k = (m/n) * ln 2. m is rounded up to whole bytes.
 
@@ -56,11 +56,11 @@ def optimal_size(count: int, error_rate: float) -> tuple[int, int]:
 
 
 def build_bloom(digests: NDArray[np.uint8], error_rate: float) -> bytes:
-    """Returns a Bloom section that holds the digests.
+    """Returns a Bloom section with the digests.
 
     Args:
-        digests: shape (n, 16); repeated ones are fine.
-        error_rate: wanted share of "maybe" for digests that are not held.
+        digests: shape (n, 16); may be repeated.
+        error_rate: wanted share of "maybe" for absent digests.
 
     Raises:
         ValueError: the rate is not between 0 and 1.
@@ -99,10 +99,10 @@ class BloomFilter:
     __slots__ = ("_held", "bits", "count", "positions")
 
     def __init__(self, data: Mapped, offset: int, length: int) -> None:
-        """Opens the section of `length` bytes at `offset`. Cost does not depend on its size.
+        """Opens the section of `length` bytes at `offset`. The cost does not depend on its size.
 
         Raises:
-            SnapshotError: the section is too short for what its header says.
+            SnapshotError: the section is shorter than its header requires.
         """
         if length < _HEADER.size:
             raise SnapshotError("the Bloom section is cut short")
@@ -112,7 +112,7 @@ class BloomFilter:
         self._held = memoryview(data)[offset + _HEADER.size : offset + length]
 
     def ask(self, digest: bytes) -> BloomAnswer:
-        """Returns whether a digest of 16 bytes may be held. Half of the bits are set: a miss takes two looks on average."""
+        """Returns whether a digest of 16 bytes may be present. Half of the bits are set: a miss reads two of them on average."""
         held = self._held
         bits = self.bits
         first, second = _split_digest(digest)
@@ -129,11 +129,11 @@ class BloomFilter:
         return _MAYBE
 
     def close(self) -> None:
-        """Lets go of the mapped file. No question may follow."""
+        """Releases the mapped file. No look-up may follow."""
         self._held.release()
 
     def ask_many(self, digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Returns for each row of shape (n, 16) whether it may be held: shape (n,), true for "maybe"."""
+        """Returns for each row of shape (n, 16) whether it may be present: shape (n,), true for "maybe"."""
         held = np.frombuffer(self._held, dtype=np.uint8)
         position, step = starts_and_steps(digests, self.bits)
         maybe = np.ones(len(digests), dtype=np.bool_)

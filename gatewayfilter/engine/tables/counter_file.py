@@ -1,4 +1,4 @@
-"""Keeps the publisher's counting filter on disk, beside the snapshot whose digests it counts.
+"""The counter file: the publisher's counting filter on disk, beside the snapshot that it belongs to.
 
 The file (little-endian):
 
@@ -17,7 +17,7 @@ offset  length  what
 72      m * b   counters: two a byte, the even one in the lower half; or uint32
 ======  ======  ==========================================================
 
-A file that is damaged, or belongs to another snapshot, costs nothing but time: the publisher builds everything anew.
+A file that is damaged, or belongs to another snapshot, costs only time: the publisher does a full build.
 """
 
 import os
@@ -41,7 +41,7 @@ _WIDTHS: dict[int, CounterBits] = {4: 4, 32: 32}
 
 
 def write_counters(path: Path, counters: CountingBloom, mark: bytes) -> None:
-    """Writes a file and syncs it; the caller gives it its name.
+    """Writes a file and syncs it; the caller renames it.
 
     Raises:
         OSError: it cannot be written.
@@ -58,7 +58,7 @@ def read_counters(path: Path, mark: bytes) -> CountingBloom:
     """Reads the counters of the snapshot with this mark.
 
     Raises:
-        SnapshotError: there are none, they are damaged, or those of another snapshot.
+        SnapshotError: the file is missing, damaged, or of another snapshot.
     """
     try:
         content = path.read_bytes()

@@ -1,12 +1,12 @@
-"""The counting Bloom filter that the publisher keeps: digests can leave it, and the gate's bits follow from its counters.
+"""The counting Bloom filter of the publisher: digests can be removed, and the gate's bits are derived from its counters.
 
-Each of m positions is a counter. Adding a digest counts its k positions up, removing counts them down, and it is held for all
-that is known when all k are above zero. The gate (bloom.py) has a bit for each counter, set where the counter is above zero.
+Each of m positions is a counter. Adding a digest increments its k positions, removing decrements them, and it may be present when
+all k are above zero. The gate (bloom.py) has a bit for each counter, set where the counter is above zero.
 
-Counters have 4 bits by default. One that has reached 15 stays there for ever: what it counts can no longer be told, and taking it
-down could make a digest vanish that is still held. Where half of the counters are above zero that happens to one in 10^16;
-`stuck` says how many did, and the publisher builds anew when they are many. With 32 bits, as in the paper, none ever gets
-there, for eight times the memory.
+Counters have 4 bits by default. A counter that has reached 15 is saturated and stays there: its true count is
+unknown, and decrementing it could remove a digest that is still present. Where half of the counters are above zero that happens
+to one in 10^16; `stuck` is their number, and the publisher does a full build when there are many. With 32 bits, as in the paper,
+no counter is ever saturated, for eight times the memory.
 
 Source: [counting-bloom §3]; 4-bit counters: Fan, Cao, Almeida and Broder, "Summary Cache", 2000.
 Deviation: positions come from the digest's own halves as in the gate, which must find the same ones; `salted_positions` has the
@@ -28,12 +28,12 @@ type CounterBits = Literal[4, 32]
 _split_digest = Struct("<QQ").unpack
 
 _CHUNK = 1 << 20
-"""Digests counted at once: bounds the memory of their positions, 40 MB for k = 10."""
+"""Digests processed at once: bounds the memory of their positions, 40 MB for k = 10."""
 
 _NIBBLES_TO_BITS = np.array(
     [sum(1 << place for place in range(4) if pair >> 4 * place & 15) for pair in range(1 << 16)], dtype=np.uint8
 )
-"""Four counters of 4 bits → a bit for each."""
+"""Four counters of 4 bits → one bit each."""
 
 
 def salted_positions(data: bytes, positions: int, bits: int) -> list[int]:
@@ -52,12 +52,12 @@ def salted_positions(data: bytes, positions: int, bits: int) -> list[int]:
 
 
 class CountingBloom:
-    """Counts digests of 16 bytes. Not for several threads at a time.
+    """A counting filter of 16-byte digests. Not thread-safe.
 
     Attributes:
         bits: m, the number of counters.
         positions: k.
-        count: digests held, each as often as it was added.
+        count: digests added and not removed, with repetitions.
         counter_bits: 4 or 32.
         counters: uint8[m / 2], the even position in the lower half of a byte; or uint32[m].
     """
@@ -71,10 +71,10 @@ class CountingBloom:
         count: int = 0,
         counters: NDArray[np.unsignedinteger[Any]] | None = None,
     ) -> None:
-        """Makes an empty filter, or one of counters that were kept.
+        """Creates an empty filter, or one from stored counters.
 
         Raises:
-            ValueError: m is no multiple of 8, or the counters do not fit it.
+            ValueError: m is not a multiple of 8, or the counters are of another size.
         """
         if bits < 8 or bits % 8 or bits > 2**32 or positions < 1:
             raise ValueError(f"a filter cannot have {bits} counters and {positions} positions")
@@ -100,18 +100,18 @@ class CountingBloom:
 
     @property
     def most(self) -> int:
-        """The highest count, which a counter never leaves."""
+        """The highest count, at which a counter is saturated."""
         return int(2**self.counter_bits - 1)
 
     @property
     def stuck(self) -> int:
-        """How many counters have reached the highest count. Costs a pass over all."""
+        """Number of saturated counters. Costs a pass over all."""
         if self.counter_bits == 4:
             return int(np.count_nonzero(self.counters & 15 == 15) + np.count_nonzero(self.counters >= 0xF0))
         return int(np.count_nonzero(self.counters == self.most))
 
     def add(self, digests: NDArray[np.uint8]) -> None:
-        """Adds digests, shape (n, 16), each as often as it stands there."""
+        """Adds digests, shape (n, 16), counting repetitions."""
         if self.counter_bits != 4 or len(digests) * self.positions < self.bits // 8 or not self._add_most(digests):
             for chunk in self._chunks(digests):
                 places, times = self._tally(chunk)
@@ -119,7 +119,7 @@ class CountingBloom:
         self.count += len(digests)
 
     def _add_most(self, digests: NDArray[np.uint8]) -> bool:
-        """Adds so many digests that it pays to count in bytes first. Returns False when one of those ran over."""
+        """Adds a large number of digests by counting in bytes first. Returns False when one of the bytes overflowed."""
         counted = np.zeros(self.bits, dtype=np.uint8)
         for chunk in self._chunks(digests):
             start, step = starts_and_steps(chunk, self.bits)
@@ -136,10 +136,10 @@ class CountingBloom:
         return True
 
     def remove(self, digests: NDArray[np.uint8]) -> None:
-        """Takes digests out, shape (n, 16). Only what was added may be removed.
+        """Removes digests, shape (n, 16). Only added digests may be removed.
 
         Raises:
-            ValueError: one of them was not added (as far as the counters know); nothing is changed.
+            ValueError: one of them was not added, by the counters; nothing is changed.
         """
         tallies = [self._tally(chunk) for chunk in self._chunks(digests)]
         if len(tallies) > 1:
@@ -155,13 +155,13 @@ class CountingBloom:
         self.count -= len(digests)
 
     def ask(self, digest: bytes) -> BloomAnswer:
-        """Returns whether a digest may be held."""
+        """Returns whether a digest may be present."""
         first, second = _split_digest(digest)
         start, step = first % self.bits, second % self.bits | 1
         return self.ask_at((start + number * step) % self.bits for number in range(self.positions))
 
     def ask_at(self, places: Iterable[int]) -> BloomAnswer:
-        """Returns whether all of these positions count more than nothing."""
+        """Returns whether the counters at all of these positions are above zero."""
         counters = memoryview(self.counters)
         if self.counter_bits == 4:
             held = all(counters[place >> 1] >> ((place & 1) << 2) & 15 for place in places)
@@ -170,11 +170,11 @@ class CountingBloom:
         return BloomAnswer.MAYBE if held else BloomAnswer.NO
 
     def ask_many(self, digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Returns for each row of shape (n, 16) whether it may be held: shape (n,)."""
+        """Returns for each row of shape (n, 16) whether it may be present: shape (n,)."""
         return (self._read(self._places(digests)) > 0).all(axis=0)
 
     def gate(self) -> bytes:
-        """Returns the Bloom section that holds the same digests: a bit for each counter, set where it is above zero."""
+        """Returns the Bloom section with the same digests: a bit for each counter, set where it is above zero."""
         if self.counter_bits == 4:
             bits = _NIBBLES_TO_BITS[np.ascontiguousarray(self.counters).view("<u2")]
             held = (bits[::2] | bits[1::2] << 4).tobytes()
@@ -197,7 +197,7 @@ class CountingBloom:
         return places
 
     def _tally(self, digests: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the different positions of digests, ascending, and how often each comes up."""
+        """Returns the distinct positions of digests, ascending, and the frequency of each."""
         places = self._places(digests).reshape(-1)
         places.sort()
         starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1]))) if len(places) else np.empty(0, np.int64)

@@ -1,16 +1,16 @@
-"""Markers: keys of the tables that speak of a host rather than of a URL. No URL has such a key, because no host contains ``*``.
+"""Markers: table keys about a host rather than a URL. No URL has such a key, because no host contains ``*``.
 
 ================  ===================  =======================================================================
-marker            in                   says
+marker            in                   meaning
 ================  ===================  =======================================================================
 ``host:port**``   any table of lists   this host and port have prefix entries: prefixes are tried for no others
 ``host*``         the blacklist        a list blocks a URL or a prefix of this host, on any port
-``host*gaming``   blacklist, learned   so do learned entries of this category; its record counts them
-``.name*``        the blacklist        an Adblock rule speaks of a part of this host, or of one below it
-``*``             the blacklist        a list of digests blocks what cannot be told
+``host*gaming``   blacklist, learned   the same for learned entries of this category; its record counts them
+``.name*``        the blacklist        an Adblock rule covers a part of this host or of a subdomain
+``*``             the blacklist        a list of digests blocks unknown keys
 ================  ===================  =======================================================================
 
-All but the first are read where a connection is decided before any of its URLs is known (host_decision.py).
+All but the first are read for decisions on connections, before any URL is known (host_decision.py).
 """
 
 from collections.abc import Iterable
@@ -29,29 +29,29 @@ def host_of_key(key: str) -> str:
 
 
 def prefix_marker(key: str) -> str | None:
-    """Returns the key that says "this host and port have prefix entries" for a prefix key, `None` for any other key."""
+    """Returns the marker "this host and port have prefix entries" of a prefix key, `None` for any other key."""
     return f"{key.partition('/')[0]}**" if key.endswith("/*") else None
 
 
 def part_marker(host: str, category: str = "") -> str:
-    """Returns the key that says "parts of this host are blocked": by lists, or by learned entries of a category."""
+    """Returns the marker "parts of this host are blocked": by lists, or by learned entries of a category."""
     return f"{host}*{category}"
 
 
 def site_marker(name: str) -> str:
-    """Returns the key that says "an Adblock rule speaks of a part of this host"; `name` may be an entity (``google.*``)."""
+    """Returns the marker "an Adblock rule covers a part of this host"; `name` may be an entity (``google.*``)."""
     return f".{name}*"
 
 
 def blocked_part_of(entry: LearnedEntry) -> str:
-    """Returns the marker that a learned entry counts under, `""` when it does not block a part of a host."""
+    """Returns the marker under which a learned entry is counted, `""` when it does not block a part of a host."""
     if entry.action is not ListAction.BLOCK or "/" not in entry.key:
         return ""
     return part_marker(host_of_key(entry.key), entry.category)
 
 
 def count_parts(entries: Iterable[LearnedEntry]) -> dict[str, LearnedEntry]:
-    """Returns marker → the record that counts these entries: how many in `detail`, until the last of them expires."""
+    """Returns marker → the record that counts these entries: their number in `detail`, and the latest of their expiries."""
     found: dict[str, LearnedEntry] = {}
     for entry in entries:
         if marker := blocked_part_of(entry):
@@ -60,7 +60,7 @@ def count_parts(entries: Iterable[LearnedEntry]) -> dict[str, LearnedEntry]:
 
 
 def recount(record: LearnedEntry | None, marker: str, entry: LearnedEntry, change: int) -> LearnedEntry:
-    """Returns the record of a marker after an entry came (1) or left (-1); the time at which the last expires only grows."""
+    """Returns the record of a marker after an entry was added (1) or removed (-1); its expiry never decreases."""
     if record is None:
         record = LearnedEntry(marker, ListAction.BLOCK, entry.category, "", "0", 0.0, 0.0)
     expires_at = max(record.expires_at, entry.expires_at) if change > 0 else record.expires_at
@@ -68,5 +68,5 @@ def recount(record: LearnedEntry | None, marker: str, entry: LearnedEntry, chang
 
 
 def parts_counted(record: LearnedEntry) -> int:
-    """Returns how many learned entries the record of a marker counts."""
+    """Returns the number of learned entries that the record of a marker counts."""
     return int(record.detail)

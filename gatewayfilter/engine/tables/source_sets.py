@@ -1,4 +1,4 @@
-"""Digests of many lists made one table: each digest once, with the interned set of the lists that hold it."""
+"""Source sets: digests of many lists merged into one table, each once, with the interned set of its lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class MergedDigests:
 
 
 class SourceSets:
-    """Interns sets of source indices: equal sets have one number, so that an entry costs four bytes for its sources."""
+    """Interns sets of source indices: equal sets share one number, so the sources of an entry take four bytes."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -38,7 +38,7 @@ class SourceSets:
         """Merges chunks of (source index, digests of shape (n, 16)).
 
         Groups equal digests by one stable sort on their first halves, then interns the sets of all groups at once, source
-        by source, so that the work in Python depends on the number of different sets alone.
+        by source, so the work in Python depends only on the number of distinct sets.
         """
         if not chunks:
             return MergedDigests(np.empty((0, 16), dtype=np.uint8), np.empty(0, dtype=np.uint32))
@@ -77,13 +77,13 @@ def _new_digest(digests: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def _grouped(digests: NDArray[np.uint8], sources: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Brings equal digests together, sources ascending within each, every (digest, source) once. Rows come by source."""
+    """Groups equal digests, sources ascending within each, every (digest, source) once. The input is ordered by source."""
     halves = digests.view("<u8").reshape(-1, 2)
     order = np.argsort(halves[:, 0], kind="stable")
     first = halves[order, 0]
     second = halves[order, 1]
     alike = first[1:] == first[:-1]
-    if bool((alike & (second[1:] != second[:-1])).any()):  # two MD5s share their first half: sort by both
+    if bool((alike & (second[1:] != second[:-1])).any()):  # two MD5s with the same first half: sort by both halves
         order = np.lexsort((halves[:, 1], halves[:, 0]))
     digests = digests[order]
     sources = sources[order]

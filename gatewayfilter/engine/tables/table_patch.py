@@ -1,9 +1,8 @@
-"""Lets entries leave and enter a table image without placing the others anew.
+"""Table patches: remove entries from and add entries to a table image without rebuilding it.
 
-An entry that leaves is closed up by those that the walk had pushed behind it. Where one enters, its bucket is written anew, and a
-bucket that has become too long moves behind all others, into a run
-that is larger by the growth factor; the slots that it leaves stay unused. When too many are, or the buckets have become too
-full or too empty, the whole table is placed anew: from its own digests, without asking anybody for them.
+The gap of a removed entry is closed by displaced entries behind it. The bucket of an added entry is rewritten; a bucket that is
+full moves behind all others, into a run that is larger by the growth factor, and its old slots stay unused. With too many unused
+slots, or too high or too low a load, the whole table is rebuilt from its own digests.
 
 Source: [url-filter, bitmap hash table] for the growth of a full bucket: allocate p * r slots, copy, free the old ones.
 """
@@ -38,11 +37,11 @@ GROWTH = 1.25
 MOST_UNUSED = 0.2
 MOST_LOAD = 1.3
 LEAST_LOAD = 0.5
-"""Bounds of a table that was patched, beyond which it is placed anew: unused slots, and load against that of a new table."""
+"""Bounds beyond which a patched table is rebuilt: unused slots, and load relative to that of a new table."""
 
 
 def entries_of(table: TableArrays) -> tuple[Digests, NDArray[np.uint32]]:
-    """Returns all digests of a table, uint8[n, 16], and the numbers beside them, uint32[n]."""
+    """Returns all digests of a table, uint8[n, 16], and their numbers, uint32[n]."""
     bucket, slot = _slots_of(table, np.arange(len(table.taken)))
     held = _is_held(table, bucket, slot)
     slot = slot[held]
@@ -59,14 +58,14 @@ def patch_table(
     """Returns the section of a table after a change.
 
     Args:
-        table: what it was.
-        removed: digests that leave, shape (r, 16); those that it does not hold do nothing.
-        added: digests that enter, or whose number changes, shape (a, 16), each once.
+        table: the old one.
+        removed: digests to remove, shape (r, 16); absent ones are ignored.
+        added: digests to add, or with a new number, shape (a, 16), each once.
         values: their numbers, shape (a,).
-        renumbered: new number of each old one, for those that stay; `None` when they keep them.
+        renumbered: new number for each old one, for entries that stay; `None` if unchanged.
 
     Raises:
-        SnapshotError: more slots than the format can number.
+        SnapshotError: more slots than the format supports.
     """
     if renumbered is not None and len(renumbered):
         table = replace(table, values=renumbered[np.minimum(table.values, len(renumbered) - 1)])
@@ -93,10 +92,10 @@ def patch_table(
 
 
 def _close_up(table: TableArrays, holes: NDArray[np.int64]) -> None:
-    """Takes entries out of their slots, ascending, and moves those back that stand further from home than they now need.
+    """Removes the entries in these slots, ascending, and moves displaced entries back towards their home slots.
 
-    All holes take their steps together: what stands behind a hole and is not at home moves into it, which makes a hole one
-    further on; where that cannot be, the slot is free. A hole with another one right behind it waits for that one.
+    All holes are processed in parallel: an entry behind a hole that is not in its home slot moves into the hole, which makes the
+    next slot a hole; otherwise the slot becomes free. A hole directly before another one waits for it.
     """
     buckets = len(table.taken)
     bucket = buckets_of(table.slots[holes], buckets)
@@ -121,7 +120,7 @@ def _close_up(table: TableArrays, holes: NDArray[np.int64]) -> None:
 
 
 def _with_entries(table: TableArrays, added: NDArray[np.uint64], values: NDArray[np.uint32]) -> TableArrays:
-    """Returns the table with further entries, none of which it holds."""
+    """Returns the table with further entries, none of which is in it yet."""
     buckets = len(table.taken)
     added_bucket = buckets_of(added, buckets)
     touched = np.unique(added_bucket)
@@ -173,6 +172,6 @@ def _slots_of(table: TableArrays, buckets: NDArray[np.int64]) -> tuple[NDArray[n
 
 def _is_held(table: TableArrays, bucket: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
     held: NDArray[np.bool_] = table.slots[slot, 1] != FREE
-    doubtful = np.flatnonzero(~held)  # a digest may end like a free slot, but then it belongs to its bucket
+    doubtful = np.flatnonzero(~held)  # a digest may have the second half of a free slot, but its first half belongs to its bucket
     held[doubtful] = buckets_of(table.slots[slot[doubtful]], len(table.taken)) == bucket[doubtful]
     return held

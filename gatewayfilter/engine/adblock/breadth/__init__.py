@@ -1,4 +1,4 @@
-"""Refuses rules of lists that speak of the web as a whole: one line must not cut off everybody who subscribes."""
+"""Breadth checks: refuse list rules that match most of the web. One bad line must not cut off every subscriber."""
 
 from gatewayfilter.engine.adblock.breadth.cosmetic_breadth import cosmetic_refusal
 from gatewayfilter.engine.adblock.breadth.network_breadth import BreadthGuard

@@ -1,4 +1,4 @@
-"""What a rule that speaks of every site would do to them: some changes are harmless everywhere, others end the use of the web."""
+"""Breadth check of modifier rules that match every site: some modifiers are harmless everywhere, others break most sites."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -49,13 +49,13 @@ _PARAMS = MappingProxyType(
         "x-amz-signature": "a0",
     }
 )
-"""Parameters by which sites find pages, search, and log people in."""
+"""Query parameters that sites need for routing, search and login."""
 
 _FORGERY = ("x-csrf-token", "x-csrftoken", "x-requested-with", "x-xsrf-token")
-"""By which sites tell their own requests from forged ones: without them nobody logs in."""
+"""Request headers of CSRF checks: without them logins fail."""
 
 _HEADERS = frozenset({"set-cookie", "location", "cookie", "authorization", "content-disposition", "user-agent", *_FORGERY})
-"""What logs people in, leads on, or makes a file of a response; others may be missing."""
+"""Response headers that carry logins, redirects and downloads; others may be missing."""
 
 _FEATURES = frozenset(
     {
@@ -69,7 +69,7 @@ _FEATURES = frozenset(
         "sync-xhr",
     }
 )
-"""Features of browsers that people use knowingly."""
+"""Browser features (permissions policy) that users rely on."""
 
 
 def _breaks_queries(value: str) -> bool:
@@ -97,14 +97,14 @@ _HARMS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "removeparam": _breaks_queries,
         "removeheader": _takes_header,
         "permissions": _forbids_feature,
-        "redirect-rule": _never,  # it stands in for what other rules block
+        "redirect-rule": _never,  # it only replaces responses that other rules block
     }
 )
 
 
 def does_harm(rule: NetworkRule) -> bool:
-    """Tells whether a rule does harm if it speaks of every site."""
+    """Returns whether a rule does harm if it matches every site."""
     if rule.exception and rule.modifier and rule.modifier not in PAGE_SWITCHES:
-        return not rule.value  # with a value it lifts one rule, without one all of this modifier
+        return not rule.value  # with a value it disables one rule, without a value all rules of this modifier
     harm = _HARMS.get(rule.modifier)
     return harm is None or harm(rule.value)

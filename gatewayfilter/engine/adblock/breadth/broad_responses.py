@@ -1,4 +1,4 @@
-"""Whether `header=` and `ipaddress=` bind a rule to few servers: they are tried on what ordinary ones say and have."""
+"""Breadth check of `header=` and `ipaddress=`: the conditions are tried on headers and addresses of ordinary servers."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,7 +10,7 @@ _ADDRESSES = (
     *(f"{first}.{(first * 37) % 256}.{(first * 91) % 256}.{first}" for first in range(2, 224, 11) if first != 10),
     *("2001:4860:4860::8888", "2606:4700::6810:84e5", "2a00:1450:4001:82a::200e", "2400:3200::1", "2a03:2880:f12f::1"),
 )
-"""Addresses all over what is public."""
+"""Sample addresses from the whole public range."""
 
 _KINDS = (
     "text/html; charset=utf-8",
@@ -21,7 +21,7 @@ _KINDS = (
     "application/json",
     "video/mp4",
 )
-"""What responses are: a rule that holds for one kind of most servers holds for the web."""
+"""Typical responses by kind. A rule that matches one kind on most servers matches the web."""
 
 _SECURE = {
     "content-security-policy": "upgrade-insecure-requests",
@@ -69,7 +69,7 @@ _SHARE = 0.4
 
 
 def is_bound_by_response(conditions: Conditions) -> bool:
-    """Tells whether most servers do not fulfil what the rule asks of the response."""
+    """Returns whether the rule's conditions on the response fail for most servers."""
     if conditions.address:
         fits = address_test(conditions.address)
         if sum(map(fits, _ADDRESSES)) < _SHARE * len(_ADDRESSES):

@@ -1,4 +1,4 @@
-"""Which cosmetic rules hide whole pages: those that speak of every site, and of elements that every page is made of."""
+"""Breadth check of cosmetic rules: generic rules for elements that every page is made of would hide whole pages."""
 
 import re
 from functools import lru_cache
@@ -18,14 +18,14 @@ span strike strong style sub summary sup svg table tbody td template textarea tf
 video wbr
 """
 _ELEMENTS = frozenset(_ELEMENTS_TEXT.split())
-"""Elements that pages are made of."""
+"""Elements that every page is made of."""
 
 _LAYOUT_TEXT = """
 __next __nuxt ___gatsby app article body col container container-fluid content home js layout main main-content no-js page
 page-content page-template page-wrapper post root row section site site-content text title wp-site-blocks wrapper
 """
 _LAYOUT = frozenset(_LAYOUT_TEXT.split())
-"""Names that elements of very many sites have."""
+"""Class names and ids in use on very many sites."""
 
 _ATTRIBUTES_TEXT = """
 accept action align alt aria-expanded aria-hidden aria-label async autocomplete bgcolor border cellpadding cellspacing charset
@@ -35,7 +35,7 @@ method min name nonce onclick onload pattern placeholder prefix property readonl
 selected size sizes span src srcset start step style tabindex target title translate type valign value viewbox width xmlns
 """
 _ATTRIBUTES = frozenset(_ATTRIBUTES_TEXT.split())
-"""Attributes that pages are full of: their value may tell something, that they are there does not."""
+"""Attributes in use on most pages: their value may be specific, their presence is not."""
 
 _VALUES_TEXT = """
 0 1 100% _blank alternate application/json application/ld+json auto banner block button canonical center checkbox color de
@@ -46,13 +46,13 @@ text/javascript true utf-8 viewport width zh zh-cn
 _VALUES = frozenset(_VALUES_TEXT.split())
 
 _BEGINNINGS = "https://www. http://www. .com/ .html .jpg .png"
-"""What very many addresses begin or end with; parts of it tell nothing either."""
+"""Common beginnings and ends of addresses; parts of them are not specific either."""
 
 _HARMLESS_STYLES = re.compile(r"\s*(?:(?:overflow|padding|cursor|user-select)[\w-]*\s*:[^;]*(?:;\s*|\Z))*", re.IGNORECASE)
 """Declarations that leave a page as readable as it was."""
 
 _PAGE = re.compile(r"(?:.*[\s>+~])?(?:html|body|\*)?(?::[a-z-]+)*", re.IGNORECASE | re.DOTALL)
-"""A selector that means the page itself, or anything: what stands in it says which pages alone, and they would be gone whole."""
+"""Selectors for the page itself, or for any element: their arguments only choose pages, which would be hidden whole."""
 
 _SIMPLE = re.compile(r"[#.][\w-]+")
 _TEXT_CALL = re.compile(r":has-text\(.*\)\Z", re.DOTALL)
@@ -66,11 +66,11 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6}) ?|(.))", re.DOTALL)
 _ALTERNATIVES = frozenset({"is", "where", "has"})
 _VALUE = 3
-"""Characters of a part of an attribute's value that tell something."""
+"""Characters from which on a part of an attribute's value is specific."""
 
 
 def cosmetic_refusal(rule: CosmeticRule) -> str:
-    """Returns why a rule cannot be taken, "" when it can. About a microsecond."""
+    """Returns why a rule is refused, "" when it is accepted. About a microsecond."""
     hosts = rule.hosts
     if rule.exception or (hosts.names and not hosts.patterns and registry_suffixes()[0].isdisjoint(hosts.names)):
         return ""
@@ -96,13 +96,13 @@ def _covers(hosts: HostSet) -> bool:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Returns the letter or digit that an escape stands for; other marks stay escaped."""
+    """Returns the letter or digit that an escape stands for; other characters stay escaped."""
     letter = chr(min(int(match[1], 16), 0x10FFFF)) if match[1] else match[2]
     return letter if letter.isalnum() else match[0]
 
 
 def _is_telling(selector: str) -> bool:
-    """Tells whether every part between commas names something that few sites have."""
+    """Returns whether every part between commas names something that few sites have."""
     return all(map(_part_is_telling, _parts(selector)))
 
 
@@ -137,7 +137,7 @@ def _tells(token: re.Match[str]) -> bool:
 
 
 def _closing(text: str, position: int) -> int:
-    """Returns where the parenthesis that was opened before the position is closed, behind it."""
+    """Returns the position behind the parenthesis that closes the one opened before `position`."""
     depth, quote = 1, ""
     while position < len(text) and depth:
         character = text[position]
@@ -152,7 +152,7 @@ def _closing(text: str, position: int) -> int:
 
 
 def _parts(selector: str) -> list[str]:
-    """Splits a selector at the commas that stand in no brackets and no string."""
+    """Splits a selector at commas outside of brackets and strings."""
     parts: list[str] = []
     start = position = 0
     while position < len(selector):

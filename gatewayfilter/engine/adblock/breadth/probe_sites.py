@@ -1,7 +1,7 @@
-"""Requests as pages of any site make them: what a rule matches on many sites without a relation, it matches everywhere.
+"""Synthetic requests of unrelated sites. A rule that matches many of these sites matches the whole web.
 
-Names are made of random letters, from a seed that follows from the rule: a rule cannot leave out the names that it is tried
-with, as a change of the rule changes them. Schemes, suffixes, paths, parameters and types are those of ordinary sites.
+Host names are random letters from a seed that is derived from the rule. A rule cannot exclude the names of its own trial,
+as every change of the rule changes them. Schemes, suffixes, paths, parameters and types are those of ordinary sites.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,17 +14,17 @@ from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url
 
 SITES = 10
-"""Sites that a rule is tried on."""
+"""Sites of one trial."""
 
 MANY = 4
-"""A rule that speaks of this many of them speaks of the web. `www` is found on six of them, `.com` on five."""
+"""A rule that matches this many of them is too broad. `www` occurs on six of them, `.com` on five."""
 
 SUFFIXES = ("com", "cn", "com", "org", "com", "xn--fiqs8s", "com", "com.cn", "com", "co.uk")
-"""Public suffixes of the sites, about as often as they are met."""
+"""Public suffixes of the sites, roughly by their real frequency."""
 
 _COMMON_SUFFIXES_TEXT = "cn com.cn org net de co.uk ru co.jp com.br fr ca io edu gov gov.uk gov.cn edu.cn ac.uk org.uk net.cn"
 COMMON_SUFFIXES = tuple(_COMMON_SUFFIXES_TEXT.split())
-"""Each of these stands for so many sites that a rule is tried on it alone as well, beside `com`."""
+"""Suffixes with so many sites that a rule is also tried on each of them alone, beside `com`."""
 
 _VOWELS = "aeiou"
 _CONSONANTS = "bcdfghjklmnprstvwz"
@@ -32,7 +32,7 @@ _SUBDOMAINS = ("www.", "", "www.", "m.", "www.")
 
 
 class Probe(NamedTuple):
-    """A request, and what the index works out of it before a rule is asked.
+    """A request, with the values that the index computes before it tests a rule.
 
     Attributes:
         bits: its type and party as bits of a rule's mask.
@@ -51,12 +51,12 @@ type Site = tuple[Probe, ...]
 
 
 class Sites:
-    """Sites with random names, each made when it is first asked for; iterated over as often as one likes.
+    """Sites with random names, each created at its first use; can be iterated over repeatedly.
 
     Args:
-        seed: by which the names are made.
-        suffixes: public suffixes of what is asked for, in turn.
-        page_suffixes: those of the pages that ask, where they are others.
+        seed: of the names.
+        suffixes: public suffixes of the requested hosts, in turn.
+        page_suffixes: those of the requesting pages, where they differ.
     """
 
     __slots__ = ("_dice", "_made", "_page_suffixes", "_suffixes")
@@ -86,7 +86,7 @@ def fixed_sites(suffix: str) -> Sites:
 
 @lru_cache(maxsize=1)
 def address_sites() -> tuple[Site, ...]:
-    """Returns the requests of sites that are known by their address alone."""
+    """Returns the requests of sites that are addressed by IP."""
     dice = Random(4)  # noqa: S311
     hosts = (
         f"{dice.randrange(1, 224)}.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(1, 255)}" for _ in range(SITES)
@@ -154,7 +154,7 @@ def _requests_of(host: str, other: str, dice: Random) -> Site:
 
 
 def _long_ones(own: Callable[..., Probe], foreign: Callable[..., Probe], dice: Random) -> Iterator[Probe]:
-    """Yields requests with the long, deep and escaped URLs that every larger site has: what a bare shape would match."""
+    """Yields requests with the long, deep and escaped URLs of larger sites, which a pattern of mere shape would match."""
     word, slug, number = _label(dice), _label(dice), dice.randrange(1_000_000, 100_000_000)
     digest, title = f"{dice.getrandbits(128):032x}", f"{slug}-{word}-the-{slug}-and-{word}-again"
     other_title = f"{word.title()}_{slug.title()}"

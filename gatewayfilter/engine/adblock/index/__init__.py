@@ -1,1 +1,1 @@
-"""How compiled Adblock rules are found for a request."""
+"""The index of compiled Adblock rules: finds the candidate rules of a request."""

@@ -1,20 +1,20 @@
-"""A bounded dictionary that works out what it does not hold, for keys that clients choose."""
+"""A bounded dictionary that computes missing values, for keys that clients choose."""
 
 from collections.abc import Callable
 
 GENERATION = 8_192
-"""Entries of a generation: hosts, pages, or pairs of both that a worker keeps at hand; 1 to 3 MB for each of the two."""
+"""Entries of a generation (hosts, pages, or pairs of both); 1 to 3 MB for each of the two generations."""
 
 
 class BoundedCache[K, V](dict[K, V]):
-    """Keeps what was asked for lately: `cache[key]` is one look-up in compiled code when the key is known.
+    """A cache of recently used values: `cache[key]` is one dictionary look-up in C when the key is present.
 
-    There are two generations: when the young one is full it becomes the old one, from which what is asked for comes back
-    without being worked out. So nobody can drive out what is in use by flooding it with new keys, and a flood costs memory for
-    twice `GENERATION` entries. Threads need no lock: a race can only lose entries.
+    There are two generations. A full young generation becomes the old one; a hit in the old one moves the entry back without
+    computing it again. A flood of new keys cannot evict entries in use, and costs memory for twice `GENERATION` entries at most.
+    Threads need no lock: a race can only lose entries.
 
     Args:
-        find: works out the value for a key; it must not be `None`.
+        find: computes the value of a key; it must not be `None`.
     """
 
     __slots__ = ("_find", "_old")

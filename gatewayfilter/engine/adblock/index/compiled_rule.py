@@ -1,4 +1,4 @@
-"""A rule made ready to be tested against requests."""
+"""A compiled network rule: the tests of its pattern and conditions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,14 +14,14 @@ type ConditionTest = Callable[[str, str, str], bool]
 """(host of the request, host of its source or "", method) → whether it holds."""
 
 type RuleTest = Callable[[Request, str, str], bool]
-"""(request, its URL in lower case, host of its source or "") → whether a rule speaks of it, but for type and party."""
+"""(request, its URL in lower case, host of its source or "") → whether a rule matches it, type and party aside."""
 
 _ANY: frozenset[str] = frozenset()
 
 
-@lru_cache(maxsize=2_048)  # a host of many labels takes kilobytes, and answers for host and page are kept elsewhere
+@lru_cache(maxsize=2_048)  # a host of many labels takes kilobytes, and results by host and page are cached elsewhere
 def host_names(host: str) -> tuple[str, ...]:
-    """Returns every name under which a list may mean a host: itself, its parent domains, and their entities (`google.*`)."""
+    """Returns every name that covers a host in a list: the host, its parent domains, and their entities (`google.*`)."""
     suffixes = host_suffixes(host)
     if is_ip_literal(host):
         return suffixes
@@ -33,7 +33,7 @@ def host_names(host: str) -> tuple[str, ...]:
 
 
 def is_in(hosts: HostSet, host: str) -> bool:
-    """Tells whether a host is one of these hosts, or below one."""
+    """Returns whether a host is one of these hosts, or a subdomain of one."""
     if not hosts.names.isdisjoint(host_names(host)):
         return True
     for pattern in hosts.patterns:
@@ -44,7 +44,7 @@ def is_in(hosts: HostSet, host: str) -> bool:
 
 
 def compile_conditions(conditions: Conditions) -> ConditionTest | None:
-    """Returns the test for what a rule asks beyond type, party and pattern; `None` when it asks nothing."""
+    """Returns the test of a rule's conditions beyond type, party and pattern; `None` when there are none."""
     tests: list[ConditionTest] = []
     if conditions.strict:
         same = conditions.strict == 1
@@ -69,7 +69,7 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
 
 
 def _source_test(sources: HostSet) -> ConditionTest:
-    """Returns the test for `domain=`; the common one without regular expressions is a single question to a set."""
+    """Returns the test for `domain=`; the common one without regular expressions is a single set operation."""
     if sources.patterns:
         return lambda _, source, __: source != "" and is_in(sources, source)
     disjoint = sources.names.isdisjoint
@@ -80,9 +80,9 @@ class CompiledRule:
     """Pattern and conditions of a rule; type and party are its mask, which the index has tested before.
 
     Attributes:
-        in_host: what the host of every request has in it that the rule speaks of, "" when there is nothing that must be.
-        matches: tells whether the rule speaks of a request, but for type and party. Takes the request, its URL in lower case, and
-            the host of its source ("" when there is none).
+        in_host: text that the host of every matching request contains, "" for none.
+        matches: the full test, type and party aside. Takes the request, its URL in lower case, and the host of its source
+            ("" when there is none).
     """
 
     __slots__ = ("_hosts_fit", "_rest", "_suffix", "in_host", "matches")
@@ -103,7 +103,7 @@ class CompiledRule:
             self._rest = _tail_test(compile_tail(rule)) or _rule_test(pattern, None, match_case=False)
 
     def between(self, host: str, source: str) -> RuleTest | bool:
-        """Returns what is left to be tested of each request from one host to another: `True` nothing, `False` it never matches.
+        """Returns the test that remains for requests between two hosts: `True` for always, `False` for never.
 
         Args:
             host: host of the requests.
@@ -117,7 +117,7 @@ class CompiledRule:
 
 
 def _tail_test(tail: str | TailTest | None) -> RuleTest | None:
-    """Returns the test for a rule whose host is known to fit."""
+    """Returns the test for a rule whose host is known to match."""
     if tail is None:
         return None
     if isinstance(tail, str):
@@ -126,7 +126,7 @@ def _tail_test(tail: str | TailTest | None) -> RuleTest | None:
 
 
 def _rule_test(pattern: PatternTest, conditions: ConditionTest | None, *, match_case: bool) -> RuleTest:
-    """Returns one function for a rule: a quarter of all requests ask one, and every call within it would cost them."""
+    """Returns one function for a rule. A quarter of all requests call one, so nested calls within it are avoided."""
     if conditions is None and not match_case:
 
         def test_pattern(request: Request, lowered: str, source: str) -> bool:  # noqa: ARG001  # the signature of all tests

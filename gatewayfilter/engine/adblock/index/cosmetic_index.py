@@ -1,8 +1,8 @@
-"""The compiled form of cosmetic rules, and what they make of the pages of one host.
+"""The index of cosmetic rules: their compiled form, and their effects on the pages of one host.
 
-Rules that name hosts are found by the checksum of a host's names, in a sorted array that is read in place: nothing of it is
-held in memory. Generic rules stand ready in CSS rules of `CHUNK` selectors each; where a host has exceptions, the CSS
-rules that they touch are made anew for it.
+Rules that name hosts are found by the checksum of a host's names, in a sorted array that is read in place and not held in
+memory. Generic rules are stored as ready CSS rules of `CHUNK` selectors each. Where a host has exceptions, the CSS rules that
+they affect are rebuilt for it.
 """
 
 from bisect import bisect_left
@@ -22,20 +22,20 @@ from gatewayfilter.errors import RuleError, SnapshotError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 CHUNK: Final = 64
-"""Selectors of one CSS rule. If a browser does not know one of them after all, so many are lost."""
+"""Selectors of one CSS rule. If a browser rejects one of them, the whole CSS rule is lost."""
 
 HIDING: Final = "{display:none!important}"
 FEW_BYTES: Final = 16_384
-"""CSS for every site of a list that has no more than this goes with every page; EasyList's has 212 kB."""
+"""Maximum bytes of a list's generic CSS that is added to every page; EasyList's has 212 kB."""
 MAX_NAMED: Final = 64
-"""Rules that are named of those that work on one page."""
+"""Maximum of rules that are named for one page."""
 
 _NO_CHUNK: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class CosmeticRecord:
-    """A cosmetic rule as the builder hands it over: what it says, its line, and where that stands."""
+    """A cosmetic rule as the builder passes it on, with its text, source and line number."""
 
     rule: CosmeticRule
     text: str
@@ -121,7 +121,7 @@ def _pack_lists(lists: Sequence[Sequence[int]]) -> list[bytes]:
 
 
 def checksum(text: str) -> int:
-    """Returns the key under which a host name or a selector is found; those that share one are told apart by their rules."""
+    """Returns the key of a host name or selector; collisions are resolved by reading the rules."""
     return crc32(text.encode(errors="replace"))
 
 
@@ -155,7 +155,7 @@ class _Texts:
         return len(self._starts) - 1
 
     def size(self, place: int) -> int:
-        """Returns how many bytes a text has."""
+        """Returns the length of a text in bytes."""
         return self._starts[place + 1] - self._starts[place]
 
     def __getitem__(self, place: int) -> str:
@@ -164,15 +164,15 @@ class _Texts:
 
 @dataclass(frozen=True, slots=True)
 class HostLooks:
-    """What cosmetic rules make of a host's pages.
+    """Effects of cosmetic rules on a host's pages.
 
     Attributes:
         css: of the rules that name the host.
-        remove: selectors of elements to take out.
-        edits: scripts to take out by their text.
-        headers: response headers to leave out.
-        rules: (source, line, rule) of what did it, at most `MAX_NAMED`.
-        own_chunks: generic CSS rules that are different here, by their number.
+        remove: selectors of elements to remove.
+        edits: scripts to remove by their text.
+        headers: response headers to remove.
+        rules: (source, line, rule) of the rules applied, at most `MAX_NAMED`.
+        own_chunks: generic CSS rules that differ on this host, by number.
     """
 
     css: str = ""
@@ -185,7 +185,7 @@ class HostLooks:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What holds on every site with some lists off: CSS rules by their number, and joined; what exceptions lift everywhere."""
+    """The generic part for a set of lists that are off: CSS rules by number and joined, and what exceptions disable."""
 
     chunks: dict[int, str]
     css: tuple[str, str]
@@ -194,7 +194,7 @@ class _Base:
 
 
 class CosmeticIndex:
-    """Opens what `pack_cosmetics` made; nothing is read before it is asked for.
+    """Cosmetic rules in the form of `pack_cosmetics`; entries are read at their first use.
 
     Raises:
         SnapshotError: it is damaged.
@@ -223,11 +223,11 @@ class CosmeticIndex:
         self._bases: dict[frozenset[int], _Base] = {}
 
     def __len__(self) -> int:
-        """How many rules there are."""
+        """Number of rules."""
         return len(self._texts)
 
     def looks(self, host: str, off: frozenset[int]) -> HostLooks:
-        """Returns what rules that name hosts make of a host's pages.
+        """Returns the effects on a host's pages of the rules that name hosts.
 
         Args:
             host: of the page.
@@ -236,14 +236,14 @@ class CosmeticIndex:
         return self._looks[host, off]
 
     def prepare(self, off: frozenset[int]) -> None:
-        """Makes ready what every page needs, so that the first does not wait for it."""
+        """Builds the CSS that every page needs, so that the first page does not wait for it."""
         self._base(off)
 
     def generic_css(self, own: Iterable[tuple[int, str]], off: frozenset[int]) -> tuple[str, str]:
-        """Returns the CSS of the rules for every site: of lists that have few of them, and of those that have many (`FEW_BYTES`).
+        """Returns the CSS of generic rules: of lists with few of them, and of lists with many (`FEW_BYTES`).
 
         Args:
-            own: what is different on a host (`HostLooks.own_chunks`).
+            own: what differs on a host (`HostLooks.own_chunks`).
             off: lists that do not count.
         """
         base = self._base(off)
@@ -258,7 +258,7 @@ class CosmeticIndex:
         )
 
     def _base(self, off: frozenset[int]) -> _Base:
-        """Returns what holds on every site; worked out once."""
+        """Returns the generic part; computed once."""
         base = self._bases.get(off)
         if base is None:
             rules = [self._rule(number) for number in self._lifted if self._sources[number] not in off]
@@ -270,7 +270,7 @@ class CosmeticIndex:
         return base
 
     def _find_few(self) -> frozenset[int]:
-        """Returns the numbers of the generic CSS rules of lists that have few of them."""
+        """Returns the numbers of the generic CSS rules of lists with few of them."""
         sizes: Counter[int] = Counter()
         for place, source in enumerate(self._chunk_sources):
             sizes[source] += self._chunks.size(place)
@@ -350,7 +350,7 @@ class CosmeticIndex:
     def _without(
         self, gone: set[int], off: frozenset[int], gone_everywhere: frozenset[int] = frozenset()
     ) -> list[tuple[int, str]]:
-        """Returns the generic CSS rules anew that have one of these rules in them, without it."""
+        """Returns the generic CSS rules that contain one of these rules, rebuilt without it."""
         changed = []
         for place in sorted({self._chunk_of[number] for number in gone}):
             if self._chunk_sources[place] in off:
@@ -365,7 +365,7 @@ _PLAIN = HostLooks()
 
 
 def works_on(rule: CosmeticRule, host: str) -> bool:
-    """Tells whether a rule works on a host: the longest of the names that cover the host decides."""
+    """Returns whether a rule applies to a host: the longest of the names that cover the host decides."""
     names = host_names(host)
     included, excluded = _best(rule.hosts, host, names), _best(rule.not_hosts, host, names)
     if rule.generic:
@@ -374,7 +374,7 @@ def works_on(rule: CosmeticRule, host: str) -> bool:
 
 
 def _best(hosts: HostSet, host: str, names: Sequence[str]) -> int:
-    """Returns how long the longest name is that covers the host, 0 without one; an expression speaks of the whole host."""
+    """Returns the length of the longest name that covers the host, 0 without one; an expression counts as the whole host."""
     for pattern in hosts.patterns:
         guarded = guard_regex(pattern)
         if len(host) <= guarded.max_length and guarded.compile().search(host):

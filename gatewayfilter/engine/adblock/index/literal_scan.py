@@ -1,4 +1,4 @@
-"""Finds thousands of literals in a URL in one pass of compiled code: the library that is fastest here and at hand.
+"""Multi-pattern search: finds thousands of literals in a URL in one pass, by the fastest library that is installed.
 
 ========  ===========================  =====================================================================
 name      library                      where
@@ -8,7 +8,7 @@ hyperscan hyperscan (extra ``fast``)   elsewhere, when it is installed
 aho       ahocorasick-rs               always there
 ========  ===========================  =====================================================================
 
-All of them find the same literals, in an order of their own. `GATEWAYFILTER_ADBLOCK_SCANNER` names one to use instead.
+All of them find the same literals, in different orders. `GATEWAYFILTER_ADBLOCK_SCANNER` names one to use instead.
 """
 
 import os
@@ -24,10 +24,10 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 from gatewayfilter.errors import ConfigError
 
 VARIABLE = "GATEWAYFILTER_ADBLOCK_SCANNER"
-"""For benchmarks and for finding faults: no setting, as verdicts do not depend on it."""
+"""For benchmarks and debugging: not a setting, as verdicts do not depend on it."""
 
 DFA_LITERALS = 500
-"""Up to this many literals ahocorasick-rs's DFA is small and a third faster; beyond it takes tens of megabytes."""
+"""Up to this many literals the DFA of ahocorasick-rs is small and a third faster; beyond, it takes tens of megabytes."""
 
 
 class LiteralScan(NamedTuple):
@@ -35,7 +35,7 @@ class LiteralScan(NamedTuple):
 
     Attributes:
         find: text in lower case, as bytes → the hits, overlapping ones too. Threads may call it at the same time.
-        at: where in a hit the number of its literal stands.
+        at: index of the literal's number within a hit.
     """
 
     find: Callable[[bytes], Sequence[tuple[int, ...]]]
@@ -64,7 +64,7 @@ class _Scratch(local):
 
 
 def _with_hyperscan(literals: list[bytes]) -> LiteralScan:
-    if any(b"\0" in literal for literal in literals):  # its binding takes a literal to end there
+    if any(b"\0" in literal for literal in literals):  # its binding ends a literal there
         return _with_ahocorasick(literals)
     hyperscan = import_module("hyperscan")
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -97,12 +97,12 @@ SCANNERS: dict[str, tuple[str, Callable[[list[bytes]], LiteralScan]]] = {
     "hyperscan": ("hyperscan", _with_hyperscan),
     "aho": ("ahocorasick_rs", _with_ahocorasick),
 }
-"""Name → (module, constructor), the one to be preferred first."""
+"""Name → (module, constructor), the preferred one first."""
 
 
 @cache
 def available_scanners() -> tuple[str, ...]:
-    """Returns the names of the scanners whose library is installed, the one to be preferred first."""
+    """Returns the names of the scanners with an installed library, the preferred one first."""
     return tuple(name for name, (module, _) in SCANNERS.items() if find_spec(module) is not None)
 
 
@@ -110,8 +110,8 @@ def make_scan(literals: Sequence[str], scanner: str | None = None) -> LiteralSca
     """Returns the search for these literals: distinct, none empty, in lower case.
 
     Args:
-        literals: what to look for; a hit names one by its position.
-        scanner: a name in `SCANNERS`; by default what the environment names, else the best that is installed.
+        literals: to be found; a hit refers to one by its position.
+        scanner: a name in `SCANNERS`; by default the one in the environment variable, else the best that is installed.
 
     Raises:
         ConfigError: there is no such scanner, or its library is not installed.

@@ -1,7 +1,7 @@
-"""Finds the rules that change a request or its response: the same indexes as for blocks, over tables of their own.
+"""The index of modifier rules, which change a request or its response: the same indexes as for blocks, over separate tables.
 
-Rules stand in groups by when they are asked: a request pays for the group's union of types, one look-up of its host, and
-a scan for the group's few literals. `$removeparam=name`, the most of all, are found by the names in the query.
+Rules are grouped by the stage that applies them. A request costs a test of the group's union of types, one look-up of its
+host, and a scan for the group's few literals. `$removeparam=name`, the most frequent kind, is found by the names in the query.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ from gatewayfilter.urls import host_suffixes
 
 
 class Group(IntEnum):
-    """When rules are asked; the order of the compiled form."""
+    """The stage at which rules are applied; in the order of the compiled form."""
 
     REQUEST = 0
     RESPONSE = 1
@@ -45,13 +45,13 @@ class Group(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundRule:
-    """A modifier rule that matches, made ready.
+    """A modifier rule in compiled form.
 
     Attributes:
-        match: who wrote it.
-        does: what its value says; "" for an exception without one, which lifts all rules of its modifier.
-        test: whether pattern and conditions fit a request, as in `CompiledRule`.
-        header, address: what must hold of the response besides.
+        match: the rule with its list and line.
+        does: its compiled value; "" for an exception without one, which disables all rules of its modifier.
+        test: of pattern and conditions, as in `CompiledRule`.
+        header, address: further tests of the response.
     """
 
     match: AdblockMatch
@@ -63,7 +63,7 @@ class FoundRule:
     address: AddressTest | None = None
 
     def lifts(self, other: "FoundRule") -> bool:
-        """Tells whether this exception lifts another rule of the same modifier."""
+        """Returns whether this exception disables another rule of the same modifier."""
         return (not self.value or self.value == other.value) and (self.match.important or not other.match.important)
 
 
@@ -72,10 +72,10 @@ _DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
 
 
 def _views(request: Request) -> tuple[tuple[int, str], ...]:
-    """Returns the bit of a request's type with each host that counts as its source.
+    """Returns pairs of the bit of a request's type and a host that counts as its source.
 
-    A page is its own source, and so is who led there: `$csp,domain=` means the page itself in uBlock Origin, whoever led
-    there in adblock-rust, and both in AdGuard.
+    A page counts as its own source, and so does the page that linked to it: `$csp,domain=` means the page itself in uBlock
+    Origin, the linking page in adblock-rust, and both in AdGuard.
     """
     kind = _TYPE_BITS[request.resource_type]
     page = request.source
@@ -88,7 +88,7 @@ def _views(request: Request) -> tuple[tuple[int, str], ...]:
 
 
 def group_of(rule: NetworkRule) -> Group:
-    """Returns when a modifier rule is asked."""
+    """Returns the stage at which a modifier rule is applied."""
     if rule.modifier == "genericblock":
         return Group.SUSPEND
     if rule.modifier in PAGE_SWITCHES:
@@ -103,12 +103,12 @@ def group_of(rule: NetworkRule) -> Group:
 
 
 def addresses_of(rule: NetworkRule) -> tuple[str, ...]:
-    """Returns the addresses of the server by which a rule is found, none when it is found in another way."""
+    """Returns the server addresses by which a rule is indexed, none when it is indexed otherwise."""
     return plain_addresses(rule.conditions.address) if rule.conditions.address and not rule.exception else ()
 
 
 def param_of(rule: NetworkRule) -> str:
-    """Returns the name of the one parameter that a rule takes out, "" when it is not found by a name."""
+    """Returns the name of the single parameter that a rule removes, "" when it is not indexed by name."""
     if rule.modifier != "removeparam" or rule.exception or not rule.value:
         return ""
     does = prepare(rule.modifier, rule.value)
@@ -118,11 +118,11 @@ def param_of(rule: NetworkRule) -> str:
 
 @dataclass(slots=True)
 class ParamPlan:
-    """Where the rules stand that take out one parameter each.
+    """The plan of rules that remove one parameter each.
 
     Attributes:
         names: name of a parameter → rules.
-        reach: host of requests (`|host`), host of pages (`@host`), or "" for any → numbers of the names that may matter there.
+        reach: host of requests (`|host`), host of pages (`@host`), or "" for any → numbers of the names that may apply there.
     """
 
     names: dict[str, list[int]] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class ParamPlan:
     _places: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, rule: NetworkRule, number: int) -> None:
-        """Lists a rule."""
+        """Adds a rule."""
         self.names.setdefault(name, []).append(number)
         host = shape_of(rule).host
         pages = rule.conditions.sources
@@ -169,9 +169,9 @@ def pack_modifiers(
 
     Args:
         records: all modifier rules.
-        params: those found by the parameter that they take out.
-        addresses: those found by the server's address.
-        plans: of the other rules, one for each group.
+        params: those indexed by the parameter that they remove.
+        addresses: those indexed by the server's address.
+        plans: of the other rules, one per group.
     """
     sections = [
         *pack_rules(records),
@@ -188,12 +188,12 @@ def pack_modifiers(
 
 
 class ModifierIndex:
-    """Opens what `pack_modifiers` made.
+    """Modifier rules in the form of `pack_modifiers`.
 
     Attributes:
         table: of all modifier rules.
-        has_cancelled: there are rules that the `$badfilter` of another list cancels.
-        asks_responses: there are rules about responses.
+        has_cancelled: some rules are cancelled by the `$badfilter` of another list.
+        asks_responses: there are rules for responses.
 
     Raises:
         SnapshotError: it is damaged.
@@ -221,7 +221,7 @@ class ModifierIndex:
         """Returns every rule of a group that matches and whose source is on.
 
         Args:
-            group: the rules that are asked.
+            group: of the rules to test.
             request: the request.
             off: lists that do not count.
         """
@@ -236,7 +236,7 @@ class ModifierIndex:
         return [self.ready(rule) for rule in found]
 
     def finds_any(self, group: Group, request: Request) -> bool:
-        """Tells, at the least cost, whether a rule of a group matches while all sources are on."""
+        """Returns, at minimal cost, whether a rule of a group matches while all sources are on."""
         index = self._indexes[group]
         kind = _TYPE_BITS[request.resource_type]
         if index is None or not self._kinds[group] & kind:
@@ -247,9 +247,9 @@ class ModifierIndex:
         return any(index.first(request, kind, source) >= 0 for kind, source in _views(request))
 
     def concern(self, request: Request) -> tuple[bool, frozenset[str]]:
-        """Returns whether rules that change requests may match, all sources being on, and how parameters are written that may go.
+        """Returns whether rules that change requests may match, all sources on, and the spellings of parameters that may go.
 
-        One look-up for most requests, which nothing concerns; the first answer leaves out rules that are found by a parameter.
+        One look-up for most requests, to which no rule applies. The first value ignores rules that are indexed by parameter.
         """
         kind = _TYPE_BITS[request.resource_type]
         page = request.source
@@ -276,7 +276,7 @@ class ModifierIndex:
         return found
 
     def find_params(self, names: Iterable[str], request: Request, off: frozenset[int]) -> list[FoundRule]:
-        """Returns the rules that take out one of these parameters; arguments as in `find`."""
+        """Returns the rules that remove one of these parameters; arguments as in `find`."""
         table = self.table
         lowered = request.url.text.lower()
         found: dict[int, None] = {}
@@ -291,12 +291,12 @@ class ModifierIndex:
         return [self.ready(rule) for rule in found]
 
     def find_addresses(self, address: str, request: Request, off: frozenset[int]) -> list[FoundRule]:
-        """Returns the rules about this address of the server that match; arguments as in `find`."""
+        """Returns the matching rules for this server address; arguments as in `find`."""
         rules = self._addresses.get(canonical_address(address), ()) if self._addresses else ()
         return self._matching(rules, request, off) if rules else []
 
     def find_conditional(self, request: Request, off: frozenset[int]) -> list[FoundRule]:
-        """Returns the rules that match if the response's headers or its server's address are what they ask; for explanations."""
+        """Returns the rules that match if their conditions on response headers or server address hold; for explanations."""
         addressed = dict.fromkeys(chain.from_iterable(self._addresses.values()))
         found = [*self._matching(addressed, request, off), *self.find(Group.RESPONSE, request, off)]
         return [rule for rule in found if rule.header is not None or rule.address is not None]
@@ -313,7 +313,7 @@ class ModifierIndex:
         return [self.ready(rule) for rule in found]
 
     def ready(self, number: int) -> FoundRule:
-        """Returns a rule made ready; kept, as there are never more than rules."""
+        """Returns a rule in compiled form. Results are kept; their number is bounded by that of the rules."""
         found = self._ready.get(number)
         if found is None:
             rule = self.table.rule(number)

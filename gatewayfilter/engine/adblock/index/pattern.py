@@ -1,8 +1,8 @@
-"""Matches Adblock patterns against URLs by hand: no backtracking, so the time is linear in the URL for every pattern.
+"""The matcher of Adblock patterns: no backtracking, so the time is linear in the length of the URL for every pattern.
 
 `*` stands for anything, `^` for one separator or the end, `|` for an end of the URL, `||` for the beginning of the host or of
-one of its labels. The first place where a piece between two `*` fits is as good as any later one, therefore none is
-ever tried twice.
+one of its labels. The first position where a piece between two `*` matches is as good as any later one, so no piece is tried
+again.
 """
 
 import re
@@ -13,16 +13,16 @@ from gatewayfilter.engine.adblock.syntax.rule import NetworkRule
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 type PatternTest = Callable[[str, int, int], bool]
-"""(URL, where its host begins, where its host ends) → whether it matches. The URL is in lower case unless `$match-case`."""
+"""(URL, start of its host, end of its host) → whether it matches. The URL is in lower case unless `$match-case`."""
 
 type TailTest = Callable[[str, int], bool]
-"""(URL, where its host ends) → whether what follows the host matches."""
+"""(URL, end of its host) → whether the rest behind the host matches."""
 
 SEPARATORS = frozenset(chr(code) for code in range(128) if not (chr(code).isalnum() or chr(code) in "_-.%"))
 """What `^` matches: all but letters, digits and `_-.%`."""
 
 LONG = 2_048
-"""Of a URL longer than this the answer of an expression is kept: one request may ask for it several times (matcher.py)."""
+"""For a URL longer than this the last result of an expression is kept: one request may need it several times (matcher.py)."""
 
 _HOST_PATTERN = re.compile(r"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*)([/^:?].*)?", re.ASCII | re.DOTALL)
 _HOST_BEGINNING = re.compile(r"\|\|([a-z0-9_.-]+)", re.ASCII)
@@ -34,11 +34,11 @@ class PatternShape:
     """What an index needs to know of a pattern.
 
     Attributes:
-        host: the complete host name that `||` anchors it to, "" when there is none.
-        is_host: there is nothing behind that host but `^`: every URL of the host and its subdomains matches.
+        host: the complete host name behind `||`, "" when there is none.
+        is_host: only `^` follows that host: every URL of the host and its subdomains matches.
         literals: runs of lower-case characters that every matching URL contains; none with a line break, as no URL has one.
-        is_literal: the one literal is all there is, anywhere in the URL.
-        in_host: what every matching URL has in its host, "" when there is nothing that must be.
+        is_literal: the pattern is one literal, anywhere in the URL.
+        in_host: text that the host of every matching URL contains, "" for none.
     """
 
     host: str = ""
@@ -60,7 +60,7 @@ def shape_of(rule: NetworkRule) -> PatternShape:
         return PatternShape(host, is_host=True, literals=(host,), in_host=host)
     body = pattern.lstrip("|").removesuffix("|").lower()
     literals = tuple(piece for piece in _PIECES.split(body) if piece and "\n" not in piece)
-    # What follows "||" is in the host up to the first character that no host has.
+    # Text behind "||" belongs to the host up to the first character that no host contains.
     in_host = _HOST_BEGINNING.match(pattern)
     return PatternShape(host if rest else "", False, literals, literals == (pattern,), in_host[1] if in_host else "")
 
@@ -76,7 +76,7 @@ def compile_pattern(rule: NetworkRule) -> PatternTest:
 
 
 def _root_test(test: PatternTest) -> PatternTest:
-    """Returns the test of a pattern with an end anchor: the slash that every URL of a host has does not count if it is all."""
+    """Returns the test of a pattern with an end anchor, which ignores the slash of a URL without a path."""
 
     def test_both(text: str, host_start: int, host_end: int) -> bool:
         if test(text, host_start, host_end):
@@ -136,10 +136,10 @@ def _regex_test(text: str, *, match_case: bool) -> PatternTest:
 
 
 def compile_tail(rule: NetworkRule) -> str | TailTest | None:
-    """Returns the test for what follows a complete host name, where it is known that the host itself fits.
+    """Returns the test for the rest behind a complete host name, where the host itself is known to match.
 
     Returns:
-        The text that must stand there when that is all; `None` when the pattern is not of this kind.
+        The text that must follow when that is the whole test; `None` when the pattern is not of this kind.
     """
     match = None if rule.is_regex else _HOST_PATTERN.fullmatch(rule.pattern)
     if match is None or not match[2] or match[2].startswith("|"):
@@ -162,7 +162,7 @@ def _tail_test(rest: str) -> str | TailTest:
 
 
 def _label_test(name: str) -> PatternTest:
-    """Returns the test for `||name` with nothing behind it: whole labels of the host, of which more may follow."""
+    """Returns the test for `||name` with nothing behind it: whole labels of the host, more may follow."""
     length = len(name)
 
     def test(text: str, host_start: int, host_end: int) -> bool:
@@ -178,7 +178,7 @@ def _label_test(name: str) -> PatternTest:
 
 
 def _host_test(host: str, rest: str) -> PatternTest:
-    """Returns the test for a complete host name and what follows it: there is one place where it can stand."""
+    """Returns the test for a complete host name and the rest behind it, which has one possible position."""
     length = len(host)
     tail = _tail_test(rest)
 
@@ -192,7 +192,7 @@ def _host_test(host: str, rest: str) -> PatternTest:
 
 
 class _Piece:
-    """What stands between two `*`: literals with single separators between them."""
+    """A piece of a pattern between two `*`: literals with single separators between them."""
 
     __slots__ = ("parts", "span")
 
@@ -201,7 +201,7 @@ class _Piece:
         self.span = len(text)
 
     def end_at(self, text: str, position: int) -> int:
-        """Returns where a match that begins at the position ends, -1 without one."""
+        """Returns the end of a match that begins at the position, -1 without one."""
         size = len(text)
         last = len(self.parts) - 1
         for index, part in enumerate(self.parts):
@@ -217,7 +217,7 @@ class _Piece:
         return position
 
     def find(self, text: str, position: int) -> int:
-        """Returns where the first match from the position on ends, -1 without one."""
+        """Returns the end of the first match from the position on, -1 without one."""
         parts = self.parts
         if len(parts) == 1:
             found = text.find(parts[0], position)
@@ -234,7 +234,7 @@ class _Piece:
         return -1
 
     def stands_at_end(self, text: str, position: int) -> bool:
-        """Tells whether the URL ends with it, beginning at the position or later."""
+        """Returns whether the URL ends with this piece, beginning at the position or later."""
         size = len(text)
         first = max(position, size - self.span)
         return any(self.end_at(text, start) == size for start in range(first, min(first + len(self.parts), size + 1)))
@@ -244,7 +244,7 @@ class _Chain:
     """The pieces of a pattern, in order.
 
     Attributes:
-        floating: it begins with `*`: anything may come before it.
+        floating: the pattern begins with `*`: any text may precede it.
     """
 
     __slots__ = ("_at_end", "_pieces", "floating")
@@ -257,13 +257,13 @@ class _Chain:
 
     @property
     def only_literal(self) -> str | None:
-        """The text to look for, where there is nothing else to it."""
+        """The literal to search for, if that is the whole test."""
         if len(self._pieces) == 1 and not self._at_end and len(self._pieces[0].parts) == 1:
             return self._pieces[0].parts[0]
         return None
 
     def matches_at(self, text: str, position: int) -> bool:
-        """Tells whether the chain fits with its first piece exactly at the position (or anywhere behind, when it floats)."""
+        """Returns whether the chain matches with its first piece exactly at the position (anywhere behind it when floating)."""
         if self.floating:
             return self._follows(text, position, 0)
         first = self._pieces[0]
@@ -286,7 +286,7 @@ class _Chain:
         return self.matches_at(text, 0)
 
     def test_at_labels(self, text: str, host_start: int, host_end: int) -> bool:
-        """For `||pattern`: the first piece is tried at every label of the host, what follows it only once."""
+        """For `||pattern`: the first piece is tried at every label of the host, the rest only once."""
         first = self._pieces[0]
         start = host_start
         while host_start <= start < host_end:
@@ -300,9 +300,9 @@ class _Chain:
         return False
 
     def test_from_host(self, text: str, host_start: int, host_end: int) -> bool:  # noqa: ARG002  # the signature of all tests
-        """For `||*pattern`: anywhere from the host on."""
+        """For `||*pattern`: anywhere from the start of the host."""
         return self._follows(text, host_start, 0)
 
     def test_anywhere(self, text: str, host_start: int, host_end: int) -> bool:  # noqa: ARG002  # the signature of all tests
-        """For a pattern without an anchor before it."""
+        """For a pattern without a start anchor."""
         return self._follows(text, 0, 0)

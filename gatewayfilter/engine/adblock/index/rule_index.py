@@ -1,12 +1,12 @@
-"""Finds the rules that may match a request without trying the others.
+"""The index of network rules: finds the candidate rules of a request without testing the others.
 
-Four ways, each rule in exactly one of them:
+Each rule is in exactly one of four indexes:
 
-1. `hosts`: rules anchored to a complete host name, in a dictionary that is asked for the host and its parent domains; the
-   answer is kept for each host. Nine rules out of ten are `||host^` and are decided here by one AND.
+1. `hosts`: rules anchored to a complete host name, in a dictionary with look-ups of the host and its parent domains; the
+   result is cached per host. Nine rules out of ten are `||host^` and are decided here by one AND.
 2. `literals`: one literal of each other rule, in one Aho-Corasick automaton over all of them, run once over the URL.
-3. `sources`: rules without a telling literal that name the pages they work on, by the host of the page.
-4. `everywhere`: the few that are left.
+3. `sources`: rules without a selective literal that name the pages they apply to, by the host of the page.
+4. `everywhere`: the few remaining rules.
 
 Source: [ad-traffic §2.2] for the automaton. Deviation: rules with wildcards are in it too, with their rarest literal as
 keyword, in place of a hash table of keywords (§2.1): one pass in compiled code costs less than looking
@@ -30,19 +30,19 @@ type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
 
 type Proximity = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
-"""What is known of requests to one host from another: the party (`party_of`); the masks, or-ed, of the rules by literals;
-those of the other candidates; and of each of these its mask, its number, and what is left to be tested of a request."""
+"""Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
+that of the other candidates; and of each of these its mask, its number, and its remaining test."""
 
 MANY_HITS = 16
-"""More hits than this, and it is worth while to look at each literal once: real URLs have none or two, hostile ones thousands."""
+"""With more hits than this, repeated hits of a literal are removed first: real URLs have none or two, hostile ones thousands."""
 
 FEW = 100
-"""So few rules by literals are held against host and page beforehand: most requests then need no search of the URL."""
+"""Up to this many rules by literals are tested against host and page first: most requests then need no search of the URL."""
 
 
 @dataclass(slots=True)
 class IndexPlan:
-    """Which rules stand where, as the builder decides; a key stands for its rules."""
+    """The assignment of rules to indexes, made by the builder; each key maps to its rules."""
 
     hosts: dict[str, list[int]] = field(default_factory=dict)
     literals: dict[str, list[int]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Postings:
 
 
 class RuleIndex:
-    """Rules of one kind: blocks, exceptions or important blocks. Opening it reads names and builds the automaton, no rule."""
+    """Rules of one kind: blocks, exceptions or important blocks. Opening it reads names, builds the automaton, parses no rule."""
 
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
@@ -101,7 +101,7 @@ class RuleIndex:
         self._near = BoundedCache(self._find_near)
 
     def first(self, request: Request, kind: int, source: str) -> int:
-        """Returns the number of the first rule found that matches, -1 without one. All sources are on.
+        """Returns the number of the first matching rule found, -1 without one. All sources are on.
 
         Args:
             request: the request.
@@ -127,13 +127,13 @@ class RuleIndex:
         return -1
 
     def kinds_near(self, host: str, source: str) -> int:
-        """Returns the bits of the types of which a request from one host to another may match a rule, all sources being on."""
+        """Returns the bits of the resource types in which requests between two hosts may match a rule, all sources on."""
         party, in_url, union, _ = self._near[host, source]
         reach = (in_url | union) & ALL_TYPES * party
         return (reach | reach >> PARTY_SHIFT) & ALL_TYPES
 
     def _first_of(self, hits: Sequence[tuple[int, ...]], request: Request, lowered: str, bits: int, source: str) -> int:
-        """Returns the number of the first rule that matches among those whose literals were found, -1 without one."""
+        """Returns the number of the first matching rule among the literals' hits, -1 without one."""
         at = self._at
         if len(hits) > MANY_HITS:
             hits = list({hit[at]: hit for hit in hits}.values())
@@ -144,7 +144,7 @@ class RuleIndex:
         return -1
 
     def _find_near(self, hosts: tuple[str, str]) -> Proximity:
-        """Works out which rules may matter for requests to a host from a source, all but those found by literals."""
+        """Computes the candidate rules of requests to a host from a source, except those indexed by literal."""
         host, source = hosts
         party = party_of(host, source)
         reach = ALL_TYPES * party
@@ -159,7 +159,7 @@ class RuleIndex:
         return party, self._may_be_in_url(host, source), _union(near), tuple(near)
 
     def _may_be_in_url(self, host: str, source: str) -> int:
-        """Returns the masks, or-ed, of the rules by literals that may matter; of all where it would take long to find out."""
+        """Returns the OR of the masks of the rules by literals that may apply; of all of them where testing would take long."""
         if not self._few_in_url:
             return self._in_url
         if not self._few:
@@ -213,7 +213,7 @@ def _union(candidates: Iterable[tuple[int, ...]] | Iterable[tuple[int, int, Rule
 
 
 def party_of(host: str, source: str) -> int:
-    """Returns by what a type's bit is multiplied to be a request's bits in a rule's mask.
+    """Returns the factor that turns a type's bit into a request's bits in a rule's mask.
 
     Args:
         host: host of the request.

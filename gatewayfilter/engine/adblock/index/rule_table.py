@@ -1,4 +1,4 @@
-"""Every rule of a compiled form: who wrote it, its mask, and - from its own text, when it is first needed - its test."""
+"""The table of all rules in a compiled form: source, line, mask, and the test, compiled from the text at its first use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from gatewayfilter.engine.adblock.syntax.rule import PARTY_SHIFT, AdblockMatch, 
 from gatewayfilter.errors import SnapshotError
 
 CACHE_SIZE = 8_192
-"""Rules whose description is kept ready."""
+"""Size of the cache of rule descriptions."""
 
 EXCEPTION = 1 << (2 * PARTY_SHIFT)
 IMPORTANT = EXCEPTION << 1
 NEEDS_TEST = EXCEPTION << 2
-"""Flag in a mask: being found in the index is not enough, pattern or conditions must be tested. A mask below it needs none."""
+"""Flag in a mask: pattern or conditions must be tested after the index look-up. A mask below it needs no test."""
 CANCELLED = EXCEPTION << 3
-"""Flag in a mask, the highest: a `$badfilter` of another list cancels the rule while that list is on."""
+"""The highest flag in a mask: a `$badfilter` of another list cancels the rule while that list is on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleRecord:
-    """A rule as the builder hands it over.
+    """A rule as the builder passes it on.
 
     Attributes:
         text: the line of the list.
-        ordinal: which of the line's rules this is (a hosts line holds several).
+        ordinal: position among the line's rules (a hosts line holds several).
         needs_test: see `NEEDS_TEST`.
-        cancelled_by: sources whose `$badfilter` cancels it.
+        cancelled_by: sources with a `$badfilter` that cancels it.
     """
 
     rule: NetworkRule
@@ -72,7 +72,7 @@ def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
 
 
 class RuleTests(dict[int, RuleTest]):
-    """The whole tests of rules, each made when it is first asked for."""
+    """Full tests by rule number, each compiled at its first use."""
 
     __slots__ = ("_table",)
 
@@ -86,12 +86,12 @@ class RuleTests(dict[int, RuleTest]):
 
 
 class RuleTable:
-    """Reads rules by number. Tests are made once and kept: there are never more of them than rules.
+    """Access to rules by number. Tests are compiled once and kept; their number is bounded by that of the rules.
 
     Attributes:
         masks: types, party and flags of each rule.
-        has_cancelled: there are rules that the `$badfilter` of another list cancels.
-        tests: number → whether the rule's pattern and conditions fit a request (`CompiledRule.matches`).
+        has_cancelled: some rules are cancelled by the `$badfilter` of another list.
+        tests: number → test of the rule's pattern and conditions (`CompiledRule.matches`).
     """
 
     def __init__(self, sections: SectionReader) -> None:
@@ -112,18 +112,18 @@ class RuleTable:
         self._matches: dict[int, AdblockMatch] = {}
 
     def __len__(self) -> int:
-        """How many rules there are."""
+        """Number of rules."""
         return len(self.masks)
 
     def text(self, number: int) -> str:
-        """Returns a rule as its list writes it."""
+        """Returns the text of a rule as written in its list."""
         return str(self._texts[self._starts[number] : self._starts[number + 1]], "utf-8", "replace")
 
     def rule(self, number: int) -> NetworkRule:
-        """Returns a rule, read anew from its text.
+        """Returns a rule, parsed from its text.
 
         Raises:
-            SnapshotError: its text is none: the compiled form is damaged.
+            SnapshotError: its text is no valid rule: the compiled form is damaged.
         """
         rules = parse_line(self.text(number)).rules
         ordinal = self._origins[number] >> 16
@@ -132,24 +132,24 @@ class RuleTable:
         return rules[ordinal]
 
     def source(self, number: int) -> int:
-        """Returns the source that a rule came from."""
+        """Returns the source of a rule."""
         return self._origins[number] & 0xFFFF
 
     def is_off(self, number: int, off_sources: frozenset[int]) -> bool:
-        """Tells whether a rule does not count: its source is off, or a list that is on cancels it."""
+        """Returns whether a rule is not in force: its source is off, or a list that is on cancels it."""
         if self.source(number) in off_sources:
             return True
         return bool(self.masks[number] & CANCELLED) and not off_sources.issuperset(self._cancelled[number])
 
     def compiled(self, number: int) -> CompiledRule:
-        """Returns a rule made ready to be tested."""
+        """Returns a rule in compiled form."""
         found = self._compiled.get(number)
         if found is None:
             found = self._compiled[number] = CompiledRule(self.rule(number))
         return found
 
     def describe(self, number: int) -> AdblockMatch:
-        """Returns a rule as verdicts name it."""
+        """Returns a rule as a match for verdicts."""
         found = self._matches.get(number)
         if found is None:
             if len(self._matches) >= CACHE_SIZE:

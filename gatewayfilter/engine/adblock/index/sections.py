@@ -1,7 +1,7 @@
-"""The compiled form as a file of numbered sections: bytes and arrays of unsigned 32-bit numbers, read in place.
+"""The container of the compiled form: numbered sections of bytes or unsigned 32-bit numbers, read in place.
 
 Layout, little-endian: magic (8 bytes) · number of sections (uint32) · length of each section in bytes (uint32) · the sections,
-each padded to 4 bytes. The snapshot that carries it has the checksum; here only what would be read past its end is refused.
+each padded to 4 bytes. Checksums are in the snapshot that embeds it; here only reads past the end are refused.
 """
 
 import struct
@@ -15,7 +15,7 @@ MAGIC = b"GFADB\x00\x00\x02"
 _COUNT = struct.Struct("<I")
 _MAX_SECTIONS = 1_000
 _STEP = 200_000
-"""Bytes of names that are read in one go; a name is far shorter."""
+"""Bytes of names that are read at once; a name is far shorter."""
 
 
 def pack_numbers(numbers: Iterable[int]) -> bytes:
@@ -38,10 +38,10 @@ def pack_sections(sections: Sequence[bytes]) -> bytes:
 
 
 class SectionReader:
-    """Hands out the sections in the order in which they were packed, without copying them.
+    """A reader of the sections in packing order, without copying them.
 
     Raises:
-        SnapshotError: this is no compiled form of this version, or it is cut off.
+        SnapshotError: not a compiled form of this version, or truncated.
     """
 
     def __init__(self, blob: memoryview) -> None:
@@ -73,7 +73,7 @@ class SectionReader:
         return self._sections[self._next - 1]
 
     def last(self) -> memoryview:
-        """Returns the last section as bytes, out of turn.
+        """Returns the last section as bytes, out of order.
 
         Raises:
             SnapshotError: there is none.
@@ -106,9 +106,9 @@ class SectionReader:
         return list(self.numbered_names())
 
     def numbered_names(self) -> dict[str, int]:
-        """Returns the next section's names, each with its place.
+        """Returns the next section's names, each with its index.
 
-        They are read some thousand at a time: between two such steps other threads get their turn.
+        They are read in steps of some thousand, between which other threads can run.
 
         Raises:
             SnapshotError: it holds none, one of them twice, or there is no section left.

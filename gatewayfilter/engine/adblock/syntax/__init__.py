@@ -1,1 +1,1 @@
-"""How Adblock rules are written: parser, options, selectors, modifiers."""
+"""The syntax of Adblock rules: parser, options, selectors, modifiers."""

@@ -1,4 +1,4 @@
-"""Reads cosmetic rules: `##`, `#@#`, `#?#`, `#$#`, `##^`, `$$` and their kin."""
+"""The parser of cosmetic rules: `##`, `#@#`, `#?#`, `#$#`, `##^`, `$$` and their variants."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 
 class Effect(Enum):
-    """What a cosmetic rule does."""
+    """The effect of a cosmetic rule."""
 
     HIDE = 0
     STYLE = 1
@@ -26,12 +26,12 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CosmeticRule:
-    """A cosmetic rule, read.
+    """A parsed cosmetic rule.
 
     Attributes:
-        exception: it lifts the rules of the same effect and text, on its hosts.
-        hosts: where it works; none for everywhere. `not_hosts` where it does not.
-        text: the selector; for SCRIPT_TEXT what the script's text must have in it, for HEADER the header's name.
+        exception: disables the rules of the same effect and text, on its hosts.
+        hosts: where it applies, empty for everywhere; `not_hosts` where it does not.
+        text: the selector; for SCRIPT_TEXT what the script's text must contain, for HEADER the header's name.
         style: for STYLE the declarations.
         shared: its selector can stand in one CSS rule with others.
     """
@@ -46,17 +46,17 @@ class CosmeticRule:
 
     @property
     def generic(self) -> bool:
-        """Whether it names no host to work on."""
+        """Whether it names no host."""
         return not self.hosts
 
     @property
     def subject(self) -> tuple[Effect, str, str]:
-        """What an exception must have in common with the rules that it lifts."""
+        """The key that an exception shares with the rules that it disables."""
         return (self.effect, self.text, self.style)
 
 
 MAX_BODY = 8_192
-"""Characters behind the mark: what looks into them takes the square of their number at worst."""
+"""Maximum of characters behind the separator: parsing takes quadratic time at worst."""
 
 _MARK = re.compile(r"#(@?)(\$\?|\$|\?|%)?(@?)#")
 _HTML_MARK = re.compile(r"\$(@?)\$")
@@ -65,7 +65,7 @@ _STYLE_CALL = re.compile(r"(?P<selector>.*?):style\((?P<style>.*)\)", re.DOTALL)
 _REMOVE_CALL = re.compile(r"(?P<selector>.+):remove\(\)", re.DOTALL)
 _REMOVE_STYLE = re.compile(r"\s*remove\s*:\s*true\s*;?\s*", re.IGNORECASE)
 _OLD_HAS = re.compile(r":(?:-abp-has|if)\(")
-"""What `:has()` was called before browsers knew it."""
+"""Older names of `:has()`, from before browsers supported it."""
 
 _TEXT_CALL = re.compile(
     r"(?P<selector>[^:]+(?::(?!has-text|contains|-abp-)[^:]+)*):(?:has-text|contains|-abp-contains)\((?P<text>.+)\)"
@@ -78,14 +78,14 @@ _ADGUARD_SPECIAL = re.compile(
 )
 
 REMOVABLE_HEADERS = frozenset({"location", "refresh", "report-to", "set-cookie"})
-"""Response headers that `##^responseheader()` may take out, as in uBlock Origin."""
+"""Response headers that `##^responseheader()` may remove, as in uBlock Origin."""
 
 
 def read_cosmetic(line: str) -> CosmeticRule:
-    """Reads a line that is a cosmetic rule by its marks.
+    """Parses a line that is a cosmetic rule by its separator.
 
     Raises:
-        UnsupportedError: it is valid, but a proxy cannot do it.
+        UnsupportedError: it is valid, but a proxy cannot apply it.
         RuleError: it is not valid.
     """
     if line.startswith("[$"):
@@ -169,7 +169,7 @@ def _read_html(hosts: str, body: str, *, exception: bool, adguard: bool) -> Cosm
 
 
 def _script_text(body: str) -> str | None:
-    """Returns what is asked of the text of a `script:has-text(…)` (several may follow each other), `None` for anything else."""
+    """Returns the arguments of `script:has-text(…)` (one or several in a row), `None` for any other text."""
     for name in ("has-text", "contains", "-abp-contains"):
         start = f"script:{name}("
         if body.startswith(start) and body.endswith(")"):
@@ -190,7 +190,7 @@ def _adguard_text(body: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _read_hosts(text: str) -> tuple[HostSet, HostSet]:
-    """Reads the hosts before the mark; those behind `~` come second."""
+    """Parses the hosts before the separator; excluded ones (`~`) come second."""
     names: tuple[set[str], set[str]] = (set(), set())
     patterns: tuple[list[str], list[str]] = ([], [])
     for item in _split_hosts(text):

@@ -1,4 +1,4 @@
-"""Reads the declarations that `:style()` and `#$#` put on elements: looks only, nothing that loads or says anything."""
+"""The parser of CSS declarations in `:style()` and `#$#`: only presentation, nothing that loads resources or adds text."""
 
 import re
 
@@ -21,8 +21,8 @@ def read_declarations(text: str) -> str:
     """Returns declarations in canonical form, each `!important`: a page's own style must not win.
 
     Raises:
-        UnsupportedError: one loads something, or writes on the page.
-        RuleError: there is none, or one cannot be read.
+        UnsupportedError: one loads a resource, or adds text to the page.
+        RuleError: there is none, or one cannot be parsed.
     """
     if len(text) > MAX_LENGTH:
         raise RuleError(f"the style is longer than {MAX_LENGTH} characters")

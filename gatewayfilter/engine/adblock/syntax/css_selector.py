@@ -1,7 +1,7 @@
-"""Reads CSS selectors strictly: what passes is valid in every browser, so that it can share a rule with others.
+"""A strict parser of CSS selectors: what it accepts is valid in every browser and can share a CSS rule with others.
 
-One invalid selector voids the whole rule it stands in, and a style sheet that a stranger wrote must not end the element that
-holds it. So nothing is handed on as it came: every token is known, and `<` is escaped.
+One invalid selector voids its whole CSS rule, and text from a list must not close the `<style>` element around it. So nothing is
+passed on unchecked: every token is recognised, and `<` is escaped.
 
 Source: Selectors Level 4, and CSS Syntax Level 3 for the tokens.
 """
@@ -40,14 +40,14 @@ _EVERYWHERE = frozenset(
         *("scope", "selection", "target", "valid", "visited"),
     }
 )
-"""Pseudo-classes and -elements without an argument that all browsers know."""
+"""Pseudo-classes and -elements without an argument that all browsers support."""
 
 _OLD_ELEMENTS = frozenset({"after", "before", "first-letter", "first-line"})
 _ELEMENTS = _OLD_ELEMENTS | {"marker", "placeholder", "selection"}
 _NEWER = frozenset(
     {"autofill", "defined", "fullscreen", "modal", "open", "popover-open", "user-invalid", "user-valid", "backdrop"}
 )
-"""Those that some do not: each selector with one gets a rule of its own."""
+"""Those that some browsers lack: each selector with one gets a CSS rule of its own."""
 
 _LISTS = frozenset({"not", "is", "where", "has"})
 _NTHS = frozenset({"nth-child", "nth-last-child", "nth-last-of-type", "nth-of-type"})
@@ -61,11 +61,11 @@ PROCEDURAL = frozenset(
         *("upward", "watch-attr", "watch-attrs", "xpath"),
     }
 )
-"""What only a script in the page could do; uBlock Origin and AdGuard write it like a pseudo-class."""
+"""Procedural operators, which need a script in the page; uBlock Origin and AdGuard write them like pseudo-classes."""
 
 
 class ProceduralError(RuleError):
-    """The selector asks for a procedure; `operator` is its name."""
+    """The selector is procedural; `operator` is the operator's name."""
 
     def __init__(self, operator: str) -> None:
         super().__init__(f"only a script in the page could do ':{operator}()'")
@@ -74,11 +74,11 @@ class ProceduralError(RuleError):
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A selector that is valid.
+    """A valid selector.
 
     Attributes:
         text: with single spaces and `<` escaped.
-        shared: every browser knows all of it: it can stand in one rule with others.
+        shared: every browser supports all of it, so it can share a CSS rule with others.
     """
 
     text: str
@@ -86,10 +86,10 @@ class Selector:
 
 
 def read_selector(text: str) -> Selector:
-    """Reads a selector, or several with commas between them.
+    """Parses a selector, or several with commas between them.
 
     Raises:
-        ProceduralError: a script would be needed.
+        ProceduralError: it needs a script in the page.
         RuleError: it is not valid.
     """
     text = text.strip()
@@ -112,7 +112,7 @@ class _Reader:
         return RuleError(f"not a valid selector from {self._text[self.position : self.position + 40]!r} on")
 
     def selectors(self, *, depth: int, relative: bool) -> str:
-        """Reads up to the closing parenthesis or the end."""
+        """Parses up to the closing parenthesis or the end."""
         if depth > MAX_DEPTH:
             raise RuleError("the selector is nested too deeply")
         found: list[str] = []
@@ -209,5 +209,5 @@ class _Reader:
 
 
 def _safe(text: str) -> str:
-    """Returns a string without what could end the element that the style sheet stands in."""
+    """Returns a string that cannot close the element around the style sheet."""
     return text.replace("<", r"\3c ")

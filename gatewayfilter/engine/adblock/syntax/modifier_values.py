@@ -1,4 +1,4 @@
-"""What a modifier's value says, made ready: one reader for each modifier that a proxy can honour."""
+"""Parsers of modifier values: one for each modifier that a proxy can apply."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ from gatewayfilter.safe_regex.re2 import Substitution, split_substitution
 PAGES = TYPE_BITS["document"] | TYPE_BITS["subdocument"]
 
 PAGE_SWITCHES = frozenset({"elemhide", "generichide", "specifichide", "genericblock"})
-"""What exceptions switch off on a page."""
+"""Page switches: parts of filtering that exceptions switch off on a page."""
 
 RESPONSE_MODIFIERS = frozenset({"csp", "permissions", "replace", "removeheader"})
-"""Those of a response, which may ask for its headers (`header=`) and its server's address (`ipaddress=`)."""
+"""Modifiers of a response, which may have conditions on its headers (`header=`) and its server's address (`ipaddress=`)."""
 
 REDIRECTS = frozenset({"redirect", "redirect-rule"})
 
@@ -26,11 +26,11 @@ MAX_POLICY = 2_048
 _POLICY = re.compile(r"[\x20-\x7e]+")
 _REPORTING = re.compile(r"(?:^|;)\s*report-(?:uri|to)\b", re.IGNORECASE)
 _ELEMENT = re.compile(r"<\s*[a-z/!]|javascript:", re.IGNORECASE)
-"""What no list may write into pages: lists come from strangers, and a script of theirs would run as the site's own."""
+"""Text that no list may insert into pages: lists are untrusted, and a script of theirs would run with the site's origin."""
 
 _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 
-# Headers that hold a site's own safeguards, or the connection together (AdGuard's list, and those of HTTP's framing).
+# Headers of a site's own security policy, or of the connection (AdGuard's list, and those of HTTP's framing).
 _KEPT_HEADERS_TEXT = """
 accept accept-encoding access-control-allow-credentials access-control-allow-headers access-control-allow-methods
 access-control-allow-origin access-control-expose-headers access-control-max-age access-control-request-headers
@@ -56,7 +56,7 @@ class RemovedHeader:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """`$redirect`: our name of the stub ("" for none), and which of several wins: the highest."""
+    """`$redirect`: canonical name of the stub ("" for none), and its priority: the highest wins."""
 
     name: str
     priority: int
@@ -108,16 +108,16 @@ _READERS: Mapping[str, Callable[[str], Prepared]] = MappingProxyType(
 
 
 def prepare(modifier: str, value: str, pattern: str = "") -> Prepared:
-    """Returns what a modifier's value says; for page switches and conditions on the response there is nothing to say.
+    """Returns the compiled value of a modifier; page switches and conditions on the response have none.
 
     Args:
         modifier: its canonical name.
-        value: as the list writes it.
-        pattern: of the rule, which `uritransform=//…/` means.
+        value: as written in the list.
+        pattern: of the rule, which `uritransform=//…/` refers to.
 
     Raises:
-        UnsupportedError: it asks for what a proxy cannot do, or must not.
-        RuleError: it cannot be read.
+        UnsupportedError: it needs what a proxy cannot or must not do.
+        RuleError: it cannot be parsed.
     """
     if modifier == "uritransform":
         return UriTransform(value, pattern)
@@ -126,7 +126,7 @@ def prepare(modifier: str, value: str, pattern: str = "") -> Prepared:
 
 
 def default_types(modifier: str) -> int:
-    """Returns the types that a rule with this modifier speaks of when it names none."""
+    """Returns the resource types of a rule with this modifier that names none."""
     if modifier in {"csp", "permissions"} or modifier in PAGE_SWITCHES:
         return PAGES
     return PAGES | TYPE_BITS["xmlhttprequest"] if modifier == "removeparam" else ALL_TYPES

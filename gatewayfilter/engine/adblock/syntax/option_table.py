@@ -1,4 +1,4 @@
-"""The table of rule options: every option behind a rule's `$` by each of its spellings, with its meaning."""
+"""The table of rule options: every option behind a rule's `$`, under each of its names, with its meaning."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 class Meaning(Enum):
-    """What an option does to its rule."""
+    """The meaning of an option for its rule."""
 
     TYPE = "type"
     PARTY = "party"
@@ -41,11 +41,11 @@ _TYPES = {
     "other": "other xbl dtd",
 }
 
-# Types of things that a proxy never sees as a request: a rule that speaks of nothing else is dropped, beside a real type
-# they are passed over.
+# Types that a proxy never sees as a request: a rule with no other type is dropped; beside a real type they are
+# ignored.
 _ABSENT_TYPES = "popup popunder inline-script inline-font webrtc jsinject content urlblock extension stealth"
 
-# What an exception switches off on a page.
+# Page switches: parts of filtering that an exception switches off on a page.
 _PAGE_SWITCHES = {
     "elemhide": "elemhide ehide",
     "generichide": "generichide ghide",
@@ -53,7 +53,7 @@ _PAGE_SWITCHES = {
     "genericblock": "genericblock",
 }
 
-# What a rule does in place of blocking (modifier_values.py).
+# Modifiers: the effect of a rule in place of blocking (modifier_values.py).
 _MODIFIERS = {
     "csp": "csp",
     "permissions": "permissions",
@@ -71,10 +71,10 @@ STUB_OPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """AdGuard's names for two redirects, with the option and the value that each stands for."""
 
-# Conditions that hold or not once the response is there.
+# Conditions on the response.
 _RESPONSE = {"header": "header responseheader", "address": "ipaddress"}
 
-# Rules that do or ask what a proxy cannot: the rule is counted under this name and dropped.
+# Options that a proxy cannot honour: the rule is counted under this name and dropped.
 _UNSUPPORTED = (
     "requestheader cname sitekey app network client ctag dnstype dnsrewrite cookie hls jsonprune xmlprune "
     "referrerpolicy addheader rewrite-rule bypass-csp"
@@ -120,17 +120,17 @@ def _table() -> dict[str, Option]:
 
 
 OPTIONS: Mapping[str, Option] = MappingProxyType(_table())
-"""Every option that is known, by each of its spellings. A name of underscores alone is a place holder (AdGuard, uBO)."""
+"""Every known option, by each of its names. A name of underscores alone is a placeholder (AdGuard, uBO)."""
 
 _NAME = re.compile(r"~?([a-z0-9_][a-z0-9_-]*)(?=\s*(?:[=,]|$))", re.ASCII | re.IGNORECASE)
 
 
 def is_option_name(text: str) -> bool:
-    """Tells whether a text begins with the name of a known option (negated or not) that ends there, at `=` or at a comma."""
+    """Returns whether a text begins with the name of a known option (negated or not), followed by its end, `=` or a comma."""
     match = _NAME.match(text)
     return match is not None and (match[1].lower() in OPTIONS or not match[1].strip("_"))
 
 
 def looks_like_options(text: str) -> bool:
-    """Tells whether a text has the form of options, known or not."""
+    """Returns whether a text has the form of options, known or not."""
     return _NAME.match(text) is not None

@@ -1,4 +1,4 @@
-"""Reads the options behind a rule's `$`: their names by the table of options, and their values."""
+"""The parser of the options behind a rule's `$`: their names by the table of options, and their values."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,16 +26,16 @@ _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "P
 
 @dataclass(slots=True)
 class RuleOptions:
-    """What a rule's options say.
+    """The parsed options of a rule.
 
     Attributes:
-        types: bits of the types that are named, 0 when there are none; `not_types` of those that are excluded.
+        types: bits of the named types, 0 for none; `not_types` of the excluded ones.
         party: 1 first party only, 3 third party only, 0 both.
-        unsupported: name of the option for which the rule must be dropped, "" when it can be honoured.
-        modifier: what it does in place of blocking, with its `value`, "" for nothing.
-        switches: what an exception switches off on a page (`generichide` …).
-        absent_type: something it names that a proxy never sees as a request (`popup` …).
-        conditions: what it asks beyond type, party and pattern.
+        unsupported: name of the option for which the rule is dropped, "" for none.
+        modifier: the effect in place of blocking, with its `value`; "" for none.
+        switches: page switches of an exception (`generichide` …).
+        absent_type: a named type that a proxy never sees as a request (`popup` …).
+        conditions: those beyond type, party and pattern.
     """
 
     types: int = 0
@@ -58,19 +58,19 @@ class RuleOptions:
 
     @property
     def effective_types(self) -> int:
-        """Bits of the types that the rule speaks of, 0 when it speaks of none that a proxy sees."""
+        """Bits of the types that the rule applies to, 0 when a proxy sees none of them."""
         return self.types_or(DEFAULT_TYPES)
 
     def types_or(self, types: int) -> int:
-        """Returns the bits of the types that are named, of `types` when there are none, without those that are excluded."""
+        """Returns the bits of the named types, or `types` when none is named, without the excluded ones."""
         return (self.types or types) & ~self.not_types
 
 
 def read_options(text: str) -> RuleOptions:
-    """Reads the options behind the `$`.
+    """Parses the options behind the `$`.
 
     Raises:
-        RuleError: one is unknown, contradicts another, or has a value that cannot be read.
+        RuleError: one is unknown, contradicts another, or has an invalid value.
     """
     options = RuleOptions()
     for name, negated, value in _split(text):
@@ -88,7 +88,7 @@ def read_options(text: str) -> RuleOptions:
 
 
 def _split(text: str) -> Iterator[tuple[str, bool, str | None]]:
-    """Yields (name, negated, value). A comma before anything but a known option belongs to the value before it."""
+    """Yields (name, negated, value). A comma that no known option follows belongs to the value before it."""
     pieces: list[str] = []
     for piece in re.split(r"(?<!\\),", text):
         stripped = piece.strip()
@@ -237,10 +237,10 @@ def _read_methods(value: str) -> tuple[frozenset[str], frozenset[str]]:
 
 @lru_cache(maxsize=1024)
 def read_hosts(value: str) -> tuple[HostSet, HostSet]:
-    """Reads hosts separated by `|`; those behind `~` come second.
+    """Parses hosts separated by `|`; excluded ones (`~`) come second.
 
     Raises:
-        RuleError: there is none, or one is no host, entity or regular expression.
+        RuleError: there is none, or one is not a host, entity or regular expression.
     """
     names: tuple[set[str], set[str]] = (set(), set())
     patterns: tuple[list[str], list[str]] = ([], [])
@@ -248,7 +248,7 @@ def read_hosts(value: str) -> tuple[HostSet, HostSet]:
         negated = item.startswith("~")
         name = item[negated:]
         if len(name) > 2 and name[0] == "/" and name[-1] == "/":
-            expression = name[1:-1].replace("\\|", "|")  # AdGuard's spelling; no host has a bar in it
+            expression = name[1:-1].replace("\\|", "|")  # AdGuard's spelling; no host contains a bar
             guard_regex(expression)
             patterns[negated].append(expression)
         else:

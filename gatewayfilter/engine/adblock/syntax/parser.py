@@ -1,6 +1,6 @@
-"""Reads one line of an Adblock list (Adblock Plus, uBlock Origin, AdGuard; hosts files too).
+"""The parser of lines of Adblock lists (Adblock Plus, uBlock Origin, AdGuard; hosts files too).
 
-Nothing here raises for any text: a line is a rule, or something that is counted.
+`parse_line` raises for no text: a line is a rule, or is counted as something else.
 """
 
 import re
@@ -22,11 +22,11 @@ from gatewayfilter.urls import canonical_host
 
 MAX_LINE_LENGTH = 65_536
 BLANKS = "\ufeff \t\r\n"
-"""What does not count at either end of a line."""
+"""Characters that are stripped from both ends of a line."""
 
 
 class LineKind(Enum):
-    """What a line is."""
+    """The kind of a line."""
 
     NETWORK = "network"
     COSMETIC = "cosmetic"
@@ -37,11 +37,11 @@ class LineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """A line, read.
+    """A parsed line.
 
     Attributes:
         rules: the network rules; a hosts line may hold several.
-        note: for UNSUPPORTED the name of the modifier, for REJECTED why.
+        note: for UNSUPPORTED the name of the modifier, for REJECTED the reason.
         cosmetic: the cosmetic rule.
     """
 
@@ -66,7 +66,7 @@ _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0
 
 
 def parse_line(line: str) -> ParsedLine:
-    """Reads a line; directives (`!#if`, `!#include`) are for preprocessor.py, here they are comments."""
+    """Parses a line; directives (`!#if`, `!#include`) are handled by preprocessor.py and are comments here."""
     text = line.strip(BLANKS)
     if not text or text[0] == "!" or text.startswith(("[Adblock", "[uBlock", "[AdGuard")):
         return _COMMENT
@@ -109,7 +109,7 @@ def _is_cosmetic(text: str) -> bool:
 
 
 def looks_like_network_regex(text: str) -> bool:
-    """Tells whether a line is a regular expression to its end, or up to its options."""
+    """Returns whether a line is a regular expression to its end, or up to its options."""
     body, _ = split_options(text)
     return len(body) > 2 and body[0] == "/" and body[-1] == "/"
 
@@ -129,9 +129,9 @@ def _parse_hosts(names: list[str]) -> ParsedLine:
 def split_options(text: str) -> tuple[str, str]:
     """Splits a rule (without `@@`) into pattern and options, `""` without any.
 
-    The first `$` counts that is followed by the name of a known option and then `=`, a comma or the end: neither patterns nor
-    regular expressions have that in them. A last `$` with something that has the form of options counts too, so that an
-    option nobody knows rejects the rule rather than becoming part of its pattern.
+    The first `$` counts that is followed by the name of a known option and then `=`, a comma or the end: neither patterns
+    nor regular expressions contain that. A last `$` before text in the form of options counts too, so that an unknown option
+    rejects the rule rather than becoming part of its pattern.
     """
     position = text.find("$")
     while position >= 0:
@@ -172,13 +172,13 @@ def _parse_network(text: str) -> ParsedLine:
     if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
         raise RuleError("the rule would match every request")
     rules = tuple(_rules_of(rule, options)) if option_text else (rule,)
-    if pattern.startswith("|ws://"):  # by either scheme, as the authors of such rules expect (docs/adblock.md, "Policies")
+    if pattern.startswith("|ws://"):  # for both schemes, as the authors of such rules expect (docs/adblock.md, "Policies")
         rules += tuple(replace(each, pattern=f"|wss{pattern[3:]}") for each in rules)
     return ParsedLine(LineKind.NETWORK, rules)
 
 
 def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
-    """Returns the name of what a rule asks in vain, "" when all of it can be done."""
+    """Returns the name of an option that cannot be honoured, "" for none."""
     if options.switches and not exception:
         return options.switches[0]
     if options.modifier == "redirect-rule" and not exception and not is_stub(options.value):
@@ -187,7 +187,7 @@ def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
 
 
 def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
-    """Yields what one line means: a block or an exception, what it changes, what it switches off on a page."""
+    """Yields the rules of one line: a block or an exception, a modifier rule, page switches."""
     if options.modifier:
         yield from _modifier_rules(rule, options)
     elif asks_response(rule):
@@ -196,16 +196,16 @@ def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
         yield rule
     switches = options.switches
     if rule.exception and not options.modifier and options.types & DOCUMENT and "elemhide" not in switches:
-        switches += ("elemhide",)  # a page that is excepted as a whole keeps its looks too
+        switches += ("elemhide",)  # an exception for whole pages disables cosmetic rules too
     for name in switches:
         yield replace(rule, types=default_types(name), modifier=name)
 
 
 def asks_response(rule: NetworkRule) -> bool:
-    """Tells whether a rule asks for what only the response can tell.
+    """Returns whether a rule has conditions on the response.
 
     Raises:
-        RuleError: what it asks cannot be read.
+        RuleError: a condition cannot be parsed.
     """
     conditions = rule.conditions
     if conditions.header:
@@ -232,7 +232,7 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
         except RuleError:
             if name != "redirect" or rule.exception or not value:
                 raise
-            name = ""  # a stub that we do not have: what is left is a block
+            name = ""  # an unknown stub: a plain block remains
     if not rule.exception and options.modifier == "redirect":
         yield rule
     if name:
@@ -243,25 +243,25 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
 
 
 def is_generic(text: str) -> bool:
-    """Tells whether a line is a rule that names no page to work on."""
+    """Returns whether a line is a rule that names no page to apply to."""
     return any(not rule.conditions.sources for rule in parse_line(text).rules)
 
 
 def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> bool:
-    """Tells whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
+    """Returns whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
     if exception:
         return True
     return options.party != 3 and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
 
 
 def is_host_pattern(pattern: str) -> bool:
-    """Tells whether a pattern is `||host^` with nothing else in it."""
+    """Returns whether a pattern is exactly `||host^`."""
     match = _HOST_ANCHORED.match(pattern)
     return match is not None and match.end() == len(pattern) - 1 and pattern[-1] == "^"
 
 
 def read_pattern(text: str, *, match_case: bool) -> str:
-    """Returns a pattern in canonical form: lower case unless `match_case`, ASCII, no needless wildcards.
+    """Returns a pattern in canonical form: lower case unless `match_case`, ASCII, no redundant wildcards.
 
     Raises:
         RuleError: it cannot be a pattern.
@@ -290,7 +290,7 @@ def read_pattern(text: str, *, match_case: bool) -> str:
 
 
 def _to_ascii(text: str) -> str:
-    """Returns the pattern as it stands in canonical URLs: IDNA in the host behind `||`, UTF-8 and percent signs elsewhere."""
+    """Returns the pattern in the encoding of canonical URLs: IDNA in the host behind `||`, percent-encoded UTF-8 elsewhere."""
     host = _HOST_ANCHORED.match(text)
     if host and not host[1].isascii():
         try:

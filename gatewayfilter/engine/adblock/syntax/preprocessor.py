@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gatewayfilter.errors import RuleError
 
 TRUE_NAMES = frozenset({"cap_html_filtering", "cap_ipaddress", "ext_ublock", "true"})
-"""What holds for a filter in a proxy: it speaks uBlock Origin's dialect, filters HTML and looks at IP addresses, but is no
-browser, no extension of one, and not mobile. Every other name is false."""
+"""Names that are true in conditions: the syntax is uBlock Origin's, HTML filtering and IP addresses are supported. A proxy is no
+browser, no extension and not mobile. Every other name is false."""
 
 MAX_DEPTH = 32
 _TOKEN = re.compile(r"\s*(&&|\|\||[()!]|[A-Za-z_][A-Za-z0-9_.]*)")
@@ -20,10 +20,10 @@ class _Branch:
 
 
 class Preprocessor:
-    """Follows the directives of one list.
+    """The state of the directives of one list.
 
     Attributes:
-        active: whether lines count here.
+        active: whether lines count at this point.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Preprocessor:
         self._branches: list[_Branch] = []
 
     def directive(self, line: str) -> str:
-        """Takes a line that begins with `!#`; returns the name of a directive that is not honoured, else "".
+        """Processes a line that begins with `!#`; returns the name of a directive that is not honoured, else "".
 
         Raises:
-            RuleError: it is `!#if`, `!#else` or `!#endif`, but out of place or not to be understood.
+            RuleError: it is `!#if`, `!#else` or `!#endif`, but out of place or not valid.
         """
         name, _, rest = line[2:].strip().partition(" ")
         match name:
@@ -64,10 +64,10 @@ class Preprocessor:
 
 
 def evaluate(condition: str) -> bool:
-    """Tells whether the condition of an `!#if` holds for a filter in a proxy.
+    """Returns whether the condition of an `!#if` holds for a filter in a proxy.
 
     Raises:
-        RuleError: it cannot be read.
+        RuleError: it cannot be parsed.
     """
     tokens: list[str] = []
     position = 0

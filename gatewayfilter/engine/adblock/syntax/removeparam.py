@@ -1,4 +1,4 @@
-"""`$removeparam`: takes parameters out of a URL's query; everything else in the query stays as it is written."""
+"""`$removeparam`: removes parameters from a URL's query; the rest of the query stays as it is written."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from gatewayfilter.errors import RuleError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 type ParamTest = Callable[[str, str], bool]
-"""(name, whole parameter as it is written) → whether it goes."""
+"""(name, whole parameter as written) → whether it is removed."""
 
 
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
@@ -19,10 +19,10 @@ _NEEDLESS_ESCAPE = re.compile(r"%(?:[46][1-9A-Fa-f]|[57][0-9Aa]|3[0-9]|2[DEde]|5
 
 @dataclass(frozen=True, slots=True)
 class ParamFilter:
-    """What a rule takes out.
+    """The parameters that a rule removes.
 
     Attributes:
-        name: the parameter's name where the rule gives one and nothing else, "" otherwise: an index finds the rule by it.
+        name: the parameter's name where the rule is just a name, "" otherwise; the rule is indexed by it.
         removes: the test of one parameter.
     """
 
@@ -31,7 +31,7 @@ class ParamFilter:
 
 
 def split_flags(value: str) -> tuple[str, str] | None:
-    """Returns expression and flags of `/expression/flags`, `None` when a value is none."""
+    """Returns expression and flags of `/expression/flags`, `None` for any other value."""
     if not value.startswith("/"):
         return None
     body, slash, flags = value.rpartition("/")
@@ -41,7 +41,7 @@ def split_flags(value: str) -> tuple[str, str] | None:
 
 
 def text_test(expression: str, flags: str) -> Callable[[str], bool]:
-    """Returns the test for a short text by an expression that is guarded; a text that is too long for it never matches.
+    """Returns the test for a short text by a guarded expression; a text that is too long for it never matches.
 
     Raises:
         RuleError: the expression cannot be used.
@@ -55,14 +55,14 @@ def text_test(expression: str, flags: str) -> Callable[[str], bool]:
     def test(text: str) -> bool:
         try:
             return len(text) <= longest and search(text.lower() if flags else text) is not None
-        except UnicodeError:  # RE2 reads UTF-8 alone, and headers may hold any bytes
+        except UnicodeError:  # RE2 accepts UTF-8 only, and headers may hold any bytes
             return False
 
     return test
 
 
 def read_param(value: str) -> ParamFilter:
-    """Reads the value of `removeparam=`; "" takes out the whole query.
+    """Parses the value of `removeparam=`; "" removes the whole query.
 
     Raises:
         RuleError: it cannot be read.
@@ -95,17 +95,17 @@ def param_names(query: str) -> list[str]:
 
 
 def may_name(query: str, names: AbstractSet[str]) -> bool:
-    """Tells, at a fraction of the cost of `param_names`, whether a query may have a parameter of one of these names.
+    """Returns, at a fraction of the cost of `param_names`, whether a query may have a parameter of one of these names.
 
     Args:
         query: with its `?`.
-        names: with each also in its `spellings`. Values are taken for names too.
+        names: each also in its `spellings`. Values are compared as if they were names.
     """
     return not names.isdisjoint(query[1:].replace("&", "=").split("=")) or _NEEDLESS_ESCAPE.search(query) is not None
 
 
 def spellings(name: str) -> set[str]:
-    """Returns how a parameter's name is written, but for escapes that nobody needs: of letters, digits and `_.-~`."""
+    """Returns the usual spellings of a parameter's name; needless escapes (of letters, digits and `_.-~`) are left out."""
     found = {name, quote(name, safe=""), quote(name, safe="!$'()*,/:;@?"), quote_plus(name)}
     return found | {_ESCAPE.sub(lambda escape: escape[0].lower(), spelling) for spelling in found}
 
@@ -116,7 +116,7 @@ def _name_of(text: str) -> str:
 
 
 def without(query: str, removes: ParamTest) -> str:
-    """Returns a query (with its `?`) without the parameters that the test takes out, "" when none is left."""
+    """Returns a query (with its `?`) without the parameters that the test removes, "" when none is left."""
     texts = query[1:].split("&")
     kept = [text for text in texts if not text or not removes(_name_of(text), text)]
     if len(kept) == len(texts):

@@ -1,4 +1,4 @@
-"""`$header` and `$ipaddress`: what can only be known once the response is there."""
+"""Conditions on the response: `$header` and `$ipaddress`."""
 
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
@@ -35,10 +35,10 @@ def header_test(value: str) -> HeaderTest:
 
 
 def address_test(value: str) -> AddressTest:
-    """Returns the test for addresses, networks (`192.0.2.0/24`), beginnings (`192.0.2.*`) and expressions, separated by `|`.
+    """Returns the test for addresses, networks (`192.0.2.0/24`), prefixes (`192.0.2.*`) and expressions, separated by `|`.
 
     Raises:
-        RuleError: one cannot be read.
+        RuleError: one cannot be parsed.
     """
     tests: list[tuple[bool, AddressTest]] = []
     expression = split_flags(value)
@@ -58,7 +58,7 @@ def address_test(value: str) -> AddressTest:
 
 
 def plain_addresses(value: str) -> tuple[str, ...]:
-    """Returns the addresses of a value that names nothing else, in canonical form; none for any other value."""
+    """Returns the addresses of a value that consists of addresses only, in canonical form; none for any other value."""
     found: list[str] = []
     for item in value.split("|"):
         try:
@@ -69,7 +69,7 @@ def plain_addresses(value: str) -> tuple[str, ...]:
 
 
 def canonical_address(address: str) -> str:
-    """Returns an address as `plain_addresses` writes it; what is none stays."""
+    """Returns an address in the form of `plain_addresses`; any other text is returned as it is."""
     if ":" not in address:
         return address
     try:

@@ -1,7 +1,7 @@
-"""What a network rule is once read, and the values that the engine hands out.
+"""The network rule after parsing, and the match and report values of the Adblock engine.
 
 A rule's types and party are one bit mask, so that most rules are decided by a single AND with the request's bits:
-bit t says "type t, first party", bit t + `PARTY_SHIFT` says "type t, third party".
+bit t is "type t, first party", bit t + `PARTY_SHIFT` is "type t, third party".
 """
 
 from collections.abc import Mapping
@@ -11,27 +11,27 @@ from types import MappingProxyType
 from gatewayfilter.model import ResourceType
 
 TYPE_BITS: Mapping[str, int] = MappingProxyType({kind.value: 1 << position for position, kind in enumerate(ResourceType)})
-"""Resource type → its bit. A `ResourceType` is a string and finds its bit as well."""
+"""Resource type → its bit. A `ResourceType` is a string and can be the key as well."""
 
 ALL_TYPES = (1 << len(TYPE_BITS)) - 1
 DOCUMENT = TYPE_BITS[ResourceType.DOCUMENT]
 DEFAULT_TYPES = ALL_TYPES & ~DOCUMENT
-"""What a rule without type options speaks of; docs/adblock.md, "Policies", says when a page itself is added."""
+"""Types of a rule without type options; docs/adblock.md, "Policies", has the cases in which a page itself is added."""
 
 PARTY_SHIFT = 12
 """Bits of the mask for one party; as many as there are resource types."""
 
 SAMPLE_LIMIT = 20
-"""Lines that a report shows of those it could not use."""
+"""Maximum of unused lines that a report shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdblockMatch:
-    """A rule that matches a request.
+    """A rule that matched a request.
 
     Attributes:
-        rule: the line as its list writes it.
-        source: index of the list it came from.
+        rule: the line as written in its list.
+        source: index of its list.
         line: line number in that list, from 1.
         exception: it allows (`@@`) rather than blocks.
         important: it carries `$important`.
@@ -46,17 +46,17 @@ class AdblockMatch:
 
 @dataclass(frozen=True, slots=True)
 class AdblockReport:
-    """What became of the lines of one list. Every line is counted once.
+    """The report of compiling one list. Every line is counted once.
 
     Attributes:
         accepted: network rules in force (a hosts line counts once for each host), `$badfilter` rules included.
-        duplicates: lines with network rules that stood in the list already.
+        duplicates: lines with network rules that occurred earlier in the list.
         cosmetic: element hiding, scriptlet and HTML filter rules.
         comments: comments, blank lines, headers, directives, and lines switched off by `!#if`.
-        unsupported: name of the modifier or directive → rules that were understood but cannot be honoured, and dropped.
-        rejected: lines that are no valid rule, and those that were refused.
-        refused: valid rules that are not taken: they speak of the web as a whole, or cost too much (breadth/).
-        samples: (line, text, why) of lines that were rejected, those refused first, and of the first for each name in
+        unsupported: name of the modifier or directive → valid rules that cannot be honoured and were dropped.
+        rejected: lines that are not a valid rule, and refused ones.
+        refused: valid rules that match most of the web or cost too much (breadth/).
+        samples: (line, text, reason) of rejected lines, refused ones first, and of the first for each name in
             `unsupported`, at most `SAMPLE_LIMIT`.
     """
 
@@ -72,11 +72,11 @@ class AdblockReport:
 
 @dataclass(frozen=True, slots=True)
 class HostSet:
-    """Hosts that an option names. A name covers its subdomains; `google.*` is google under any public suffix.
+    """Hosts that an option names. A name covers its subdomains; `google.*` covers google under any public suffix.
 
     Attributes:
         names: host names and entities (`google.*`).
-        patterns: regular expressions as the rule writes them, without the slashes.
+        patterns: regular expressions as written, without the slashes.
     """
 
     names: frozenset[str] = frozenset()
@@ -92,15 +92,15 @@ NO_HOSTS = HostSet()
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a rule asks beyond type, party and pattern.
+    """Conditions of a rule beyond type, party and pattern.
 
     Attributes:
-        sources: hosts of the page of which one must be the source (`domain=`, `from=`), with those that must not.
-        targets: hosts of which one must be the request's (`to=`), with those that must not (`~`, `denyallow`).
-        methods: HTTP methods in upper case; `not_methods` those that must not be.
-        strict: 1 the source must be the very host of the request (`strict1p`), 3 another one (`strict3p`), 0 no matter.
-        header: what a header of the response must be (`header=`), `address` what the server's address must be
-            (`ipaddress=`); tested when the response is there (response_conditions.py).
+        sources: hosts of which one must be the source (`domain=`, `from=`); `not_sources` those that must not.
+        targets: hosts of which one must be the request's (`to=`); `not_targets` those that must not (`~`, `denyallow`).
+        methods: HTTP methods in upper case; `not_methods` the excluded ones.
+        strict: 1 the source must be the request's host (`strict1p`), 3 another host (`strict3p`), 0 any.
+        header: condition on a header of the response (`header=`), `address` on the server's address (`ipaddress=`); tested with
+            the response (response_conditions.py).
     """
 
     sources: HostSet = NO_HOSTS
@@ -119,15 +119,15 @@ NO_CONDITIONS = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class NetworkRule:
-    """A network rule, read.
+    """A parsed network rule.
 
     Attributes:
-        pattern: what the URL must look like, anchors included; a regular expression stands between slashes.
+        pattern: of the URL, anchors included; a regular expression is enclosed in slashes.
         types: bits of the resource types.
         party: 1 first party only, 3 third party only, 0 both.
-        badfilter: it cancels the rule that is equal but for this option.
-        modifier: what it changes in place of blocking (`csp`, `removeparam` …, modifier_values.py), "" for a block or exception.
-        value: the modifier's value as the list writes it, "" for none.
+        badfilter: cancels the rule that is equal except for this option.
+        modifier: its effect in place of blocking (`csp`, `removeparam` …, modifier_values.py), "" for a block or exception.
+        value: the modifier's value as written, "" for none.
     """
 
     pattern: str
@@ -150,7 +150,7 @@ class NetworkRule:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Equal for rules that mean the same, whatever the order of their options; `$badfilter` itself does not count."""
+        """Identity of a rule, independent of the order of its options and of `$badfilter`."""
         means = (self.exception, self.important, self.match_case, self.types, self.party, self.modifier, self.value)
         return (self.pattern, self.conditions, *means)
 

@@ -1,4 +1,4 @@
-"""`##^script:has-text(…)`: takes inline scripts out of HTML by their text, in one pass over it."""
+"""`##^script:has-text(…)`: removes inline scripts from HTML by their text, in one pass."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from gatewayfilter.errors import RuleError
 from gatewayfilter.safe_regex.re2 import compile_linear
 
 MAX_SCRIPT = 2_000_000
-"""Characters of one script that are looked at; a longer one stays."""
+"""Maximum length of a script in characters; a longer one stays."""
 
 _OPEN = re.compile(r"<script(?=[\s/>])[^>]*>", re.IGNORECASE)
 _CLOSE = re.compile(r"</script(?=[\s/>])[^>]*>", re.IGNORECASE)
@@ -17,10 +17,10 @@ type TextTest = Callable[[str], bool]
 
 
 def read_script_test(text: str) -> TextTest:
-    """Returns the test for a script's text: every line of `text` must be found in it, as it is or as `/expression/flags`.
+    """Returns the test for a script's text: every line of `text` must be found in it, as a literal or as `/expression/flags`.
 
     Raises:
-        RuleError: an expression cannot be used, or there is nothing to look for.
+        RuleError: an expression cannot be used, or there is nothing to search for.
     """
     tests = [_one_test(line) for line in text.split("\n")]
     return lambda script: all(test(script) for test in tests)
@@ -44,7 +44,7 @@ def _one_test(text: str) -> TextTest:
 
 
 class ScriptRemoval:
-    """Takes out every `<script>` whose text passes the test (`model.BodyEdit`)."""
+    """Removes every `<script>` with a text that passes the test (`model.BodyEdit`)."""
 
     __slots__ = ("_test",)
 
@@ -52,7 +52,7 @@ class ScriptRemoval:
         self._test = read_script_test(text)
 
     def apply(self, text: str) -> str:
-        """Returns the HTML without those scripts; what stands inside comments is treated like the rest."""
+        """Returns the HTML without those scripts; comments are treated like the rest."""
         pieces: list[str] = []
         kept = 0
         position = 0

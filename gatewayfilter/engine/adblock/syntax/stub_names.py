@@ -1,11 +1,11 @@
-"""The names under which lists ask for stub resources, mapped to the names of ours (`gatewayfilter/proxy/pages/stubs/`)."""
+"""Names of stub resources: the names that lists use, mapped to canonical names (`gatewayfilter/proxy/pages/stubs/`)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from gatewayfilter.errors import RuleError
 
-# Our name → what uBlock Origin, AdGuard and Adblock Plus call it; each also goes by its own name.
+# Canonical name → names in uBlock Origin, AdGuard and Adblock Plus; the canonical name is accepted too.
 _SPELLINGS = {
     "noopjs": "noop.js blank-js abp-resource:blank-js",
     "nooptext": "noop.txt blank-text abp-resource:blank-text",
@@ -71,14 +71,14 @@ _SPELLINGS = {
 STUB_NAMES: Mapping[str, str] = MappingProxyType(
     {spelling: name for name, spellings in _SPELLINGS.items() for spelling in (name, *spellings.split())}
 )
-"""Every spelling of every stub → our name for it."""
+"""Every name of every stub → its canonical name."""
 
 NO_STUB = "none"
-"""A redirect to this asks for a plain block."""
+"""A redirect to this name is a plain block."""
 
 
 def read_stub(value: str) -> tuple[str, int]:
-    """Returns our name of the stub that `redirect=` asks for ("" for `none`), and the redirect's priority.
+    """Returns the canonical name of the stub in `redirect=` ("" for `none`), and the redirect's priority.
 
     Raises:
         RuleError: there is no such stub.
@@ -96,7 +96,7 @@ def read_stub(value: str) -> tuple[str, int]:
 
 
 def is_stub(value: str) -> bool:
-    """Tells whether `redirect=` may have this value."""
+    """Returns whether `redirect=` may have this value."""
     try:
         read_stub(value)
     except RuleError:

@@ -1,4 +1,4 @@
-"""`$urlskip`, which reads a URL's destination out of it, and `$uritransform`, which rewrites path and query."""
+"""`$urlskip`, which extracts a URL's destination from it, and `$uritransform`, which rewrites path and query."""
 
 import binascii
 import re
@@ -13,7 +13,7 @@ from gatewayfilter.urls import Url, parse_url
 MAX_STEPS = 16
 
 type Step = Callable[[str], str | None]
-"""Text so far → text after the step, `None` when it fails and nothing is to be skipped."""
+"""Text so far → text after the step, `None` when it fails and the rule does not apply."""
 
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FOREIGN_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:")
@@ -23,10 +23,10 @@ class UrlSkip:
     """The steps of a `$urlskip`: `?name`, `&1`, `/expression/`, `+https`, `-base64`, `-safebase64`, `-uricomponent`, `-blocked`.
 
     Attributes:
-        skips_blocked: also when the URL itself is blocked (`-blocked`).
+        skips_blocked: applies to blocked URLs too (`-blocked`).
 
     Raises:
-        RuleError: a step cannot be read.
+        RuleError: a step cannot be parsed.
     """
 
     __slots__ = ("_steps", "skips_blocked")
@@ -39,7 +39,7 @@ class UrlSkip:
         self._steps = tuple(_read_step(word) for word in words if word != "-blocked")
 
     def target(self, url: Url) -> Url | None:
-        """Returns where a URL leads, always by HTTPS; `None` when it cannot be read out of it."""
+        """Returns the destination of a URL, always with HTTPS; `None` when it cannot be extracted."""
         text: str | None = url.text
         try:
             for step in self._steps:
@@ -120,14 +120,14 @@ _NAMED_STEPS: dict[str, Step] = {
 
 
 class UriTransform:
-    """`/expression/replacement/flags` over the URL's path and query; without an expression the rule's own, over the whole URL.
+    """`/expression/replacement/flags` on path and query; with an empty expression the rule's pattern, on the whole URL.
 
     Args:
         value: of the option.
         pattern: of the rule.
 
     Raises:
-        RuleError: it cannot be read.
+        RuleError: it cannot be parsed.
     """
 
     __slots__ = ("_of_whole", "_substitution")
@@ -142,7 +142,7 @@ class UriTransform:
         self._substitution = Substitution(expression, replacement, flags)
 
     def target(self, url: Url) -> Url | None:
-        """Returns the rewritten URL; `None` when it stays, is none, or would be rewritten again for ever."""
+        """Returns the rewritten URL; `None` when it is unchanged, not a URL, or would be rewritten in a loop."""
         rest = url.text if self._of_whole else f"{url.path}{url.query}"
         changed = self._substitution.apply(rest)
         if changed == rest or not (self._of_whole or changed.startswith("/")):
