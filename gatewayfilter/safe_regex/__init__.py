@@ -1,1 +1,1 @@
-"""Regular expressions from outside: syntax, cost limits, linear-time engine."""
+"""Untrusted regular expressions: syntax, cost limits, linear-time engine."""

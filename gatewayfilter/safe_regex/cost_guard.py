@@ -1,11 +1,10 @@
-"""Regular expressions of filter lists, made safe: their cost is known before they run.
+"""The cost guard of regular expressions in filter lists: computes an upper bound of their cost before they run.
 
-The standard library's `re` backtracks. An expression is therefore judged first. Its long repetitions take one power of the URL's
-length together, for each of them that may go on in two ways with the same character (its body and what follows it
-overlap) all that comes after it counts once more for each character, and so does the whole expression when a match may
-begin inside what a repetition runs over. Two ways inside a repetition make it exponential, which is refused. What is
-left runs only on URLs so short that it ends within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions"). What costs
-too much is left to RE2, which takes longer for simple expressions but never backtracks.
+The standard library's `re` backtracks. An expression is therefore analysed first. All long repetitions together cost one power of
+the URL's length. Each repetition that is ambiguous (its body and what follows it overlap in a character) adds another power, and
+so does a match that may begin inside a repetition. Ambiguity inside a repetition makes it exponential, which is refused. The
+other expressions run only on URLs so short that they end within `STEP_BUDGET` steps (docs/adblock.md, "Regular expressions").
+Expressions that cost too much are left to RE2, which is slower for simple expressions but never backtracks.
 """
 
 import re
@@ -33,23 +32,23 @@ STEP_BUDGET = 4_000_000
 """Steps of the backtracking matcher that one expression may take on one URL: some 40 ms, as a step takes about 10 ns."""
 
 _LINEAR_STEPS = 4
-"""Steps of the backtracking matcher that take as long as RE2 takes for one character, at worst."""
+"""Steps of the backtracking matcher in the time that RE2 takes for one character at worst."""
 
 _INSTRUCTIONS = 16
-"""Instructions of RE2's that take as long as one step."""
+"""Instructions of RE2 in the time of one step."""
 
 MIN_URL_LENGTH = 250
 """An expression that is only affordable on URLs shorter than this is refused."""
 
 _WIDE = 50
-"""A bounded repetition with this much play is as costly as one without a bound; comparing so many characters costs a step."""
+"""A bounded repetition over a range of this size counts as unbounded; comparing this many characters counts as one step."""
 
 
 class Searches(Protocol):
-    """An expression that is ready."""
+    """A compiled expression."""
 
     def search(self, text: str, pos: int = ..., endpos: int = ..., /) -> object | None:
-        """Returns something when the expression is found in the text, from one position up to another, else `None`."""
+        """Returns a match of the expression in the text between two positions, else `None`."""
         ...
 
 
@@ -62,12 +61,12 @@ class GuardedRegex:
     """An expression that is safe to run on URLs up to `max_length` characters.
 
     Attributes:
-        text: the expression in the syntax of `re`, without repetitions at its ends that make no difference to whether it is
-            found; in lower case unless `match_case` holds.
+        text: the expression in the syntax of `re`, without repetitions at its ends that do not affect whether it matches; in
+            lower case unless `match_case` is set.
         literals: lower-case runs that every match contains.
-        linear: it is left to RE2, as its list writes it: backtracking would cost too much.
-        degree, factor: a search takes at most `factor` times the length to the power of `degree` steps.
-        once: steps that come to it whatever the length: a match begins nowhere but at the start of the text.
+        linear: it is run by RE2, as written in its list: backtracking would cost too much.
+        degree, factor: a search takes at most `factor * length ** degree` steps.
+        once: steps in addition, independent of the length: a match can begin at the start of the text only.
     """
 
     text: str
@@ -80,19 +79,19 @@ class GuardedRegex:
     once: int = 0
 
     def steps(self, length: int = MAX_URL_LENGTH) -> int:
-        """Returns how many steps of the backtracking matcher a search takes at most in a text up to a length."""
+        """Returns the maximum number of steps of a search by the backtracking matcher in a text up to a length."""
         longest: int = min(length, self.max_length) ** self.degree
         return self.once + self.factor * longest
 
     def compile(self) -> Searches:
-        """Returns the expression, ready to search the URL, in lower case unless `match_case` holds."""
+        """Returns the expression, compiled for a search in the URL, which is in lower case unless `match_case` is set."""
         if self.linear:
             return cast("Searches", compile_linear(self.text, "" if self.match_case else "i"))
         return re.compile(self.text, re.ASCII)
 
 
 def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
-    """Judges and translates an expression of a filter list (without its slashes).
+    """Analyses and translates an expression of a filter list (without its slashes).
 
     Raises:
         RuleError: it is not valid, uses what is not supported, or costs too much.
@@ -107,7 +106,7 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
         return linear
     if guarded.max_length == MAX_URL_LENGTH:
         return guarded
-    # A URL must not get past a rule by being long. What looks around can only be tried on short ones.
+    # A long URL must not evade a rule. Expressions with look-around can only be tried on short URLs.
     return _left_to_re2(text, tree, match_case=match_case) or guarded
 
 
@@ -132,7 +131,7 @@ def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
         raise CostlyError("the regular expression is too costly")
     text = _emit(tree, EVERY if match_case else EVERY & ~UPPER_CASE)
     factor, once = cost.factor, 0
-    if degree == 1:  # each character that is compared counts here, from every place where a match may begin
+    if degree == 1:  # every compared character counts here, from every position where a match may begin
         once, factor = (ways * width, ways) if _is_anchored(tree) else (0, ways * (1 + width))
     guarded = GuardedRegex(text, max_length, match_case, literals_of(tree), degree=degree, factor=factor, once=once)
     try:
@@ -143,7 +142,7 @@ def _guard_tree(tree: Node, *, match_case: bool) -> GuardedRegex:
 
 
 def _without_free_ends(node: Node) -> Node:
-    """Returns the tree without what a search does not need: of a repetition at either end the least number is enough."""
+    """Returns the tree without redundant parts: for a repetition at either end the minimum count is enough."""
     if isinstance(node, Choice):
         return Choice(tuple(map(_without_free_ends, node.branches)))
     parts = list(node.parts) if isinstance(node, Sequence) else [node]
@@ -157,7 +156,7 @@ def _without_free_ends(node: Node) -> Node:
 
 
 def _short_width(node: Node) -> int:
-    """Returns how many characters a match has at most outside of its long repetitions."""
+    """Returns the maximum number of characters of a match outside of long repetitions."""
     match node:
         case Chars():
             return 1
@@ -177,7 +176,7 @@ def _is_long(node: Repeat) -> bool:
 
 
 def _loops(node: Node) -> bool:
-    """Tells whether there is a long repetition in a part."""
+    """Returns whether a part contains a long repetition."""
     match node:
         case Repeat(body):
             return _is_long(node) or _loops(body)
@@ -204,7 +203,7 @@ def _nullable(node: Node) -> bool:
 
 
 def _first(node: Node) -> int:
-    """Returns the characters that a match can begin with: any, when a long look is taken at what follows."""
+    """Returns the characters that a match can begin with: any, if a lookahead contains a long repetition."""
     match node:
         case Chars(members):
             return members
@@ -227,17 +226,17 @@ def _first(node: Node) -> int:
 
 
 def _prefix(node: Node) -> tuple[int, ...]:
-    """Returns the sets of the characters that every match begins with, one by one, as far as they are fixed."""
+    """Returns the character sets of the fixed beginning of every match, one per position."""
     parts = node.parts if isinstance(node, Sequence) else (node,)
     return tuple(part.members for part in takewhile(lambda part: isinstance(part, Chars), parts) if isinstance(part, Chars))
 
 
 class _Cost:
-    """Walks a tree, from its end to its beginning, and counts where a backtracking matcher has a choice.
+    """Computes the cost of a tree, from its end to its beginning, by the choices of a backtracking matcher.
 
     Attributes:
-        degree: power of the URL's length that a try to match takes, from one beginning.
-        factor: constant that stands before it.
+        degree: power of the URL's length in the cost of a match from one starting position.
+        factor: constant factor of that cost.
         loop_characters: characters that long repetitions run over.
     """
 
@@ -247,7 +246,7 @@ class _Cost:
         self.loop_characters = 0
 
     def visit(self, node: Node, follow: int, *, in_loop: bool) -> None:
-        """Adds the cost of a part that is followed by one of the characters `follow`."""
+        """Adds the cost of a part that one of the characters `follow` follows."""
         match node:
             case Assertion(_, body) if body is not None:
                 self._visit_around(body, in_loop=in_loop)
@@ -282,10 +281,10 @@ class _Cost:
         self.multiply(alike, in_loop=in_loop)
 
     def multiply(self, ways: int, *, in_loop: bool) -> None:
-        """Adds that there are so many ways to go on.
+        """Multiplies the cost by a number of alternatives.
 
         Raises:
-            RuleError: that is too many.
+            RuleError: there are too many.
         """
         if ways > 1 and in_loop:
             raise CostlyError("the regular expression can take exponential time")

@@ -1,4 +1,4 @@
-"""Finds the literal texts that every match of a regular expression contains, by which an index finds its rule."""
+"""Literal extraction: finds the literals that every match of a regular expression contains, for indexing its rule."""
 
 from gatewayfilter.safe_regex.syntax import Assertion, Chars, Choice, Node, Repeat, Sequence
 
@@ -11,7 +11,7 @@ def literals_of(tree: Node) -> tuple[str, ...]:
 
 
 def _collect_literals(node: Node, runs: list[str]) -> None:
-    """Appends the lower-case runs that every match contains; the last item of `runs` is the run that may still grow."""
+    """Appends the lower-case runs that every match contains; the last item of `runs` is the run that may be extended."""
     match node:
         case Chars(members):
             letter = _letter(members)

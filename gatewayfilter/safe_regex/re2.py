@@ -1,7 +1,7 @@
-"""Regular expressions over whole bodies and URLs that change them: by RE2, whose search is linear for every expression.
+"""Regular expressions for replacements in bodies and URLs, run by RE2: a search is linear for every expression.
 
-Lists write JavaScript's syntax. It is translated as far as RE2 knows it; look-around and back-references, which no linear
-engine has, are refused.
+Lists use JavaScript's syntax. It is translated as far as RE2 supports it; look-around and back-references, which no linear
+engine supports, are refused.
 """
 
 import re
@@ -15,17 +15,17 @@ import re2
 from gatewayfilter.errors import RuleError, UnsupportedError
 
 MAX_LENGTH: Final = 2_048
-"""Characters of one expression."""
+"""Maximum length of an expression in characters."""
 
 MAX_MEMORY: Final = 4 << 20
 """Bytes that one compiled expression may take; a larger one is refused."""
 
 TIME_LIMIT_S: Final = 0.25
-"""A search is linear, but an expression may look to the end of the text for each of its matches: after this time the rest of a
-text stays as it is."""
+"""A search is linear, but each match of an expression may read up to the end of the text: after this time the rest of a text is
+left unchanged."""
 
 _BEYOND = ("invalid perl operator", "invalid escape sequence", "invalid repetition size", "pattern too large", "bad repetition")
-"""How RE2 begins to say that an expression asks for what it cannot do."""
+"""Prefix of RE2's error messages for unsupported syntax."""
 
 _TOKEN = re.compile(
     r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\c([A-Za-z])|\\([^\x00-\x7f])|(\[\^\])|(\[\])|\\.|.", re.DOTALL
@@ -54,10 +54,10 @@ def translate(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def compile_linear(text: str, flags: str = "") -> "re2._Regexp":
-    """Returns an expression (without its slashes), ready to search.
+    """Returns an expression (without its slashes), compiled by RE2.
 
     Raises:
-        RuleError: it is not valid, too long, or needs more than a linear engine can do.
+        RuleError: it is not valid, too long, or not supported by a linear engine.
     """
     if len(text) > MAX_LENGTH:
         raise RuleError(f"the regular expression is longer than {MAX_LENGTH} characters")
@@ -79,10 +79,10 @@ def compile_linear(text: str, flags: str = "") -> "re2._Regexp":
 
 
 class Substitution:
-    """`/expression/replacement/flags`, made ready.
+    """A compiled `/expression/replacement/flags`.
 
     Raises:
-        RuleError: the expression cannot be used, or the replacement names a group that it does not have.
+        RuleError: the expression cannot be used, or the replacement refers to a missing group.
     """
 
     __slots__ = ("_expand", "_once", "_regex")
@@ -140,10 +140,10 @@ def _reference(text: str, groups: int, names: Mapping[str, int]) -> str | int:
 
 
 def split_substitution(value: str) -> tuple[str, str, str]:
-    r"""Splits `/expression/replacement/flags` at its slashes; `\/` is none of them.
+    r"""Splits `/expression/replacement/flags` at its slashes, except escaped ones (`\/`).
 
     Raises:
-        RuleError: it has not three parts.
+        RuleError: it does not have three parts.
     """
     if len(value) > 1 and value[0] in "'\"`" and value[-1] == value[0]:
         value = value[1:-1]

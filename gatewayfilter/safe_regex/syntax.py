@@ -1,6 +1,6 @@
-"""Reads a JavaScript regular expression of a filter list into a tree.
+"""The parser of JavaScript regular expressions in filter lists: returns a syntax tree.
 
-Only what regular languages and look-arounds need is accepted; back-references are not. Canonical URLs are ASCII, so a
+Regular languages and look-around are accepted, back-references are not. Canonical URLs are ASCII, so a
 character class is a 128-bit set, which makes overlap between parts of the expression one AND (cost_guard.py).
 """
 
@@ -30,7 +30,7 @@ _LOWER_CASE = UPPER_CASE << 32
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of a set (128 bits, one for each ASCII character)."""
+    """One character of a set (128 bits, one for each ASCII character)."""
 
     members: int
 
@@ -45,21 +45,21 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One part after the other."""
+    """A sequence of parts."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the branches."""
+    """An alternation."""
 
     branches: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The body, `low` to `high` times; `high` is `None` without a bound."""
+    """A repetition of the body, `low` to `high` times; `high` is `None` without a bound."""
 
     body: "Node"
     low: int
@@ -71,10 +71,10 @@ type Node = Chars | Assertion | Sequence | Choice | Repeat
 
 
 def parse_regex(text: str, *, match_case: bool) -> Node:
-    """Reads an expression (without its slashes).
+    """Parses an expression (without its slashes).
 
     Raises:
-        RuleError: it is not valid, too long, or uses what is not supported.
+        RuleError: it is not valid, too long, or not supported.
     """
     if len(text) > MAX_REGEX_LENGTH:
         raise RuleError(f"the regular expression is longer than {MAX_REGEX_LENGTH} characters")
@@ -86,12 +86,12 @@ def parse_regex(text: str, *, match_case: bool) -> Node:
 
 
 def fold_case(members: int) -> int:
-    """Returns the set with both cases of each letter in it."""
+    """Returns the set with both cases of each of its letters."""
     return members | (members & UPPER_CASE) << 32 | (members & _LOWER_CASE) >> 32
 
 
 class _Reader:
-    """A recursive descent over the text."""
+    """A recursive-descent parser."""
 
     def __init__(self, text: str, *, match_case: bool) -> None:
         self.text = text
@@ -238,7 +238,7 @@ class _Reader:
 
 
 def _single(character: str) -> int:
-    """Returns the set of one character; one beyond ASCII is in no canonical URL, which is the empty set."""
+    """Returns the set of one character. For one beyond ASCII, which no canonical URL contains, it is empty."""
     return 1 << ord(character) if character.isascii() else 0
 
 
