@@ -1,4 +1,4 @@
-"""Values that the packages exchange: requests and verdicts, list entries, classifications, review tasks. All immutable."""
+"""The data model that the packages exchange: requests and verdicts, list entries, classifications, reviews. All immutable."""
 
 from gatewayfilter.model.classification import Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.decision import (

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One sensitive word that was found on a page.
+    """A sensitive word found on a page.
 
     Attributes:
-        weight: what the hit adds to the category's score, zone factor included; negative for context that speaks against.
+        weight: what the hit adds to the category's score, zone factor included; negative for exonerating context.
         zone: `title`, `description`, `keywords`, `main`, `rest` or `url`.
         position: character offset in the zone's normalised text.
     """
@@ -22,18 +22,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """What the classifier says of a page.
+    """The classifier's result for a page.
 
     Attributes:
-        category: the worst category over its limit, `""` for a page that is none.
+        category: the worst category over its limit, `""` for none.
         score: that category's score, or the highest of all when none is over its limit.
-        limit: the limit it was held against.
+        limit: the limit that it was compared with.
         scores: category → score, only those above zero.
         evidence: hits, heaviest first, bounded.
         title: the page's title, bounded.
-        charset: how the bytes were decoded, `""` for text.
+        charset: used to decode the bytes, `""` for text.
         text_digest: MD5 of the visible text.
-        fields: field of an extraction rule → its values, bounded; none where no rule is for the page.
+        fields: field of an extraction rule → its values, bounded; empty where no rule covers the page.
     """
 
     category: str
@@ -48,7 +48,7 @@ class Classification:
 
     @property
     def harmful(self) -> bool:
-        """Whether any category went over its limit."""
+        """Whether any category is over its limit."""
         return bool(self.category)
 
     def summary(self, words: int = 5) -> str:
@@ -60,16 +60,16 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class ScoreBreakdown:
-    """How a page's score in one category came about: ``strong + topic_counted - context_counted + opinion``.
+    """The breakdown of a page's score in one category: ``strong + topic_counted - context_counted + opinion``.
 
     Attributes:
-        words_version: names the words, the model and the extraction rules that judged.
-        strong: what words and combinations that say what a page offers add up to.
-        topic: what words that name a topic add up to, of which `topic_counted` counts.
-        context: what speaks against it adds up to, of which `context_counted` is taken away.
-        opinion: what the second opinion adds, or takes away where it is negative; 0 without one.
-        limit: the score above which a page of this length is of the category.
-        words: how many different words and combinations were found, of which `min_words` are needed.
+        words_version: version of the words, the model and the extraction rules used.
+        strong: sum of words and combinations that state what a page offers.
+        topic: sum of words that name a topic, of which `topic_counted` counts.
+        context: sum of exonerating context, of which `context_counted` is subtracted.
+        opinion: added by the second opinion, negative to lower the score; 0 without one.
+        limit: score above which a page of this length belongs to the category.
+        words: number of distinct words and combinations found, of which `min_words` are needed.
     """
 
     words_version: str

@@ -16,7 +16,7 @@ class Action(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why. The codes stand in logs, block pages and `check`; docs/reasons.md explains each."""
+    """The reason of a verdict, as a code in logs, block pages and `check`; docs/reasons.md explains each."""
 
     MANUAL_ALLOW = "manual-allow"
     MANUAL_BLOCK = "manual-block"
@@ -40,7 +40,7 @@ class Reason(StrEnum):
 
 
 class ResourceType(StrEnum):
-    """What the client wants the response for, in the words of the WebRequest API that Adblock options use."""
+    """The resource type of a request, with the names of the WebRequest API that Adblock options use."""
 
     DOCUMENT = "document"
     SUBDOCUMENT = "subdocument"
@@ -57,17 +57,17 @@ class ResourceType(StrEnum):
 
 
 PAGE_TYPES: Final = frozenset({ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT})
-"""The types of what is shown as a page of its own or in a frame."""
+"""The types of top-level pages and frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as the engine sees it.
+    """One request, as input of the engine.
 
     Attributes:
         url: the canonical URL.
-        source: the page that caused it (Referer or Origin), `None` when nobody says.
-        client: the client's address, `""` when it does not matter.
+        source: the page that caused it (Referer or Origin), `None` when unknown.
+        client: the client's address, `""` when irrelevant.
     """
 
     url: Url
@@ -79,16 +79,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The engine's answer to a request.
+    """The engine's decision on a request.
 
     Attributes:
         source_list: name of the source that decided, `""` when none did.
-        rule: the entry or rule as its list writes it.
+        rule: the entry or rule as written in its list.
         line: line number of the rule in its list, 0 when unknown.
-        category: what the source says this is (`gambling`, `ads` …), `""` when it says nothing.
-        detail: the evidence in words, e.g. ``score 42.0 (limit 20.0): casino, betting``; `""` without.
-        unknown: no black or white list knows this URL: it may be offered to the frontier.
-        stub: canonical name of the stub resource (`redirect=`) that stands in for a blocked response, `""` without.
+        category: given by the source (`gambling`, `ads` …), `""` for none.
+        detail: the evidence as text, e.g. ``score 42.0 (limit 20.0): casino, betting``; `""` without.
+        unknown: the URL is on no black or white list: it may be offered to the frontier.
+        stub: canonical name of the stub resource (`redirect=`) that replaces a blocked response, `""` for none.
     """
 
     action: Action
@@ -108,7 +108,7 @@ class Verdict:
 
 
 class HostAction(StrEnum):
-    """What happens to a whole connection when its host name is all that is known."""
+    """The decision on a connection of which only the host name is known."""
 
     DENY = "deny"
     SPLICE = "splice"
@@ -117,12 +117,12 @@ class HostAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostVerdict:
-    """The engine's answer to a host name, before any URL is known.
+    """The engine's decision on a host name, before any URL is known.
 
     Attributes:
-        action: refuse the connection, pass it through unread, or look at its requests.
-        verdict: who says so and why, as for a request; for `intercept` the verdict of nobody.
-        named: a block of a person or of a list names the host or a part of it: nothing that a client does makes it pass unread.
+        action: deny the connection, splice it (pass it through unread), or intercept its requests.
+        verdict: source and reason, as for a request; for `intercept` an empty verdict.
+        named: a manual or list block names the host or a part of it: no client behaviour makes its connections pass unread.
         because: the block that names it, `None` for none.
     """
 
@@ -134,14 +134,14 @@ class HostVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DeciderAnswer:
-    """What one decider says of a request, for `gatewayfilter check`.
+    """The answer of one decider for a request, for `gatewayfilter check`.
 
     Attributes:
         decider: its name in the pipeline: `manual`, `bloom`, `blacklist`, `adblock`, `spellings`, `whitelist`,
             `unknown`.
-        answer: `allow`, `block`, `maybe` (Bloom: look further), `miss`, `pass` (has an opinion that does not decide), `skipped`.
-        explanation: a sentence for people, with rule and list where there are any.
-        verdict: the verdict that this decider alone would give, where it would give one.
+        answer: `allow`, `block`, `maybe` (Bloom: look further), `miss`, `pass` (a finding that does not decide), `skipped`.
+        explanation: a sentence for users, with rule and list where there are any.
+        verdict: of this decider alone, `None` without one.
     """
 
     decider: str
@@ -152,7 +152,7 @@ class DeciderAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Every decider's answer, in the order of the pipeline, and the verdict that came of them."""
+    """Every decider's answer, in the order of the pipeline, and the resulting verdict."""
 
     request: Request
     answers: tuple[DeciderAnswer, ...]
@@ -160,12 +160,12 @@ class Explanation:
 
 
 class LogRecord(NamedTuple):
-    """One decision, as it is logged. A tuple: there is one of each request, and a frozen dataclass takes three times as long.
+    """A decision as logged. A tuple: one is created per request, and a frozen dataclass takes three times as long.
 
     Attributes:
         at: Unix seconds.
-        client: the client's address, already treated as the privacy level says; likewise `url`.
-        elapsed_us: what the decision took, in microseconds.
+        client: the client's address, already reduced to the privacy level; likewise `url`.
+        elapsed_us: duration of the decision in microseconds.
     """
 
     at: float

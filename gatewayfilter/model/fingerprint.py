@@ -1,4 +1,4 @@
-"""Fingerprints of classified content: the same content is recognised wherever it is found again.
+"""Fingerprints of classified content, by which the same content is recognised at any URL.
 
 Source: [page-dedup] fingerprints with their verdict and a validity.
 """
@@ -10,7 +10,7 @@ from gatewayfilter.model.classification import Classification
 
 
 class ContentKind(StrEnum):
-    """What a fingerprint was taken of."""
+    """The kind of content behind a fingerprint."""
 
     PAGE = "page"
     TEXT = "text"
@@ -19,11 +19,11 @@ class ContentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContentId:
-    """Content by what it is, wherever it was found.
+    """The identity of content, independent of its URL.
 
     Attributes:
-        digest: MD5, 16 bytes: the key. Two contents with the same MD5 can be made on purpose, so it is never believed alone.
-        proof: 128 bits of a keyed BLAKE3 of the whole content, 16 bytes, which nobody outside can aim at.
+        digest: MD5, 16 bytes: the key. MD5 collisions can be constructed, so it is never trusted alone.
+        proof: 128 bits of a keyed BLAKE3 of the whole content, 16 bytes; without the key no collision can be constructed.
     """
 
     kind: ContentKind
@@ -33,14 +33,14 @@ class ContentId:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Content that was judged, with its verdict.
+    """Classified content, with its verdict.
 
     Attributes:
-        judge: who judged: `""` for the classifier, else the person's name.
-        words: version of the lexicon that judged, `""` for a person, whose word does not age.
-        url: where it was first seen.
-        judged_at, expires_at: Unix seconds; a hit puts the expiry off.
-        hits: how often it was met again.
+        judge: `""` for the classifier, else the reviewer's name.
+        words: version of the lexicon used, `""` for a reviewer's decision, which does not expire with the words.
+        url: of the first occurrence.
+        judged_at, expires_at: Unix seconds; a hit extends the expiry.
+        hits: number of later occurrences.
     """
 
     content: ContentId

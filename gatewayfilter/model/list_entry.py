@@ -1,4 +1,4 @@
-"""Lists and their entries: sources, manual rules, learned entries, and the changes of them that the change feed carries."""
+"""Lists and their entries: sources, manual rules, learned entries, and their changes in the change feed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from gatewayfilter.renamed_codes import current_code
 
 
 class ListAction(StrEnum):
-    """What being on a list means. `splice`: connections to these hosts pass through unread; it says nothing of single URLs."""
+    """The action of a list. `splice`: connections to these hosts pass through unread; single URLs are not affected."""
 
     BLOCK = "block"
     ALLOW = "allow"
@@ -15,7 +15,7 @@ class ListAction(StrEnum):
 
 
 class EntryKind(StrEnum):
-    """How an entry's pattern is read; the first four have a list key (urls.py), the last two are tried one by one."""
+    """The kind of an entry's pattern; the first four have a list key (urls.py), the last two are tried one by one."""
 
     URL = "url"
     PREFIX = "prefix"
@@ -27,13 +27,13 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A list as verdicts name it: a subscription, a bundled list, or the learner's entries of one category.
+    """The source of a list entry: a subscription, a bundled list, or the learner's entries of one category.
 
     Attributes:
         name: unique, as in `source status`; learned entries are `learned:<category>`.
-        action: what its entries mean; of a `splice` list only host and domain entries count. Adblock lists are always
-            `block`; their exceptions are their own affair.
-        category: what its entries are.
+        action: of its entries; in a `splice` list only host and domain entries count. Adblock lists are always
+            `block`; their exceptions are handled within the list.
+        category: of its entries.
     """
 
     name: str
@@ -44,14 +44,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ManualRule:
-    """An entry that a person made. It outranks every list; allow outranks block.
+    """A manual rule. It outranks every list; allow outranks block.
 
     Attributes:
         rule_id: the database's number.
-        pattern: canonical for url, prefix, host, domain (a list key); as typed for wildcard and regex (without slashes).
-        group: the name under which entries are switched on and off together, `""` for none.
+        pattern: canonical for url, prefix, host, domain (a list key); as typed for wildcard and regex (no slashes).
+        group: name of entries that are switched on and off together, `""` for none.
         expires_at: Unix seconds, `None` for never.
-        enabled: whether it counts; one that is switched off is kept.
+        enabled: whether it is applied; a disabled one is kept.
     """
 
     rule_id: int
@@ -66,11 +66,11 @@ class ManualRule:
 
 @dataclass(frozen=True, slots=True)
 class LearnedEntry:
-    """What the crawler learned of one URL; a block entry expires and is checked again.
+    """A learned entry: the crawler's result for one URL; a block entry expires and is checked again.
 
     Attributes:
         key: a list key (urls.py), nearly always of the url kind.
-        url: the URL that was judged, for people.
+        url: the classified URL, for display.
         detail: `Classification.summary()`.
         created_at, expires_at: Unix seconds.
     """
@@ -85,7 +85,7 @@ class LearnedEntry:
 
 
 class ChangeKind(StrEnum):
-    """What the change feed carries."""
+    """The kinds of changes in the change feed."""
 
     MANUAL_ADDED = "manual-added"
     MANUAL_REMOVED = "manual-removed"
@@ -101,7 +101,7 @@ class ChangeKind(StrEnum):
 class Change:
     """One step of the change feed: `seq` is monotonic; exactly one of the two entries is set.
 
-    A removal carries the entry that left.
+    A removal carries the removed entry.
     """
 
     seq: int

@@ -13,7 +13,7 @@ class AppliedRule:
     Attributes:
         source_list: name of the list; `line` the rule's line in it, from 1.
         rule: as its list writes it.
-        modifier: the option that does it, e.g. `removeparam`, `csp`, `cosmetic`.
+        modifier: its option, e.g. `removeparam`, `csp`, `cosmetic`.
     """
 
     source_list: str
@@ -24,13 +24,13 @@ class AppliedRule:
 
 @dataclass(frozen=True, slots=True)
 class RequestChange:
-    """What Adblock modifiers make of a request that is allowed, before it goes out.
+    """The changes to an allowed request by Adblock modifiers, before it is sent.
 
     Attributes:
-        url: the text of the URL to ask for instead, `""` to leave it.
-        redirect: tell the client (307) rather than ask for it silently: the other URL is of another origin or a page's own.
-        remove_headers: lower-case names of request headers to leave out.
-        rules: what did it, in order.
+        url: text of the URL to request instead, `""` to keep it.
+        redirect: redirect the client (307) instead of rewriting silently: the URL has another origin or is a page's.
+        remove_headers: lower-case names of request headers to remove.
+        rules: the applied rules, in order.
     """
 
     url: str = ""
@@ -40,27 +40,27 @@ class RequestChange:
 
 
 class BodyEdit(Protocol):
-    """One `$replace` rule, made ready; linear in the length of the text."""
+    """A compiled `$replace` rule; linear in the length of the text."""
 
     def apply(self, text: str) -> str:
-        """Returns the text with everything replaced that the rule finds."""
+        """Returns the text with all matches of the rule replaced."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseChange:
-    """What Adblock modifiers make of a response whose headers are known.
+    """The changes to a response by Adblock modifiers, once its headers are known.
 
     Attributes:
-        verdict: a rule about response headers blocks it after all; `None` without.
+        verdict: of a rule on response headers that blocks it, `None` for none.
         csp: policies to add as `content-security-policy` headers; `permissions` likewise as `permissions-policy`.
-        remove_headers: lower-case names of response headers to leave out.
+        remove_headers: lower-case names of response headers to remove.
         edits: of a text body, in order.
-        style: CSS that hides elements, `""` without; only ever for HTML documents. It holds the rules that name the host, and
-            those for every site of lists that have few.
-        generic_style: CSS of the many rules that big lists have for every site, `""` without; it may be left out.
-        remove_elements: CSS selectors of elements to take out of the HTML (`##^`).
-        rules: what did it.
+        style: CSS that hides elements, `""` for none; only for HTML documents. From the rules that name the host, and the generic
+            rules of lists with few of them.
+        generic_style: CSS of the generic rules of lists with many of them, `""` for none; it may be omitted.
+        remove_elements: CSS selectors of elements to remove from the HTML (`##^`).
+        rules: the applied rules.
     """
 
     verdict: Verdict | None = None

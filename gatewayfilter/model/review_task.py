@@ -1,4 +1,4 @@
-"""Review tasks: harmful pages and domains for a person to decide on, and the steps that people took.
+"""Review tasks: harmful pages and domains for a reviewer's decision, and the steps taken on them.
 
 Source: [page-dedup] tasks for review by a person.
 """
@@ -12,7 +12,7 @@ from gatewayfilter.urls import parse_url
 
 
 class ReviewState(StrEnum):
-    """Where a task of a person stands."""
+    """The state of a review task."""
 
     OPEN = "open"
     APPROVED = "approved"
@@ -20,7 +20,7 @@ class ReviewState(StrEnum):
 
 
 class ReviewKind(StrEnum):
-    """What a task is about."""
+    """The subject of a task."""
 
     PAGE = "page"
     DOMAIN = "domain"
@@ -28,19 +28,19 @@ class ReviewKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewTask:
-    """Something that the classifier judged harmful, for a person to look at.
+    """A page or domain that was classified as harmful, for review.
 
     Attributes:
         task_id: the database's number, 0 before it has one.
         key: the list key that is or would be blocked.
-        final_url: what answered, after redirects; `""` where that was `url`. It is or would be blocked too.
-        category: of the verdict as it stands: the classifier's, or the one a person gave.
-        group_id: the first of the tasks whose pages are alike; its own number for the first.
-        blocked: whether it is blocked until somebody decides.
-        score_breakdown: in `category` when the task was made, `None` for a domain and for tasks of before it was kept.
-        text: what the page says, bounded.
-        simhash: of the text, for likeness (learn/review/similarity.py), 0 without text.
-        page, content: the page's and its visible text's identity, `None` for a domain.
+        final_url: the URL after redirects, `""` if it is `url`. It is or would be blocked too.
+        category: of the current verdict: the classifier's, or the reviewer's.
+        group_id: number of the first task with a similar page; its own number for the first.
+        blocked: whether it is blocked until the decision.
+        score_breakdown: in `category` when the task was created, `None` for a domain and for older tasks.
+        text: visible text of the page, bounded.
+        simhash: of the text, for similarity (learn/review/similarity.py), 0 without text.
+        page, content: identities of the page and of its visible text, `None` for a domain.
         created_at, decided_at: Unix seconds.
     """
 
@@ -65,23 +65,23 @@ class ReviewTask:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The addresses of the page: the one that was asked for, and the one that answered where that was another."""
+        """The URLs of the page: the requested one, and the one after redirects if it differs."""
         return (self.url, self.final_url) if self.final_url else (self.url,)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The list keys that a person's word is about, `key` first."""
+        """The list keys that the decision covers, `key` first."""
         return (self.key, parse_url(self.final_url).key) if self.final_url else (self.key,)
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewStep:
-    """One thing that a person did to a task.
+    """One step of a reviewer on a task.
 
     Attributes:
         action: `approve`, `reject`, `change` or `undo`.
-        undone: it was taken back later.
-        detail: what is needed to take it back.
+        undone: the step was undone later.
+        detail: data for undoing it.
     """
 
     step_id: int
@@ -95,7 +95,7 @@ class ReviewStep:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutline:
-    """What of a task tells whether another page is like its page."""
+    """The outline of a task, for comparing its page with another."""
 
     task_id: int
     group_id: int
