@@ -1,4 +1,4 @@
-"""Where rooms meet: the protocols that siblings use of each other, joined in `wiring/`."""
+"""Interfaces between packages: protocols that sibling packages use of each other, connected in `wiring/`."""
 
 from gatewayfilter.interfaces.pages import (
     BatchSink,

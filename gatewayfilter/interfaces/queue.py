@@ -26,7 +26,7 @@ class CrawlRequest:
         priority: see `Priority`.
         not_before: Unix seconds before which it is not leased.
         task: the crawl task with the strategy to use, a name of `crawl.tasks`; `""` for none.
-        depth: links away from where the task began.
+        depth: number of links from the start of the task.
     """
 
     url: str
@@ -38,11 +38,11 @@ class CrawlRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A URL that a crawler works on until `expires_at` (Unix seconds); after that it is handed out again.
+    """A URL leased to a crawler until `expires_at` (Unix seconds); after that it is leased again.
 
     Attributes:
-        token: proves ownership when the lease is given back.
-        attempts: how often it was leased, this time included; times that `Frontier.retry` did not count are left out.
+        token: proves ownership when the lease is returned.
+        attempts: number of leases, this one included, without those that `Frontier.retry` did not count.
         task: as in `CrawlRequest`; `depth` too.
     """
 
@@ -56,7 +56,7 @@ class Lease:
 
 
 class QueueState(StrEnum):
-    """Where a URL of the frontier stands."""
+    """The state of a URL in the frontier."""
 
     WAITING = "waiting"
     LEASED = "leased"
@@ -83,23 +83,23 @@ class QueuedUrl:
 
 
 class CrawlRequestSink(Protocol):
-    """Takes URLs on no list, to be crawled. Never waits, never raises: full means drop and count."""
+    """Accepts URLs on no list, to be crawled. Never waits, never raises: if full, URLs are dropped and counted."""
 
     def offer(self, offer: CrawlRequest) -> bool:
-        """Returns whether it was taken."""
+        """Returns whether it was accepted."""
         ...
 
 
 class CrawlRequestStore(Protocol):
-    """Takes URLs to crawl into the database."""
+    """The store of URLs to crawl."""
 
     def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
-        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new."""
+        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns the number of new ones."""
         ...
 
 
 class LeaseUrls(Protocol):
-    """Hands out URLs to crawl."""
+    """The source of URLs to crawl."""
 
     def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
         """Returns up to `limit` URLs, the most urgent first, oldest first among equals."""
@@ -107,25 +107,25 @@ class LeaseUrls(Protocol):
 
 
 class Frontier(CrawlRequestStore, LeaseUrls, Protocol):
-    """The priority queue of URLs to crawl. At least once: a lease that runs out is handed out again."""
+    """The priority queue of URLs to crawl. At-least-once: a URL with an expired lease is leased again."""
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
-        """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
+        """Removes a finished URL, or lets it rest: until then (Unix seconds) adding it again has no effect.
 
         Returns False when the lease is no longer the caller's.
         """
         ...
 
     def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
-        """As `done` for each lease with its `rest_until`, in one transaction; those of others are passed over."""
+        """Does `done` for each lease with its `rest_until`, in one transaction; leases of others are ignored."""
         ...
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """Puts a failed URL back, `counted` as a failed try. Returns False when the lease is no longer the caller's."""
+        """Requeues a failed URL, `counted` as a failed attempt. Returns False when the lease is no longer the caller's."""
         ...
 
     def again(self, lease: Lease, at: float, priority: int) -> bool:
-        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer the caller's."""
+        """Requeues a finished URL for its next visit (Unix seconds). Returns False when the lease is no longer the caller's."""
         ...
 
     def dead_letter(self, lease: Lease, error: str) -> bool:
@@ -141,52 +141,52 @@ class Frontier(CrawlRequestStore, LeaseUrls, Protocol):
         ...
 
     def revive(self) -> int:
-        """Puts all dead letters back to waiting. Returns how many."""
+        """Requeues all dead letters. Returns their number."""
         ...
 
     def clear(self, task: str | None = None) -> int:
-        """Empties the queue, leased and dead URLs included, or takes one task's URLs out. Returns how many."""
+        """Empties the queue, leased and dead URLs included, or removes one task's URLs. Returns their number."""
         ...
 
 
 SITE_SLOTS = 1024
-"""Sites fall into so many slots; a crawler of several leases those that are its own."""
+"""Number of slots that sites are hashed to; each of several crawlers leases its own slots."""
 
 
 class SharedFrontier(Frontier, Protocol):
-    """A frontier that several crawlers lease from, each its own sites."""
+    """A frontier shared by several crawlers, each with its own sites."""
 
     def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
         """Returns up to `limit` URLs as `Frontier.lease` does, of sites in these slots alone; `None` for all.
 
         Args:
-            limit: most URLs.
-            lease_s: how long they are the holder's.
+            limit: maximum number of URLs.
+            lease_s: duration of the leases.
             now: Unix seconds.
             slots: of sites.
-            holder: the crawler's name; its leases come back when it is gone.
+            holder: the crawler's name; its leases are released when it is gone.
         """
         ...
 
     def release(self, holders: Sequence[str], now: float) -> int:
-        """Hands out again at once what these crawlers had in work. Returns how many."""
+        """Releases the leases of these crawlers at once. Returns their number."""
         ...
 
     def release_except(self, holders: Sequence[str], now: float) -> int:
-        """Hands out again at once what crawlers with a name had in work, those named here aside. Returns how many."""
+        """Releases at once the leases of all named crawlers except these. Returns their number."""
         ...
 
 
 class TaskSites(Protocol):
-    """How many pages of each site a task has queued."""
+    """The number of pages that a task has queued, by site."""
 
     def take(self, task: str, site: str, wanted: int, limit: int, now: float, period_s: float) -> int:
-        """Takes up to `wanted` pages of what a site has left of `limit` in this period. Returns how many it got."""
+        """Takes up to `wanted` pages from the rest of a site's `limit` in this period. Returns the number granted."""
         ...
 
 
 class Crawlers(Protocol):
-    """Which crawlers are alive."""
+    """The registry of live crawlers."""
 
     def beat(self, name: str, now: float) -> None:
         """Records a heartbeat of a crawler now (Unix seconds)."""
@@ -197,5 +197,5 @@ class Crawlers(Protocol):
         ...
 
     def leave(self, name: str) -> bool:
-        """Takes a crawler that ends off the list. Returns False when it was not on it."""
+        """Removes a crawler that ends. Returns False when it was not registered."""
         ...

@@ -1,4 +1,4 @@
-"""What is kept: lists and their changes, verdicts, evidence, decisions, wishes of visitors."""
+"""Stored records: lists and their changes, verdicts, evidence, decisions, unblock requests."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ class ChangeFeed(Protocol):
 
 
 class PublisherFeed(ChangeFeed, Protocol):
-    """The change feed as a publisher reads it: in bulk, and sure that it is the one that the last snapshot was made from."""
+    """The change feed for publishers: read in bulk, with a check that it is the feed of the last snapshot."""
 
     def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
-        """Returns what became of learned entries in steps `after < seq <= up_to`: key → as it is now, `None` when gone."""
+        """Returns net changes of learned entries in steps `after < seq <= up_to`: key → current entry, `None` when removed."""
         ...
 
     def mark(self, seq: int) -> str:
-        """Returns a text for the step with this number by which it is known again, `""` when there is no such step.
+        """Returns a text that identifies the step with this number, `""` when there is no such step.
 
-        A database that was put back to an earlier state uses numbers again, for other steps. The mark of 0 is that of a feed
-        which has forgotten nothing yet.
+        A database that was restored to an earlier state reuses numbers for other steps. The mark of 0 is that of a feed of which
+        nothing was deleted yet.
         """
         ...
 
@@ -49,15 +49,15 @@ class ListStore(Protocol):
         expires_at: float | None = None,
         enabled: bool = True,
     ) -> ManualRule:
-        """Adds a manual rule, or replaces all else of the one with the same kind, pattern and group."""
+        """Adds a manual rule, or replaces the one with the same kind, pattern and group."""
         ...
 
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
-        """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed."""
+        """Adds many at once (their `rule_id` does not count), in one transaction. Returns the number of new or changed ones."""
         ...
 
     def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
-        """Switches rules on or off, in one transaction. Returns how many were not so already."""
+        """Switches rules on or off, in one transaction. Returns the number of changed ones."""
         ...
 
     def remove_rule(self, rule_id: int) -> bool:
@@ -69,11 +69,11 @@ class ListStore(Protocol):
         ...
 
     def put_learned(self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = ...) -> list[LearnedEntry]:
-        """Adds or replaces learned entries by key; one for which `unless` is true stays as it is. Returns those that stayed."""
+        """Adds or replaces learned entries by key; an existing entry with `unless` true is kept. Returns the kept ones."""
         ...
 
     def remove_learned(self, keys: Sequence[str]) -> int:
-        """Removes learned entries. Returns how many there were."""
+        """Removes learned entries. Returns the number removed."""
         ...
 
     def learned(self) -> Iterable[LearnedEntry]:
@@ -85,25 +85,25 @@ class ListStore(Protocol):
         ...
 
     def expired_learned(self, now: float, limit: int = 1000) -> list[LearnedEntry]:
-        """Returns entries past their expiry, the longest expired first."""
+        """Returns expired entries, the longest expired first."""
         ...
 
     def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
-        """Returns entries beyond the `most` that may stay, at most `limit`: those that expire first."""
+        """Returns the entries in excess of `most`, at most `limit`: those that expire first."""
         ...
 
     def compact_feed(self, up_to: int) -> int:
-        """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many."""
+        """Deletes feed steps with `seq <= up_to`, which a published snapshot includes. Returns their number."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostPages:
-    """What was judged of a host's pages.
+    """Classifications of a host's pages, as counts.
 
     Attributes:
-        pages: how many have different texts.
-        harmful: category → how many of them.
+        pages: number of pages with distinct texts.
+        harmful: category → number of these pages.
     """
 
     pages: int
@@ -114,33 +114,33 @@ class VerdictStore(Protocol):
     """The verdicts of the classifier by URL, with their evidence."""
 
     def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
-        """Keeps the newest judgement of a URL (canonical text); `counts` as `counting` below."""
+        """Stores the newest classification of a URL (canonical text); `counts` as `counting` below."""
         ...
 
     def record_all(self, judged: Mapping[str, Classification], judged_at: float, counting: Collection[str] = frozenset()) -> None:
-        """Keeps the newest judgements of several URLs (canonical texts), in one transaction.
+        """Stores the newest classifications of several URLs (canonical texts), in one transaction.
 
         Args:
-            judged: URL → judgement.
+            judged: URL → classification.
             judged_at: Unix seconds.
-            counting: those that count for their hosts; of the others those whose text counted before.
+            counting: URLs that count for their hosts; of the others, those with a text that counted before.
         """
         ...
 
     def find(self, url: str) -> tuple[Classification, float] | None:
-        """Returns the judgement and when it was made (Unix seconds)."""
+        """Returns the classification and its time (Unix seconds)."""
         ...
 
     def host_pages(self, host: str) -> HostPages:
-        """Returns what was judged of those pages of a host that count; many addresses of one text, or one path, are one page."""
+        """Returns the counts of a host's counting pages; URLs with the same text, or the same path, are one page."""
         ...
 
 
 class EvidenceStore(Protocol):
-    """Where the pages behind verdicts lie in the archive."""
+    """References from verdicts to pages in the archive."""
 
     def note_archived(self, url: str, reference: str) -> bool:
-        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        """Stores the reference of a verdict's page. Returns False when there is no verdict of this URL (canonical text)."""
         ...
 
     def archived(self, url: str) -> str:
@@ -153,10 +153,10 @@ class Validators:
     """The validators of a page, by its origin (RFC 9110 §8.8).
 
     Attributes:
-        url: that answered, canonical text: the validators are its alone.
+        url: after redirects, canonical text; the validators are valid for it only.
         etag: with its quotes, `""` for none.
         last_modified: as it was sent, `""` for none.
-        contents: fingerprints of the page's content, as their writer encoded them; empty where none are used.
+        contents: fingerprints of the page's content, as encoded by their writer; empty where none are used.
     """
 
     url: str
@@ -166,19 +166,19 @@ class Validators:
 
 
 class ValidatorStore(Protocol):
-    """The validators of pages that were judged."""
+    """The validators of classified pages."""
 
     def note(self, url: str, validators: Validators | None, judged_by: str, fetched_at: float) -> None:
-        """Keeps those of a page (by the requested URL) that was fetched whole; `None` forgets them."""
+        """Stores those of a page (by the requested URL) that was fetched in full; `None` deletes them."""
         ...
 
     def find(self, urls: Sequence[str], judged_by: str, since: float) -> dict[str, Validators]:
-        """Returns those of pages that were judged by these words and fetched whole since then (Unix seconds)."""
+        """Returns those of pages classified with this version of the words and fetched in full since then (Unix seconds)."""
         ...
 
 
 class DecisionWriter(Protocol):
-    """Takes decisions for the log."""
+    """Writes decisions to the log."""
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Appends a batch, in one transaction."""
@@ -193,23 +193,23 @@ class DecisionLog(DecisionWriter, Protocol):
         ...
 
     def purge(self, before: float) -> int:
-        """Removes records older than `before` (Unix seconds). Returns how many."""
+        """Removes records older than `before` (Unix seconds). Returns their number."""
         ...
 
     def shrink(self, most_bytes: float) -> int:
-        """Removes the oldest records until the rest take `most_bytes` on disk, estimated. Returns how many."""
+        """Removes the oldest records until the rest take `most_bytes` on disk, estimated. Returns the number removed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UnblockRequest:
-    """The request of a user who met the block page to unblock the page.
+    """A user's request on the block page to unblock a page.
 
     Attributes:
-        url: canonical text of what was blocked.
+        url: canonical text of the blocked URL.
         client: of the user, as `log.hash_clients` writes it.
         comment: of the user, bounded.
-        at: Unix seconds of the newest request; `times` how often it was made.
+        at: Unix seconds of the newest request; `times` the number of requests.
         request_id: the database's number, 0 before it has one.
     """
 
@@ -226,20 +226,20 @@ class UnblockRequest:
 
 
 class UnblockRequestStore(Protocol):
-    """Takes requests to unblock pages into the database."""
+    """The store of requests to unblock pages."""
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
-        """Records requests; a repeated one is counted. Returns how many are new."""
+        """Records requests; a repeated one is counted. Returns the number of new ones."""
         ...
 
 
 class UnblockRequests(UnblockRequestStore, Protocol):
-    """What users ask the operator for. One open request a URL and client; bounded."""
+    """The open unblock requests, one per URL and client; bounded."""
 
     def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
         """Returns the open requests, the newest first."""
         ...
 
     def complete(self, request_id: int) -> UnblockRequest | None:
-        """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
+        """Removes a request, and others for the same page. Returns it, `None` when there was none."""
         ...

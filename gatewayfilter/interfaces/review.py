@@ -1,4 +1,4 @@
-"""Protocols of review: the stores of fingerprints and review tasks, and what judges or explains content beside the classifier."""
+"""Interfaces of review: stores of fingerprints and review tasks, the image classifier, and explanations of scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -18,22 +18,22 @@ from gatewayfilter.model import (
 
 
 class FingerprintStore(Protocol):
-    """Judged content by its identity. Expired ones are never found."""
+    """The store of classified content by its identity. Expired entries are never returned."""
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
-        """Returns the fingerprint whose key and proof are both these."""
+        """Returns the fingerprint with this key and this proof."""
         ...
 
     def newest(self, limit: int, now: float) -> list[Fingerprint]:
-        """Returns those that were met last, the latest first."""
+        """Returns those with the latest hits, the latest first."""
         ...
 
     def holds(self, kind: ContentKind) -> bool:
-        """Tells whether there is any fingerprint of this kind."""
+        """Returns whether there is any fingerprint of this kind."""
         ...
 
     def put(self, fingerprint: Fingerprint) -> None:
-        """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
+        """Adds a fingerprint, or replaces the one with the same kind and key; a reviewer's is replaced by a reviewer's only."""
         ...
 
     def put_all(self, fingerprints: Sequence[Fingerprint]) -> None:
@@ -41,15 +41,15 @@ class FingerprintStore(Protocol):
         ...
 
     def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:
-        """Counts hits and puts the expiry off to at least this time (Unix seconds)."""
+        """Counts hits and extends the expiry to at least this time (Unix seconds)."""
         ...
 
     def remove(self, content: ContentId) -> bool:
-        """Forgets one. Returns False when there was none."""
+        """Deletes one. Returns False when there was none."""
         ...
 
     def sweep(self, now: float) -> int:
-        """Removes expired ones. Returns how many."""
+        """Removes expired ones. Returns their number."""
         ...
 
     def stats(self) -> dict[str, int]:
@@ -58,7 +58,7 @@ class FingerprintStore(Protocol):
 
 
 class ReviewStore(Protocol):
-    """Tasks for people, and everything that was done to them."""
+    """The store of review tasks and of all steps taken on them."""
 
     def add(self, task: ReviewTask) -> int:
         """Adds a task; returns its number. A `group_id` of 0 becomes that number."""
@@ -69,7 +69,7 @@ class ReviewStore(Protocol):
         ...
 
     def newest_of(self, key: str) -> ReviewTask | None:
-        """Returns the newest task about this list key."""
+        """Returns the newest task for this list key."""
         ...
 
     def tasks(
@@ -86,7 +86,7 @@ class ReviewStore(Protocol):
         ...
 
     def same_content(self, task: ReviewTask) -> list[ReviewTask]:
-        """Returns the tasks whose pages have this task's body or text, itself with them, in the order of their numbers."""
+        """Returns the tasks with the same page body or text as this one, itself included, by number."""
         ...
 
     def outlines(self, category: str, limit: int) -> list[TaskOutline]:
@@ -94,11 +94,11 @@ class ReviewStore(Protocol):
         ...
 
     def harmful_outlines(self, limit: int) -> list[TaskOutline]:
-        """Returns the outlines of the newest tasks about pages that are blocked, the newest first."""
+        """Returns the outlines of the newest tasks of blocked pages, the newest first."""
         ...
 
     def open_count(self) -> int:
-        """Returns how many tasks wait for a person."""
+        """Returns the number of open tasks."""
         ...
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:
@@ -106,7 +106,7 @@ class ReviewStore(Protocol):
         ...
 
     def undo(self, task: ReviewTask, undone: int, step: ReviewStep) -> ReviewStep:
-        """As `decide`, and marks the step with this number as undone."""
+        """Does `decide`, and marks the step with this number as undone."""
         ...
 
     def steps(self, task_id: int = 0, *, limit: int = 100) -> list[ReviewStep]:
@@ -114,24 +114,24 @@ class ReviewStore(Protocol):
         ...
 
     def stats(self) -> list[tuple[str, str, int, float]]:
-        """Returns (state, category, how many, when the oldest was made) for each state and category."""
+        """Returns (state, category, count, creation of the oldest) for each state and category."""
         ...
 
     def decided_since(self, since: float) -> list[tuple[float, float]]:
-        """Returns (when it was made, when it was decided) of tasks decided since then; all in Unix seconds."""
+        """Returns (creation, decision) of tasks decided since then; all in Unix seconds."""
         ...
 
 
 class ClassifyImage(Protocol):
-    """Judges an image. None is bundled: `learn.image_classifier` names one that is installed beside the filter."""
+    """The image classifier. None is bundled: `learn.image_classifier` names one that is installed separately."""
 
     def classify_image(self, body: bytes, content_type: str) -> Classification | None:
-        """Judges an image; `None` when it cannot tell."""
+        """Classifies an image; `None` without a result."""
         ...
 
 
 class ReadText(Protocol):
-    """Tells what a page says to the person who looks at it."""
+    """Extracts the visible text of a page for reviewers."""
 
     def text_of(self, page: Page) -> str:
         """Returns the visible text in the classifier's normal view, bounded."""
@@ -139,8 +139,8 @@ class ReadText(Protocol):
 
 
 class ExplainScore(Protocol):
-    """Tells how a page's score came about."""
+    """Explains a page's score."""
 
     def breakdown_of(self, page: Page, category: str) -> ScoreBreakdown | None:
-        """Returns it by the words in use, `None` where nothing on the page speaks of the category. Costs a judgement."""
+        """Returns the breakdown by the words in use, `None` for a page without words of the category. Costs a classification."""
         ...

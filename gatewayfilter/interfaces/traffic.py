@@ -1,4 +1,4 @@
-"""What the proxy needs: verdicts, changes to traffic, internal pages."""
+"""Interfaces of the proxy: verdicts, changes to traffic, internal pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from gatewayfilter.urls import Url
 
 
 class Decide(Protocol):
-    """The decision as the proxy, `check` and `match` use it. Pure: no I/O, no lock."""
+    """The decision on a request, for the proxy, `check` and `match`. Pure: no I/O, no lock."""
 
     def decide(self, request: Request) -> Verdict:
         """Returns the verdict; never raises for any request that could be built."""
         ...
 
     def explain(self, request: Request) -> Explanation:
-        """Returns every decider's answer and the verdict that `decide` would give."""
+        """Returns every decider's answer and the verdict of `decide`."""
         ...
 
 
 class DecideHost(Protocol):
-    """The decision at the first sight of a connection, when only the host's name is known. Pure: no I/O, no lock."""
+    """The decision on a connection, when only the host name is known. Pure: no I/O, no lock."""
 
     def decide_host(self, host: str, client: str = "") -> HostVerdict:
         """Returns deny, splice or intercept for a host name or address literal; never raises."""
@@ -29,16 +29,16 @@ class DecideHost(Protocol):
 
 
 class ChangeTraffic(Protocol):
-    """What Adblock modifiers make of requests that are allowed and of their responses. Pure: no I/O, no lock."""
+    """The changes to allowed requests and their responses by Adblock modifiers. Pure: no I/O, no lock."""
 
     def change_request(self, request: Request) -> RequestChange | None:
-        """Returns what to change before the request goes out, `None` for nothing."""
+        """Returns the changes to a request before it is sent, `None` for none."""
         ...
 
     def change_response(
         self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
     ) -> ResponseChange | None:
-        """Returns what to change in the response, `None` for nothing.
+        """Returns the changes to a response, `None` for none.
 
         Args:
             request: the request.
@@ -51,14 +51,14 @@ class ChangeTraffic(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InternalRequest:
-    """A request for a page of the filter itself.
+    """A request for an internal page of the filter.
 
     Attributes:
         url: the requested URL.
         method: upper case.
         headers: lower-case name → value, the first of repeated ones.
-        client: address of the asking device, `""` when unknown.
-        local: the address and port of ours that it is connected to; in transparent mode those it wanted to reach.
+        client: address of the requesting device, `""` when unknown.
+        local: local address and port of the connection; in transparent mode its original destination.
     """
 
     url: Url
@@ -70,7 +70,7 @@ class InternalRequest:
 
 @dataclass(frozen=True, slots=True)
 class InternalAnswer:
-    """A response of the filter itself: status, headers (lower-case names) and body."""
+    """The response of an internal page: status, headers (lower-case names) and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -78,12 +78,12 @@ class InternalAnswer:
 
 
 class InternalPages(Protocol):
-    """The filter's own pages, which it answers instead of any origin. Pure: no I/O, no lock."""
+    """The internal pages, which the filter serves instead of an origin. Pure: no I/O, no lock."""
 
     def answers(self, url: Url) -> bool:
-        """Returns whether this URL is one of ours; cheap, it is called for every request, before any decision."""
+        """Returns whether this URL is an internal page; cheap, as it is called for every request, before any decision."""
         ...
 
     def respond(self, request: InternalRequest) -> InternalAnswer:
-        """Returns the answer to a request that `answers` took."""
+        """Returns the response to a request for which `answers` is true."""
         ...
