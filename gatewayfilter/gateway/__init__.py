@@ -1,1 +1,1 @@
-"""The box itself: firewall rules and forwarding, PAC files, and the doctor that looks for what is wrong."""
+"""The gateway: firewall rules and forwarding, PAC files, and the diagnostic checks of `doctor`."""

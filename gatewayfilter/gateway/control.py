@@ -1,4 +1,4 @@
-"""Gateway up, down and status. Going up is a row of steps; when one fails, those before it are taken back."""
+"""Gateway up, down and status. `up` is a sequence of steps; when one fails, those before it are rolled back."""
 
 import re
 import time
@@ -21,7 +21,7 @@ _COUNTER: Final = re.compile(r"(?:(udp|tcp) dport (\S+|\{[^}]*\}) )counter packe
 
 
 class GatewayState(StrEnum):
-    """How the kernel stands to what is wanted."""
+    """The state of the kernel compared with the plan."""
 
     DOWN = "down"
     UP = "up"
@@ -33,19 +33,19 @@ class GatewayState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """What `gateway status` shows.
+    """The status shown by `gateway status`.
 
     Attributes:
-        state: `up` as wanted; `open`: up, but web traffic goes past the filter because no worker listens or answers; `outdated`:
-            loaded from other settings; `changed`: somebody changed the rules since; `foreign`: the table is there, but
+        state: `up` as planned; `open`: up, but web traffic bypasses the filter because no worker listens or answers; `outdated`:
+            loaded from other settings; `changed`: the rules were changed since; `foreign`: the table is there, but
             `gateway up` did not load it (or not since the last restart); `down`.
-        problems: what is wrong, a sentence each.
+        problems: one sentence each.
         listening: families (4, 6) in which the filter's port listens.
         forwarding: families that the kernel forwards.
         redirected: connections sent to the filter since the rules were loaded.
         quic_refused: datagrams of QUIC refused since.
-        fail_open: whether the way opens while no worker listens or answers.
-        watched: whether a watchdog runs that opens it.
+        fail_open: whether traffic bypasses the filter while no worker listens or answers.
+        watched: whether a watchdog runs, which opens the bypass.
     """
 
     state: GatewayState
@@ -59,12 +59,12 @@ class GatewayStatus:
 
 
 class Gateway:
-    """This machine as the LAN's way out.
+    """This machine as the LAN's gateway.
 
     Args:
-        plan: what is wanted.
-        kernel: where it is done.
-        memory: where it is remembered.
+        plan: the wanted state.
+        kernel: that is configured.
+        memory: runtime state, stored for `down` and `status`.
     """
 
     def __init__(self, plan: GatewayPlan, kernel: Kernel, memory: RuntimeStateFile) -> None:
@@ -73,11 +73,11 @@ class Gateway:
         self._memory = memory
 
     def up(self, *, wait_s: float = 0.0, check: bool = True) -> bool:
-        """Loads the rules and switches forwarding on. Doing it twice is doing it once.
+        """Loads the rules and switches forwarding on. Idempotent.
 
         Args:
-            wait_s: how long to wait for the filter's port.
-            check: whether the filter must listen; otherwise everything is taken back.
+            wait_s: maximum wait for the filter's port.
+            check: whether the filter must listen; if it does not, everything is rolled back.
 
         Returns:
             Whether anything was changed.
@@ -121,11 +121,11 @@ class Gateway:
         return changed
 
     def down(self) -> bool:
-        """Removes the rules and puts the switches back as they were before `up`. Returns whether there was anything."""
+        """Removes the rules and restores the switches to their values before `up`. Returns whether anything was loaded."""
         return take_down(self._kernel, self._memory)
 
     def restore(self) -> bool:
-        """Loads the rules again when they vanished without a `down`, as by `nft flush ruleset`. Returns whether it did.
+        """Reloads the rules if they were removed without a `down`, as by `nft flush ruleset`. Returns whether it did.
 
         Raises:
             GatewayError: one sentence; nothing has changed then.
@@ -133,13 +133,13 @@ class Gateway:
         if self._kernel.has_table():
             return False
         with self._memory.changing():
-            # Asked again under the lock: the table goes before the memory while somebody takes the gateway down.
+            # Tested again under the lock: a concurrent `down` removes the table before the stored state.
             if self._memory.read() is None or self._kernel.has_table():
                 return False
             return self._up(0, check=False)
 
     def open_way(self) -> None:
-        """Lets web traffic past the filter."""
+        """Lets web traffic bypass the filter."""
         self._set_way(open_way(), opened=True)
 
     def close_way(self) -> None:
@@ -155,7 +155,7 @@ class Gateway:
             self._memory.write(replace(memory, opened=opened, listing=self._kernel.listing()))
 
     def status(self) -> GatewayStatus:
-        """Compares the kernel with what is wanted."""
+        """Compares the kernel with the plan."""
         kernel, plan = self._kernel, self._plan
         listing, memory = kernel.listing(), self._memory.read()
         state = self._state(listing, memory)
@@ -243,7 +243,7 @@ _WHY: Final = {
 
 
 def take_down(kernel: Kernel, memory: RuntimeStateFile) -> bool:
-    """Removes the rules and puts the switches back; as `Gateway.down`, which needs a plan."""
+    """Removes the rules and restores the switches; like `Gateway.down`, without a plan."""
     with memory.changing():
         before = memory.read()
         was_there = kernel.has_table()
@@ -256,13 +256,13 @@ def take_down(kernel: Kernel, memory: RuntimeStateFile) -> bool:
 
 
 def _switches(plan: GatewayPlan, kernel: Kernel) -> Iterator[tuple[str, str]]:
-    # A router does not listen to router advertisements unless it is told to (accept_ra 2): the uplink would lose its address.
+    # A router ignores router advertisements unless accept_ra is 2: the uplink would lose its address.
     for interface in sorted(kernel.interfaces() - set(plan.lan) - {"lo"}):
         if kernel.switch(f"net/ipv6/conf/{interface}/accept_ra") == "1":
             yield f"net/ipv6/conf/{interface}/accept_ra", "2"
     yield _FORWARD4, "1"
     yield _FORWARD6, "1"
-    # On a gateway with one interface the kernel would tell devices of the shorter way, past the filter.
+    # On a gateway with one interface the kernel would send ICMP redirects to devices, past the filter.
     yield "net/ipv4/conf/all/send_redirects", "0"
     for interface in plan.lan:
         yield f"net/ipv4/conf/{interface}/send_redirects", "0"

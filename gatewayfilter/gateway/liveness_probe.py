@@ -1,4 +1,4 @@
-"""Liveness probe of the filter's port. A worker that hangs still listens: the kernel accepts connections that are not served."""
+"""Liveness probe of the filter's port. A hanging worker still listens: the kernel accepts connections that are not served."""
 
 import selectors
 import socket
@@ -9,20 +9,20 @@ from typing import Final
 from gatewayfilter.config import split_address
 
 _REQUEST: Final = b"GET / HTTP/1.1\r\nHost: gatewayfilter.internal\r\nConnection: close\r\n\r\n"
-"""Any answer will do, and so does an end: in transparent mode the filter closes what was redirected from nowhere."""
+"""Any answer counts, also a close: in transparent mode the filter closes connections that were not redirected."""
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened on
 WAIT_S: Final = 2.0
 LINES: Final = 8
-"""Connections that are tried when the first finds no answer: the kernel spreads them over the workers, and one that hangs takes
-only its part. With one worker of two serving, all eight miss it once in 256 times."""
+"""Connections that are tried when the first gets no answer: the kernel spreads them over the workers, and a hanging worker gets
+only its share. With one worker of two serving, all eight miss it once in 256 times."""
 
 
 class LivenessProbe:
-    """Asks the filter itself, over loopback.
+    """A probe of the filter over loopback.
 
     Args:
         listen: the filter's address, `HOST:PORT`.
-        wait_s: how long an answer may take.
+        wait_s: maximum time for an answer.
     """
 
     def __init__(self, listen: str, wait_s: float = WAIT_S) -> None:

@@ -17,12 +17,12 @@ _MOST: Final = 65_536
 
 
 class NetlinkMonitor:
-    """Listens to what happens to tables of the firewall in this network namespace.
+    """A listener for changes of nftables tables in this network namespace.
 
-    Where the kernel does not let it, nothing is ever heard and `wait` only waits: whoever uses it looks by himself as well.
+    Where the kernel does not permit it, no change is reported and `wait` only waits: callers must poll as well.
 
     Args:
-        line: where datagrams of the kernel come from, in place of its own socket.
+        line: socket for the kernel's datagrams, in place of its own.
     """
 
     def __init__(self, line: socket.socket | None = None) -> None:
@@ -49,7 +49,7 @@ class NetlinkMonitor:
                 deleted = True
 
     def close(self) -> None:
-        """Ends listening."""
+        """Closes the socket."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -75,7 +75,7 @@ def _subscribed() -> socket.socket | None:
 
 
 def kinds(datagram: bytes) -> Iterator[int]:
-    """Yields the type of each message in a netlink datagram; what is cut off is passed over."""
+    """Yields the type of each message in a netlink datagram; a truncated one is ignored."""
     at = 0
     while at + _HEADER.size <= len(datagram):
         size, kind, *_ = _HEADER.unpack_from(datagram, at)

@@ -1,4 +1,4 @@
-"""The kernel's side: nft, forwarding switches, and who listens. Everything that needs CAP_NET_ADMIN is here."""
+"""Kernel access: nft, sysctls for forwarding, and listening ports. Everything that needs CAP_NET_ADMIN is here."""
 
 import shutil
 import subprocess
@@ -13,14 +13,14 @@ _TCP: Final = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 _LISTENING: Final = "0A"
 _TIMEOUT_S: Final = 20.0
 _SBIN: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
-"""Where nft is; the path of an ordinary user often lacks `sbin`."""
+"""Search path for nft; the `PATH` of an ordinary user often lacks `sbin`."""
 
 
 class Kernel:
-    """The firewall and the switches of the network namespace that this process is in."""
+    """The firewall and the sysctls of this process's network namespace."""
 
     def load(self, ruleset: str, *, check_only: bool = False) -> None:
-        """Loads a ruleset in one transaction, or only has it checked.
+        """Loads a ruleset in one transaction, or only checks it.
 
         Raises:
             GatewayError: nft is missing, not allowed, or refuses it; nothing has changed then.
@@ -28,7 +28,7 @@ class Kernel:
         self._nft(["-c"] if check_only else [], "-f", "-", text=ruleset)
 
     def listing(self) -> str:
-        """Returns the table as the kernel has it, without counters; `""` when it is not there.
+        """Returns the table in the kernel, without counters; `""` when it is not loaded.
 
         Raises:
             GatewayError: nft is missing or not allowed.
@@ -36,7 +36,7 @@ class Kernel:
         return self._listed(["-s"])
 
     def counted(self) -> str:
-        """Returns the table with its counters; `""` when it is not there."""
+        """Returns the table with its counters; `""` when it is not loaded."""
         return self._listed([])
 
     def _listed(self, options: list[str]) -> str:
@@ -47,7 +47,7 @@ class Kernel:
         except GatewayError:
             if self.has_table():
                 raise
-            return ""  # gone between the two questions
+            return ""  # removed between the two calls
 
     def has_table(self) -> bool:
         """Returns whether the table is loaded."""
@@ -76,7 +76,7 @@ class Kernel:
             raise GatewayError(f"cannot set {name.replace('/', '.')} to {value}: {error.strerror}") from error
 
     def listens(self, port: int) -> frozenset[int]:
-        """Returns the families (4, 6) in which somebody listens on a TCP port; of `::` for both it is both."""
+        """Returns the families (4, 6) with a listener on a TCP port; both for a dual-stack `::`."""
         return frozenset(family for family in _TCP if _listens(_TCP[family], port))
 
     def _nft(self, options: list[str], *arguments: str, text: str = "") -> str:
@@ -105,7 +105,7 @@ def _listens(table: Path, port: int) -> bool:
             for line in lines:
                 fields = line.split()
                 if len(fields) < 4 or fields[3] != _LISTENING:
-                    return False  # the kernel names those that listen first: a gateway's thousands of connections are not read
+                    return False  # the kernel lists listeners first: a gateway's thousands of connections are not read
                 if fields[1].endswith(wanted):
                     return True
     except OSError:

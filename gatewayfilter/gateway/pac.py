@@ -1,6 +1,6 @@
-"""The proxy auto-configuration file: which requests a browser sends to the filter, and which past it.
+"""The proxy auto-configuration file: which requests a browser sends to the filter, and which directly.
 
-It resolves no names: that would hold up every request of the browser, and tell the network's DNS of each.
+It resolves no names: that would delay every request of the browser, and expose each name to the network's DNS.
 """
 
 import json
@@ -23,8 +23,8 @@ def pac_file(settings: GatewaySettings, proxy: str, *, own_hosts: Sequence[str] 
 
     Args:
         settings: `pac_bypass`, `filter_private` and `fail_open` count here.
-        proxy: `HOST:PORT` as the asking device reaches it, `""` when devices need no proxy (transparent mode).
-        own_hosts: hosts that always go through the filter, because only it knows them.
+        proxy: `HOST:PORT` as reachable for the requesting device, `""` when devices need no proxy (transparent mode).
+        own_hosts: hosts that always go through the filter, because only the filter serves them.
     """
     answer = "DIRECT" if not proxy else f"PROXY {proxy}; DIRECT" if settings.fail_open else f"PROXY {proxy}"
     lines = [

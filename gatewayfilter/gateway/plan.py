@@ -1,4 +1,4 @@
-"""What the gateway is to do: the settings, checked and brought into the form that the firewall takes."""
+"""The gateway plan: the settings, validated and in the form that the firewall needs."""
 
 import re
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ _SSH = 22
 
 @dataclass(frozen=True, slots=True)
 class GatewayPlan:
-    """A gateway.
+    """The plan of a gateway.
 
     Attributes:
-        lan: interfaces whose web traffic is the filter's.
+        lan: interfaces with web traffic that is filtered.
         proxy_port: where the workers listen.
-        transparent: whether web traffic is redirected to the filter; otherwise devices are told of the proxy, and web traffic
-            that goes around it is refused.
-        ipv6: whether they listen for IPv6 as well; otherwise IPv6 web connections are refused.
+        transparent: whether web traffic is redirected to the filter; otherwise devices are configured to use the proxy, and
+            other web traffic is rejected.
+        ipv6: whether they listen for IPv6 as well; otherwise IPv6 web connections are rejected.
         ports: TCP ports that are redirected; on UDP they are QUIC.
-        reject_quic: refuse QUIC, so that browsers turn to TCP.
-        reject_dot: refuse DNS over TLS and QUIC (port 853).
+        reject_quic: reject QUIC, so that browsers fall back to TCP.
+        reject_dot: reject DNS over TLS and QUIC (port 853).
         filter_private: redirect connections to private networks too.
-        own_port_80: the gateway's own port 80 belongs to the filter's pages.
-        free_macs, free4, free6: devices that go past the filter.
-        past4, past6: destinations that go past the filter.
-        fail_open: whether the way past the filter opens while no worker listens or answers.
+        own_port_80: the gateway's own port 80 serves the filter's pages.
+        free_macs, free4, free6: devices that bypass the filter.
+        past4, past6: destinations that bypass the filter.
+        fail_open: whether traffic bypasses the filter while no worker listens or answers.
     """
 
     lan: tuple[str, ...]
@@ -52,10 +52,10 @@ class GatewayPlan:
 
 
 def make_plan(settings: Settings) -> GatewayPlan:
-    """Returns the plan that the settings ask for.
+    """Returns the plan of the settings.
 
     Raises:
-        GatewayError: they ask for none, for an impossible one, or for one that would lock the operator out.
+        GatewayError: no gateway is configured, or an impossible one, or one that would lock the operator out.
     """
     gateway = settings.gateway
     host, port = split_address(settings.proxy.listen)
@@ -88,7 +88,7 @@ def make_plan(settings: Settings) -> GatewayPlan:
 
 
 def _keep_reachable(port: int, redirected: Sequence[int]) -> None:
-    """The filter's port is closed to everybody but redirected connections: it must not be the port of another service."""
+    """The filter's port is closed to all but redirected connections: it must not be the port of another service."""
     if port == _SSH:
         raise GatewayError("proxy.listen is on port 22, which is SSH's: nobody could log in any more")
     if port in redirected:

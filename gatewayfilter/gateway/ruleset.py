@@ -1,4 +1,4 @@
-"""The firewall's table for a plan, in the language of nft. Loading it is one transaction: all of it or nothing."""
+"""The nftables ruleset of a plan. It is loaded in one transaction."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -8,12 +8,12 @@ from gatewayfilter.gateway.plan import GatewayPlan
 
 TABLE: Final = "gatewayfilter"
 DIVERT: Final = "divert"
-"""The chain that sends connections to the filter, alone in it: flushed, it lets them past."""
+"""The chain that redirects connections to the filter, and nothing else: flushed, they bypass it."""
 STRAYS: Final = "strays"
-"""The chain that ends connections which are past the filter already, alone in it too."""
+"""The chain that rejects connections that bypass the filter already, and nothing else."""
 _TRIED: Final = f"{TABLE}-check"
-"""The table of a dry run. The kernel shows a table that is made, deleted and made again while it takes a dry run back (nft -c of
-nftables 1.0.6 on Linux 6.18): under its real name `nft list tables` would name rules that are not there."""
+"""The table of a dry run. The kernel shows a table that is created, deleted and created again while it rolls a dry run back (nft
+-c of nftables 1.0.6 on Linux 6.18): under its real name `nft list tables` would list rules that are not loaded."""
 _PRIVATE4: Final = (
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",
 )  # fmt: skip
@@ -25,12 +25,12 @@ _DOT: Final = 853
 
 
 def ruleset(plan: GatewayPlan) -> str:
-    """Returns what `nft -f` loads: the whole table, which replaces the one that is there."""
+    """Returns the input of `nft -f`: the whole table, which replaces the loaded one."""
     return f"{unload()}\n{_table(plan, TABLE)}"
 
 
 def tried_ruleset(plan: GatewayPlan) -> str:
-    """Returns the same rules in a table of another name, to have the kernel check them without a trace."""
+    """Returns the same rules in a table of another name, for a check by the kernel without side effects."""
     return _table(plan, _TRIED)
 
 
@@ -39,17 +39,17 @@ def _table(plan: GatewayPlan, name: str) -> str:
 
 
 def unload() -> str:
-    """Returns what removes the table, whether it is there or not."""
+    """Returns the commands that remove the table, whether or not it is loaded."""
     return f"table inet {TABLE}\ndelete table inet {TABLE}\n"
 
 
 def open_way() -> str:
-    """Returns what lets web traffic past the filter, while everything else stays as it is."""
+    """Returns the commands that let web traffic bypass the filter, and change nothing else."""
     return f"flush chain inet {TABLE} {DIVERT}\nflush chain inet {TABLE} {STRAYS}\n"
 
 
 def close_way(plan: GatewayPlan) -> str:
-    """Returns what sends web traffic through the filter again."""
+    """Returns the commands that send web traffic through the filter again."""
     chains = ((DIVERT, _divert(plan)), (STRAYS, _strays(plan)))
     return open_way() + "".join(f"add rule inet {TABLE} {chain} {rule}\n" for chain, rules in chains for rule in rules)
 
@@ -113,17 +113,19 @@ def _prerouting(plan: GatewayPlan) -> Iterator[str]:
 
 
 def _divert(plan: GatewayPlan) -> Iterator[str]:
-    if not plan.transparent:  # devices are told of the proxy: what comes by another way goes around it
+    if not plan.transparent:  # devices are configured to use the proxy: other traffic bypasses it
         yield f'tcp dport {_ports(plan.ports)} counter reject with tcp reset comment "around the filter"'
         return
-    # Refused by the kernel where nothing listens, so a filter that serves IPv4 alone or not at all is no way past it.
+    # Rejected by the kernel where nothing listens, so there is no bypass of a filter that serves only IPv4, or is down.
     yield f"tcp dport {_ports(plan.ports)} counter redirect to :{plan.proxy_port}"
 
 
 def _strays(plan: GatewayPlan) -> Iterator[str]:
     if plan.transparent:
-        # Redirected connections end in the gateway and are never forwarded: this one was made while there were no rules, or the
-        # way was open. Addresses are translated at a connection's first packet only, so it would go past the filter to its end.
+        # Redirected connections end in the gateway and are never forwarded: this one was opened while there were no rules,
+        # or while the bypass was open. Addresses are translated at a connection's first packet only, so it would bypass the
+        # filter for
+        # its whole life.
         yield f'tcp dport {_ports(plan.ports)} ct status & dnat == 0 counter reject with tcp reset comment "made past the filter"'
 
 
@@ -138,7 +140,7 @@ def _forward(plan: GatewayPlan) -> Iterator[str]:
         yield "ip6 daddr @private6 accept"
         yield f"jump {DIVERT}"
     if plan.reject_quic:
-        # Refused, not dropped: browsers turn to TCP without waiting.
+        # Rejected, not dropped: browsers fall back to TCP without waiting.
         yield f'udp dport {_ports(plan.ports)} counter reject with icmpx port-unreachable comment "QUIC"'
     if plan.reject_dot:
         yield f'tcp dport {_DOT} counter reject with tcp reset comment "DNS over TLS"'
@@ -146,7 +148,7 @@ def _forward(plan: GatewayPlan) -> Iterator[str]:
 
 
 def _input(plan: GatewayPlan) -> Iterator[str]:
-    # The filter's port is for the LAN, and of it for redirected connections alone; all else is not this table's affair.
+    # The filter's port is open to the LAN, for redirected connections only; this table does not affect other ports.
     yield 'iifname "lo" accept'
     yield f"iifname != @lan tcp dport {plan.proxy_port} drop"
     if plan.transparent:

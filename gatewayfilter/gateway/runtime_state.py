@@ -1,4 +1,4 @@
-"""What `gateway up` remembers for `down` and `status`: below /run, so that a restart takes it away like the rules themselves."""
+"""The runtime state of the gateway, stored by `up` for `down` and `status`: in /run, so a restart removes it with the rules."""
 
 import fcntl
 import json
@@ -18,15 +18,15 @@ _SWITCH_VALUES: Final = frozenset("012")
 
 @dataclass(frozen=True, slots=True)
 class RuntimeState:
-    """What was done.
+    """The stored state.
 
     Attributes:
         digest: of the ruleset that was loaded.
         listing: the table right after loading, without counters.
         switches: sysctl → value before.
-        fail_open: whether the way opens while no worker listens or answers.
-        opened: whether it is open now.
-        quic_rejected, dot_rejected: what the set-up page shows.
+        fail_open: whether traffic bypasses the filter while no worker listens or answers.
+        opened: whether it does now.
+        quic_rejected, dot_rejected: shown on the set-up page.
         lan: the interfaces.
     """
 
@@ -41,23 +41,23 @@ class RuntimeState:
 
 
 class RuntimeStateFile:
-    """The file, one for each network namespace.
+    """The state file, one per network namespace.
 
     Args:
-        folder: where; root's alone to write, everybody's to read: the set-up page does.
+        folder: of the file; writable by root only, readable by all, for the set-up page.
     """
 
     def __init__(self, folder: Path = RUN_FOLDER) -> None:
         try:
             namespace = Path("/proc/self/ns/net").stat().st_ino
-        except OSError:  # no Linux: there is no gateway to remember
+        except OSError:  # not Linux: no gateway
             namespace = 0
         self.path = folder / f"gateway-{namespace}.json"
         self._lock = folder / f"gateway-{namespace}.lock"
         self._watchdog = folder / f"watchdog-{namespace}.lock"
 
     def read(self) -> RuntimeState | None:
-        """Returns what was remembered; `None` when there is nothing that can be read."""
+        """Returns the stored state; `None` when there is none that can be read."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             switches = {str(name): str(value) for name, value in found["switches"].items()}
@@ -75,7 +75,7 @@ class RuntimeStateFile:
             return None
 
     def write(self, memory: RuntimeState) -> None:
-        """Writes whole or not at all.
+        """Writes the state atomically.
 
         Raises:
             GatewayError: it cannot be written.
@@ -102,7 +102,7 @@ class RuntimeStateFile:
 
     @contextmanager
     def watching(self) -> Iterator[bool]:
-        """Yields whether we are the watchdog: there is one at a time."""
+        """Yields whether this process is the watchdog; there is one at a time."""
         with self._open(self._watchdog) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

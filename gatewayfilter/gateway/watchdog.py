@@ -1,4 +1,4 @@
-"""Failing open: lets web traffic past the filter while no worker listens or answers, and sends it back when one does."""
+"""The fail-open watchdog: lets web traffic bypass the filter while no worker listens or answers."""
 
 import logging
 import signal
@@ -18,25 +18,25 @@ _log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.5
 OPEN_AFTER: Final = 4
-"""Probes in a row that find nothing listening: a worker that fell is back before that (its first restart comes after 0.2 s)."""
+"""Consecutive probes without a listener: a crashed worker is back before that (its first restart comes after 0.2 s)."""
 ASK_EVERY: Final = 4
-"""Looks between two questions whether workers answer, two seconds; while one was not answered each look asks."""
+"""Polls between two liveness probes, two seconds; after a failed probe every poll probes again."""
 UNANSWERED: Final = 3
-"""Questions in a row without an answer, each of them open for four seconds: a filter under heavy load is slower, but not that."""
+"""Consecutive probes without an answer, each with a timeout of four seconds: a filter under heavy load answers sooner."""
 RESTORE_EVERY: Final = 6
-"""Looks between two questions whether the rules are still there, three seconds: the kernel tells of it at once, if it tells."""
+"""Polls between two checks of the rules, three seconds; the kernel's notifications, where available, come at once."""
 
 
 class Watchdog:
-    """Looks after a gateway: lets it fail open where it is to, keeps its rules in place where it is told to.
+    """Watches a gateway: opens the bypass if `fail_open` is set, and reloads removed rules if `restoring` is set.
 
     Args:
-        gateway: what is opened and closed.
-        kernel: which ports have a listener.
-        memory: whether the gateway is still up and to fail open.
+        gateway: to be opened and closed.
+        kernel: for the listening ports.
+        memory: runtime state: whether the gateway is up and fails open.
         port: the filter's.
-        restoring: whether rules that vanish without a `gateway down`, as by `nft flush ruleset`, are loaded again.
-        answers: asks the filter, and returns whether it answered.
+        restoring: whether rules removed without a `gateway down`, as by `nft flush ruleset`, are loaded again.
+        answers: probes the filter, and returns whether it answered.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Watchdog:
         self._looks = 0
 
     def restore(self) -> bool:
-        """Loads the rules again if they vanished without a `gateway down`. Returns whether it did."""
+        """Reloads the rules if they were removed without a `gateway down`. Returns whether it did."""
         try:
             if not self._restoring or not self._gateway.restore():
                 return False
@@ -71,7 +71,7 @@ class Watchdog:
         return True
 
     def look(self) -> bool:
-        """Looks once and does what is needed. Returns whether there is anything left to look after."""
+        """Polls once and acts. Returns whether there is anything left to watch."""
         memory = self._memory.read()
         if memory is None:
             return False
@@ -85,7 +85,7 @@ class Watchdog:
             self._unanswered = 0 if self._answers() else self._unanswered + 1
         try:
             self._open_or_close(opened=memory.opened)
-        except GatewayError as error:  # taken down meanwhile, or tried again at the next look
+        except GatewayError as error:  # taken down meanwhile, or retried at the next poll
             _log.warning("%s", error)
         return True
 
@@ -98,17 +98,17 @@ class Watchdog:
             _log.error("nothing listens on port %d: web traffic goes past the filter", self._port)
         elif not opened and self._unanswered >= UNANSWERED:
             self._gateway.open_way()
-            _log.error("nobody answers on port %d: web traffic goes past the filter", self._port)
+            _log.error("no worker answers on port %d: web traffic goes past the filter", self._port)
 
     def run(self, stop: threading.Event) -> bool:
-        """Looks twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""
+        """Polls twice a second until `stop` or until the gateway is down. Returns whether it was the only watchdog."""
         with self._memory.watching() as only, NetlinkMonitor() as changes:
             while only and not stop.is_set() and self.look():
                 self._wait(changes, stop)
             return only
 
     def _wait(self, changes: NetlinkMonitor, stop: threading.Event) -> None:
-        """Waits for the next look, and puts back meanwhile what somebody takes away."""
+        """Waits for the next poll, and reloads rules that are removed meanwhile."""
         until = time.monotonic() + POLL_S
         while not stop.is_set() and (left_s := until - time.monotonic()) > 0:
             if changes.wait(left_s):

@@ -1,4 +1,4 @@
-"""The doctor: a row of small checks, each with a sentence on what is wrong and one on how to mend it."""
+"""The checks of `doctor`, each with one sentence on the fault and one on its repair."""
 
 from gatewayfilter.gateway.doctor.finding import Finding, Level, Patient
 from gatewayfilter.gateway.doctor.runner import CHECKS, examine

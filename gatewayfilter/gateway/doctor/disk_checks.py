@@ -1,4 +1,4 @@
-"""Checks of what lies on the disk: folders, settings, certificate authority, database, lists."""
+"""Checks of files on disk: folders, settings, certificate authority, database, lists."""
 
 import shutil
 import sqlite3
@@ -15,7 +15,7 @@ from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, 
 from gatewayfilter.store import schema_status
 
 LOW_MB: Final = 500
-"""A snapshot of five million entries and the next one beside it."""
+"""Room for a snapshot of five million entries and the next one beside it."""
 EMPTY_MB: Final = 50
 _RENEW_DAYS: Final = 60
 _STALE_INTERVALS: Final = 3
@@ -41,7 +41,7 @@ def state_folder(patient: Patient) -> Finding:
 
 
 def config_file(patient: Patient) -> Finding:
-    """Only its owner writes the configuration, and nobody else reads a password in it."""
+    """The configuration is writable by its owner only, and readable by no other user if it contains a password."""
     path = patient.config_file
     if path is None:
         return note("configuration", "No configuration file is in use.")
@@ -59,7 +59,7 @@ def config_file(patient: Patient) -> Finding:
 
 
 def certificate_authority(patient: Patient) -> Finding:
-    """The authority is there, fits its key, is private, and lasts."""
+    """The certificate authority exists, matches its key, is private, and does not expire soon."""
     check, folder = "certificate authority", patient.settings.data_dir / "ca"
     path = folder / "mitmproxy-ca.pem"
     if not path.exists():
@@ -102,7 +102,7 @@ def disk(patient: Patient, *, low_mb: float = LOW_MB, empty_mb: float = EMPTY_MB
 
 
 def snapshot(patient: Patient) -> Finding:
-    """A good snapshot is there, not from the future, and not older than the lists' interval allows."""
+    """A valid snapshot exists, not from the future, and not older than the lists' interval allows."""
     settings = patient.settings
     mend = "gatewayfilter publish"
     try:
@@ -125,7 +125,7 @@ def snapshot(patient: Patient) -> Finding:
 
 
 def clock(patient: Patient) -> Finding:
-    """The clock does not stand before something that was made in the past: certificates and expiry live by it."""
+    """The clock is not earlier than files made in the past: certificates and expiry depend on it."""
     settings = patient.settings
     mend = "set the clock: timedatectl set-ntp true"
     made = (
@@ -145,7 +145,7 @@ def clock(patient: Patient) -> Finding:
 
 
 def database(patient: Patient) -> Finding:
-    """The database can be read, is whole, and of this program's version."""
+    """The database can be read, is intact, and of this program's version."""
     settings = patient.settings
     url = settings.store_url
     if url.startswith("sqlite"):

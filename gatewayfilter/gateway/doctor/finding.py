@@ -12,7 +12,7 @@ from gatewayfilter.config import Settings
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -22,13 +22,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
+    """The finding of a check.
 
     Attributes:
         check: its name.
         level: `note` for what could not be checked or does not matter here.
-        words: what is so, one sentence.
-        mend: how to mend it, `""` when there is nothing to mend.
+        words: the finding, one sentence.
+        mend: how to repair it, `""` when there is nothing to repair.
     """
 
     check: str
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What is examined.
+    """The subject of the checks.
 
     Attributes:
         settings: in force.
@@ -67,7 +67,7 @@ class Patient:
             return {}
 
     def alive(self, pid: int) -> bool:
-        """Returns whether there is a process of this number, zombies not counted."""
+        """Returns whether there is a process with this number, zombies excluded."""
         try:
             return (self.proc / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[
                 0
@@ -77,7 +77,7 @@ class Patient:
 
     @property
     def running(self) -> bool:
-        """Whether `gatewayfilter run` is up on this state folder."""
+        """Whether `gatewayfilter run` is running on this state folder."""
         return bool(self.status("supervisor"))
 
 
@@ -85,17 +85,17 @@ type Check = Callable[[Patient], Finding]
 
 
 def fine(check: str, words: str) -> Finding:
-    """Returns a finding of something that is as it should be."""
+    """Returns a finding of something that is in order."""
     return Finding(check, Level.OK, words)
 
 
 def note(check: str, words: str, mend: str = "") -> Finding:
-    """Returns a finding of something that could not be checked, or does not matter here."""
+    """Returns a finding of something that could not be checked, or is irrelevant here."""
     return Finding(check, Level.NOTE, words, mend)
 
 
 def warning(check: str, words: str, mend: str) -> Finding:
-    """Returns a finding of something that will hurt one day, or somebody."""
+    """Returns a finding of something that will fail later, or fails for some users."""
     return Finding(check, Level.WARNING, words, mend)
 
 
@@ -106,4 +106,4 @@ def error(check: str, words: str, mend: str) -> Finding:
 
 def mode_of(path: Path) -> int:
     """Returns a file's permission bits."""
-    return os.stat(path).st_mode & 0o777  # noqa: PTH116  says plainly that links are followed
+    return os.stat(path).st_mode & 0o777  # noqa: PTH116  makes it explicit that links are followed

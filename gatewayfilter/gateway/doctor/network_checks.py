@@ -19,7 +19,7 @@ _UP: Final = "sudo gatewayfilter gateway up"
 
 
 def port(patient: Patient) -> Finding:
-    """The filter answers on its port; while it does not run, nobody else has the port."""
+    """The filter answers on its port; while it does not run, the port is free."""
     listen = str(patient.status("supervisor").get("listen", patient.settings.proxy.listen))
     host, number = split_address(listen)
     if not patient.running:
@@ -61,7 +61,7 @@ def _plan(patient: Patient) -> GatewayPlan | GatewayError | None:
 
 
 def firewall(patient: Patient) -> Finding:
-    """The kernel has the rules that are wanted."""
+    """The kernel has the planned rules."""
     plan = _plan(patient)
     if plan is None:
         return note("firewall", "This machine is no gateway: devices are told of the proxy.")
@@ -82,7 +82,7 @@ def firewall(patient: Patient) -> Finding:
 
 
 def forwarding(patient: Patient) -> Finding:
-    """A gateway forwards."""
+    """Forwarding is enabled on a gateway."""
     if _plan(patient) is None:
         return note("forwarding", "This machine is no gateway.")
     switches = {"IPv4": "net/ipv4/ip_forward", "IPv6": "net/ipv6/conf/all/forwarding"}
@@ -94,7 +94,7 @@ def forwarding(patient: Patient) -> Finding:
 
 
 def ipv6(patient: Patient) -> Finding:
-    """Where devices have IPv6, the filter has it too."""
+    """If devices have IPv6, the filter covers it."""
     host, _ = split_address(patient.settings.proxy.listen)
     if not _has_global_ipv6(patient):
         return fine("IPv6", "This machine has no global IPv6 address, so there is no IPv6 way past it.")
@@ -118,7 +118,7 @@ def _has_global_ipv6(patient: Patient) -> bool:
 
 
 def quic(patient: Patient) -> Finding:
-    """QUIC, which the filter cannot see, is refused."""
+    """QUIC, which the filter cannot read, is rejected."""
     memory = RuntimeStateFile().read()
     if memory is not None and memory.quic_rejected:
         return fine("QUIC", "The gateway refuses it.")
@@ -132,7 +132,7 @@ def quic(patient: Patient) -> Finding:
 
 
 def dns(patient: Patient, *, name: str = "example.com") -> Finding:
-    """Names can be looked up: the filter does it for all its clients."""
+    """Names can be resolved: the filter does it for all its clients."""
     del patient
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Checks of the processes: do they run, are they heard of, may they open enough files."""
+"""Checks of processes: whether they run, send heartbeats, and may open enough files."""
 
 import resource
 from typing import Final
@@ -8,7 +8,7 @@ from gatewayfilter.config import RenderRule
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 
 _SILENT_S: Final = 30.0
-"""A worker writes every second; under load it is late."""
+"""A worker writes its status every second, later under load."""
 _LEARNER_SILENT_S: Final = 300.0
 """The learner writes no status while it publishes, which takes a minute for millions of entries."""
 ENOUGH_FILES: Final = 4096
@@ -16,7 +16,7 @@ ENOUGH_FILES: Final = 4096
 
 
 def workers(patient: Patient) -> Finding:
-    """All proxy workers serve, and have said so lately."""
+    """All proxy workers serve, with a recent heartbeat."""
     supervisor = patient.status("supervisor")
     if not supervisor:
         return note("workers", "The filter does not run.", "gatewayfilter run, or systemctl start gatewayfilter")
@@ -34,7 +34,7 @@ def workers(patient: Patient) -> Finding:
 
 
 def learner(patient: Patient) -> Finding:
-    """The learner lives: it fetches, judges, updates lists and publishes."""
+    """The learner is alive: it fetches, classifies, updates lists and publishes."""
     if not patient.running:
         return note("learner", "The filter does not run.")
     if not _heard(patient, "learner", _LEARNER_SILENT_S):
@@ -52,7 +52,7 @@ def _heard(patient: Patient, name: str, within_s: float) -> bool:
 
 
 def compiled_code(patient: Patient) -> Finding:
-    """What reads pages is compiled: Python does the same, at several times the cost."""
+    """The page readers are compiled: in Python they take several times as long."""
     del patient
     missing = {name.rpartition("._")[2]: why for name, why in compiled.in_use().items() if why}
     if not missing:
@@ -70,7 +70,7 @@ def compiled_code(patient: Patient) -> Finding:
 
 
 def rendering(patient: Patient) -> Finding:
-    """Who would run the scripts of strangers: not root, to whom Chromium refuses its sandbox."""
+    """The user that would run scripts of pages is not root, for which Chromium refuses its sandbox."""
     check = "rendering"
     if patient.settings.crawl.render is RenderRule.OFF:
         return fine(check, "Pages are judged without their scripts (crawl.render).")
@@ -105,7 +105,7 @@ def file_limit(patient: Patient) -> Finding:
 
 
 def _own_limit() -> int:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a worker raises its soft limit up to this by itself
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a worker raises its soft limit to this by itself
     return 1 << 20 if hard == resource.RLIM_INFINITY else hard
 
 

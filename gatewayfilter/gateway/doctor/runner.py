@@ -1,4 +1,4 @@
-"""The order of the checks."""
+"""The runner of the checks, and their order."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -26,11 +26,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     network_checks.quic,
     network_checks.dns,
 )
-"""From what all else rests on to what needs it."""
+"""Each check comes after those that it depends on."""
 
 
 def examine(patient: Patient) -> Iterator[Finding]:
-    """Yields what each check found. A check that fails itself is a finding too."""
+    """Yields the finding of each check. An exception in a check is a finding too."""
     for check in CHECKS:
         try:
             yield check(patient)
