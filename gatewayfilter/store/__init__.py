@@ -1,6 +1,6 @@
-"""The database: what is small and changes. SQLite in WAL mode by default, PostgreSQL by its URL, the same code for both.
+"""The database of small, changing data. SQLite in WAL mode by default, PostgreSQL by its URL, the same code for both.
 
-Alone imports SQLAlchemy and alembic. Every failure of the database leaves this room as a `StoreError` with one sentence.
+The only package that imports SQLAlchemy and alembic. Every database error is raised as a `StoreError` with one sentence.
 """
 
 from gatewayfilter.store.sql.schema_version import SchemaStatus, schema_status, upgrade

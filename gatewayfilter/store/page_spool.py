@@ -1,7 +1,7 @@
-"""The page spool: pages that passed the proxy, on their way to the learner. A bounded folder of files, each read once.
+"""The page spool: a bounded folder of files that passes pages from the proxy to the learner. Each file is read once.
 
 The proxy copies a page while it passes (proxy/response/page_capture.py), `PageSpool` writes it from a thread, and the learner
-judges it (crawl/spool_reader.py), a fraction of a second later as a rule. Of what does not fit, the URL goes to the frontier.
+classifies it (crawl/spool_reader.py), usually a fraction of a second later. If a page does not fit, its URL goes to the frontier.
 """
 
 import itertools
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 MOST_DECODED: Final = 2_000_000
 MOST_FILES: Final = 500
 MOST_BYTES: Final = 64_000_000
-"""In the folder, of all workers together."""
+"""Limits of the folder, for all workers together."""
 _MOST_QUEUED_BYTES: Final = 16_000_000
 _SUFFIX: Final = ".page"
 _LOOK_EVERY_S: Final = 0.5
@@ -32,10 +32,10 @@ _STOP_S: Final = 3.0
 
 
 class PageSpool:
-    """Implements `PassedSink`: takes pages into a bounded queue, from which a thread of its own writes files.
+    """Implements `PassedSink`: puts pages into a bounded queue, from which its thread writes files.
 
     Args:
-        folder: made with mode 0700.
+        folder: created with mode 0700.
         on_dropped: called in the thread with the URL of a page that could not be written.
     """
 
@@ -56,13 +56,13 @@ class PageSpool:
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes what is queued and ends the thread."""
+        """Writes the queued pages and ends the thread."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(_STOP_S)
 
     def passed(self, response: PassedResponse) -> bool:
-        """Takes a page, or returns False when too many wait."""
+        """Accepts a page, or returns False when the queue is full."""
         if not self._thread.is_alive() or self._queued_bytes + len(response.body) > _MOST_QUEUED_BYTES:
             return False
         with self._lock:
@@ -113,7 +113,7 @@ class PageSpool:
 
 
 def waiting_pages(folder: Path) -> list[Path]:
-    """Returns the files that wait to be read, the oldest first."""
+    """Returns the files to be read, the oldest first."""
     return sorted((folder / entry.name for entry in _entries(folder)), key=lambda path: path.name)
 
 
@@ -133,7 +133,7 @@ def read_page(path: Path) -> Page | None:
 
 
 def page_of(response: PassedResponse) -> Page | None:
-    """Returns a response as a page to be judged, `None` when its encoding cannot be taken off."""
+    """Returns a response as a page to be classified, `None` when its content encoding cannot be decoded."""
     try:
         body, cut = decode_up_to(response.body, as_shown(response.headers.get("content-encoding", "")), MOST_DECODED)
     except EncodingError:

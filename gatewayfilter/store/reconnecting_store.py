@@ -1,6 +1,6 @@
-"""A database connection that is opened again after a failure: filtering goes on while the database is away.
+"""A reconnecting database client: filtering continues while the database is unavailable.
 
-It has the five methods that a proxy worker calls, none of them while a request waits.
+It has the five methods that a proxy worker calls; no request waits for them.
 """
 
 import threading
@@ -17,18 +17,18 @@ _RETRY_AFTER_S: Final = 5.0
 
 
 class ReconnectingStore:
-    """Opens the database at its first use, and again after it failed, at most every few seconds.
+    """Opens the database at its first use, and again after a failure, at most every few seconds.
 
-    The methods of its attributes are those of `Store`'s; each raises `StoreError` while the database cannot be opened.
+    Its attributes have the methods of `Store`'s; each raises `StoreError` while the database cannot be opened.
 
     Args:
-        open_store: opens the database; what it raises becomes a `StoreError`.
+        open_store: opens the database; its exceptions become a `StoreError`.
 
     Attributes:
         feed: the list changes.
-        frontier: takes URLs to crawl.
-        log: takes decisions.
-        unblock: takes requests to unblock pages.
+        frontier: writes URLs to crawl.
+        log: writes decisions.
+        unblock: writes requests to unblock pages.
     """
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
@@ -44,7 +44,7 @@ class ReconnectingStore:
 
 
 class _Connection:
-    """The open database, if there is one, and when to try again. For several threads."""
+    """The open database, if any, and the time of the next attempt. Thread-safe."""
 
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
@@ -54,10 +54,10 @@ class _Connection:
         self._retry_at = 0.0
 
     def use[T](self, work: Callable[[Store], T]) -> T:
-        """Returns what `work` returns of the open database.
+        """Returns the result of `work` on the open database.
 
         Raises:
-            StoreError: the database cannot be opened, or refused.
+            StoreError: the database cannot be opened, or reports an error.
         """
         store = self._opened()
         try:

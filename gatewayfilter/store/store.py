@@ -25,18 +25,18 @@ _log = logging.getLogger(__name__)
 
 
 class Store:
-    """Everything that is small and changes. Threads may share one store; each process opens its own.
+    """All repositories of a database. Threads may share one store; each process opens its own.
 
     Attributes:
         lists: manual rules and learned entries.
-        feed: what changed in them.
+        feed: their changes.
         frontier: URLs to crawl.
         crawlers: heartbeats of the crawlers that share it.
-        task_sites: how much of each site a task has queued.
-        validators: ETags and dates of judged pages.
+        task_sites: number of pages queued per task and site.
+        validators: ETags and dates of classified pages.
         log: decisions.
-        verdicts: what the classifier said.
-        fingerprints: of judged content.
+        verdicts: classifications of pages.
+        fingerprints: of classified content.
         reviews: review tasks and their decisions.
         unblock: requests of users to unblock a page.
     """
@@ -58,15 +58,15 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S, before_upgrade: Callable[[], None] | None = None) -> Self:
-        """Opens the database with this SQLAlchemy URL, made or migrated when needed.
+        """Opens the database with this SQLAlchemy URL; creates or migrates it when needed.
 
         Args:
             url: `sqlite:///FILE` or `postgresql+psycopg://…`.
-            busy_timeout_s: how long a SQLite write waits for another process.
+            busy_timeout_s: maximum wait of a SQLite write for another process.
             before_upgrade: called before an existing database is migrated; it may raise to prevent that.
 
         Raises:
-            StoreError: it cannot be opened, is damaged, is another program's, or has a newer schema than this program knows.
+            StoreError: it cannot be opened, is damaged, belongs to another program, or has a newer schema than this program.
         """
         database = Database.from_url(url, busy_timeout_s=busy_timeout_s)
         try:
@@ -77,15 +77,15 @@ class Store:
         return cls(database)
 
     def learning(self) -> AbstractContextManager[None]:
-        """Makes one transaction of a verdict and its entries: all that the thread writes meanwhile."""
+        """Runs all writes of the thread meanwhile in one transaction: a verdict and its entries."""
         return self._database.together(Area.VERDICTS)
 
     def deciding(self) -> AbstractContextManager[None]:
-        """Makes one transaction of all that the thread writes meanwhile, in which no other task is opened or decided."""
+        """Runs all writes of the thread meanwhile in one transaction, during which no other task is opened or decided."""
         return self._database.together(Area.REVIEWS)
 
     def settling(self) -> AbstractContextManager[None]:
-        """Makes one transaction of what becomes of several URLs of the frontier: all that the thread writes meanwhile."""
+        """Runs all writes of the thread meanwhile in one transaction: the outcomes of several URLs of the frontier."""
         return self._database.together(Area.FRONTIER)
 
     def tidy(self) -> None:
@@ -97,11 +97,11 @@ class Store:
         tidy_file(self._database)
 
     def before_close(self, write: Callable[[], None]) -> None:
-        """Has `write` called by `flush`, and before the database is closed: it writes what was only counted in memory."""
+        """Registers `write` for `flush` and for closing: it writes counts that are held in memory."""
         self._in_memory.append(write)
 
     def flush(self) -> None:
-        """Has everything written that was only counted in memory; what the database refuses is logged, and tried again."""
+        """Writes all counts that are held in memory; database errors are logged, and the write is retried."""
         for write in self._in_memory:
             try:
                 write()
@@ -109,7 +109,7 @@ class Store:
                 _log.warning("what was counted in memory cannot be written: %s", error)
 
     def close(self) -> None:
-        """Has everything written, and closes all connections."""
+        """Writes all counts, and closes all connections."""
         self.flush()
         self._in_memory.clear()
         self._database.close()

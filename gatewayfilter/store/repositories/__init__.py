@@ -1,1 +1,1 @@
-"""Repositories: one class a table or group of tables."""
+"""Repositories: one class per table or group of tables."""

@@ -1,4 +1,4 @@
-"""The change feed: what changed in people's rules and learned entries, in order, for the workers' overlays."""
+"""The change feed: changes of manual rules and learned entries, in order, for the workers' overlays."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _LAST = select(func.max(_COLUMNS.seq))
 _FIRST = select(func.min(_COLUMNS.seq))
 _STEP = select(_COLUMNS.kind, _COLUMNS.payload).where(_COLUMNS.seq == bindparam("seq"))
 _LEARNED_BETWEEN = (
-    # Of an entry that left only its key is of interest: reading the rest of it would take most of the time.
+    # For a removed entry only its key is needed: reading the rest of it would take most of the time.
     select(
         _COLUMNS.payload["key"].as_string(),
         case((_COLUMNS.kind == ChangeKind.LEARNED_ADDED.value, _COLUMNS.payload)),
@@ -42,7 +42,7 @@ _LEARNED_BETWEEN = (
     .order_by(_COLUMNS.seq)
 )
 _PAGE = 10_000
-"""Rows that the driver hands over at once."""
+"""Rows that the driver fetches at once."""
 
 _INSERT = insert(LIST_CHANGES)
 
@@ -50,8 +50,8 @@ _INSERT = insert(LIST_CHANGES)
 class SqlChangeFeed:
     """Implements `interfaces.ChangeFeed` and `interfaces.PublisherFeed`.
 
-    Steps are numbered in the order of their commits (`Area.LISTS` lets one writer in at a time), numbers may be left out but
-    are never used twice. The newest step is never compacted away, so `last_seq` does not go back.
+    Steps are numbered in the order of their commits (`Area.LISTS` admits one writer at a time); numbers may be skipped but are
+    never reused. The newest step is never compacted away, so `last_seq` does not go back.
     """
 
     def __init__(self, database: Database) -> None:
@@ -65,9 +65,9 @@ class SqlChangeFeed:
             return connection.scalar(_LAST) or 0
 
     def read(self, after: int, limit: int = 1000) -> list[Change]:
-        """Returns the changes with `seq > after`, in order. Polled by every worker: one look at the end of an index.
+        """Returns the changes with `seq > after`, in order. Polled by every worker: one read at the end of an index.
 
-        A caller that polls again after an empty answer pays some 15 µs for each further empty answer.
+        Repeated polls with an empty result cost some 15 µs each.
         """
         if self._idle and self._newer.has_none(after):
             return []
@@ -77,7 +77,7 @@ class SqlChangeFeed:
         return [_change(seq, ChangeKind(kind), payload) for seq, kind, payload in rows]
 
     def learned_between(self, after: int, up_to: int) -> dict[str, LearnedEntry | None]:
-        """Returns what became of learned entries: key → as it is now, `None` when gone. About 2 µs for one that left."""
+        """Returns the net changes of learned entries: key → current entry, `None` when removed. About 2 µs for a removed one."""
         changed: dict[str, LearnedEntry | None] = {}
         with self._database.read() as connection:
             rows = connection.execute(_LEARNED_BETWEEN, {"after": after, "up_to": up_to}, execution_options={"yield_per": _PAGE})
@@ -86,7 +86,7 @@ class SqlChangeFeed:
         return changed
 
     def mark(self, seq: int) -> str:
-        """Returns a text by which a step is known again, `""` when there is none; of 0 that of a feed that forgot nothing."""
+        """Returns a text that identifies a step, `""` when there is none; for 0 that of a feed with no deleted steps."""
         with self._database.read() as connection:
             if seq == 0:
                 return "0" if (connection.scalar(_FIRST) or 1) == 1 else ""
@@ -111,7 +111,7 @@ def _payload(entry: ManualRule | LearnedEntry) -> dict[str, object]:
 def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
     action = ListAction(payload["action"])
     if kind in _MANUAL_KINDS:
-        # Steps from before rules could be switched off: those of a group were kept and not applied.
+        # Steps from before rules had `enabled`: rules of a group were stored and not applied.
         enabled = payload.get("enabled", not payload["group"])
         rule = ManualRule(**{**payload, "action": action, "kind": EntryKind(payload["kind"]), "enabled": enabled})
         return Change(seq, kind, manual=rule)

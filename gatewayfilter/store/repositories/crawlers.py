@@ -1,4 +1,4 @@
-"""Heartbeats of crawlers: one without a heartbeat for a while counts as dead."""
+"""Heartbeats of crawlers: a crawler without a recent heartbeat counts as dead."""
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
@@ -27,11 +27,11 @@ class SqlCrawlers:
                 connection.execute(insert(CRAWLERS), {"name": name, "seen_at": now})
 
     def alive(self, since: float) -> list[str]:
-        """Returns the names of those that said so since then (Unix seconds), in order."""
+        """Returns the names of those with a heartbeat since then (Unix seconds), in order."""
         with self._database.read() as connection:
             return list(connection.scalars(_ALIVE, {"since": since}))
 
     def leave(self, name: str) -> bool:
-        """Removes a crawler that ends. Returns False when it was not there."""
+        """Removes a crawler that ends. Returns False when it was not registered."""
         with self._database.write(Area.CRAWLERS) as connection:
             return bool(connection.execute(_LEAVE, {"of": name}).rowcount)

@@ -1,4 +1,4 @@
-"""The log of decisions: appended in batches, read from its end, cut from its beginning."""
+"""The decision log: appended in batches, read from its end, truncated from its beginning."""
 
 import json
 import time
@@ -21,8 +21,8 @@ _PURGE_PAUSE_S = 0.01
 _FIELDS = LogRecord._fields
 _COLUMNS = DECISIONS.c
 _ROWS = (128, 32, 8, 1)
-"""Rows of one statement. After each one the thread waits for its turn to run, which costs more than a row; few sizes, because
-their statements are kept prepared. SQLite takes 32,766 values in one.
+"""Rows of one statement. After each statement the thread waits to be scheduled, which costs more than a row; few sizes, because
+their statements are cached. SQLite takes 32,766 values in one.
 """
 _INTO = f"INSERT INTO {DECISIONS.name} ({', '.join(_FIELDS)}) "
 _PLACES = f"({', '.join('?' * len(_FIELDS))})"
@@ -33,11 +33,11 @@ _FROM_JSON = (
     + f"(r->>{len(_FIELDS) - 1})::integer FROM json_array_elements(%s::json) AS r"
 )
 _SHRUNK = 0.95
-"""What of its bound a log that was too large is cut to, so that it is not measured again after each record."""
+"""The fraction of its bound to which an oversized log is truncated, so that it is not measured again after each record."""
 _LONGEST_ROW = 4096
-"""What a record takes at most: its texts are cut where it is made (`proxy/sync/decision_recorder.py`)."""
+"""Maximum size of a record: its texts are truncated at their creation (`proxy/sync/decision_recorder.py`)."""
 _TEXTS = slice(1, -1)
-"""The fields of a row that are text: all but the first and the last."""
+"""The text fields of a row: all but the first and the last."""
 _TAIL = (
     select(_COLUMNS.id, *(_COLUMNS[name] for name in _FIELDS))
     .where(_COLUMNS.id > bindparam("after"))
@@ -54,11 +54,11 @@ class SqlDecisionLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._room_until: dict[float, int] = {}  # the id that is written before the log can take so many bytes
+        self._room_until: dict[float, int] = {}  # the log cannot exceed its bound before this id is written
         self._batches = _batches_of_values if database.path else _batch_of_json
 
     def write(self, records: Sequence[LogRecord]) -> None:
-        """Appends a batch, in one transaction. Characters that no database takes are replaced by `?`."""
+        """Appends a batch, in one transaction. Characters that no database accepts are replaced by `?`."""
         if not records:
             return
         rows: Sequence[tuple[Any, ...]] = records
@@ -66,7 +66,7 @@ class SqlDecisionLog:
             rows = [(row[0], *map(_storable, row[_TEXTS]), row[-1]) for row in rows]
         with self._database.write(Area.LOG) as connection:
             for statement, values in self._batches(rows):
-                connection.exec_driver_sql(statement, values)  # past SQLAlchemy's parameters: they cost as much as the rest
+                connection.exec_driver_sql(statement, values)  # bypasses SQLAlchemy's parameters, which cost as much as the rest
 
     def tail(self, limit: int, after: int = 0) -> list[tuple[int, LogRecord]]:
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
@@ -75,16 +75,16 @@ class SqlDecisionLog:
         return [(row[0], _record(row)) for row in reversed(rows)]
 
     def purge(self, before: float) -> int:
-        """Removes records older than `before` (Unix seconds). Returns how many.
+        """Removes records older than `before` (Unix seconds). Returns their number.
 
-        Works in short transactions with pauses between them, so that others can write meanwhile.
+        Uses short transactions with pauses between them, so that others can write meanwhile.
         """
         return self._remove(_COLUMNS.id.in_(_OLD), {"before": before})
 
     def shrink(self, most_bytes: float) -> int:
-        """Removes the oldest records once all take more than `most_bytes` on disk. Returns how many; works as `purge`.
+        """Removes the oldest records once all take more than `most_bytes` on disk, like `purge`. Returns their number.
 
-        Costs a look at the newest id, and a `measure_log` each time that so much was written that there may be too much.
+        Costs a read of the newest id, and a `measure_log` each time that the bound may have been exceeded.
         """
         with self._database.read() as connection:
             newest = connection.scalar(_NEWEST) or 0
@@ -114,7 +114,7 @@ def _record(row: Row[Any]) -> LogRecord:
 
 
 def _batches_of_values(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """For SQLite: several rows a statement."""
+    """For SQLite: several rows per statement."""
     start = 0
     for size, statement in _VALUES:
         while start + size <= len(rows):
@@ -123,12 +123,12 @@ def _batches_of_values(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, t
 
 
 def _batch_of_json(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """For PostgreSQL, whose driver takes longer for each parameter than JSON takes for a row."""
+    """For PostgreSQL: its driver takes longer per parameter than JSON takes per row."""
     yield _FROM_JSON, (json.dumps(rows, ensure_ascii=False, separators=(",", ":")),)
 
 
 def _is_storable(text: str) -> bool:
-    """Returns whether every database takes a text: no half of a surrogate pair, no NUL."""
+    """Returns whether every database accepts a text: no lone surrogate, no NUL."""
     if "\0" in text:
         return False
     if text.isascii():
@@ -141,5 +141,5 @@ def _is_storable(text: str) -> bool:
 
 
 def _storable(text: str) -> str:
-    """Clients choose what stands in a request; one that cannot be stored must not cost the whole batch."""
+    """Clients choose the content of a request; one that cannot be stored must not cost the whole batch."""
     return text if _is_storable(text) else text.encode(errors="replace").decode().replace("\0", "?")

@@ -1,4 +1,4 @@
-"""Fingerprints of judged content, each with its verdict and a validity.
+"""Fingerprints of classified content, each with its verdict and a validity.
 
 Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes it, expired ones are removed.
 """
@@ -16,7 +16,7 @@ from gatewayfilter.store.sql.schema import FINGERPRINTS
 from gatewayfilter.store.sql.upsert import upsert
 
 MOST_KEPT: Final = 500_000
-"""Fingerprints kept, those that expire last: a person's word outlives what pages bring in."""
+"""Maximum of fingerprints, those that expire last: reviewers' decisions outlive fingerprints of pages."""
 _SWEEP_AFTER: Final = 1000
 
 _COLUMNS = FINGERPRINTS.c
@@ -66,13 +66,13 @@ class SqlFingerprintStore:
         self._put = upsert(database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
-        """Returns the fingerprint whose key and proof are both these; an expired one is none."""
+        """Returns the fingerprint with this key and this proof, unless expired."""
         with self._database.read() as connection:
             row = connection.execute(_FIND, {**_key(content), "now": now}).one_or_none()
         return None if row is None or row.proof != content.proof else _fingerprint(row)
 
     def newest(self, limit: int, now: float) -> list[Fingerprint]:
-        """Returns those that were met last, the latest first."""
+        """Returns those with the latest hits, the latest first."""
         with self._database.read() as connection:
             return [_fingerprint(row) for row in connection.execute(_NEWEST, {"most": limit, "now": now})]
 
@@ -82,7 +82,7 @@ class SqlFingerprintStore:
             return connection.scalar(_ANY, {"of_kind": kind.value}) is not None
 
     def put(self, fingerprint: Fingerprint) -> None:
-        """Adds a fingerprint, or replaces the one with the same kind and key; a person's is replaced by a person's only."""
+        """Adds a fingerprint, or replaces the one with the same kind and key; a reviewer's is replaced by a reviewer's only."""
         self.put_all((fingerprint,))
 
     def put_all(self, fingerprints: Sequence[Fingerprint]) -> None:
@@ -96,7 +96,7 @@ class SqlFingerprintStore:
                 connection.execute(self._put, [_as_row(fingerprint) for fingerprint in fingerprints])
 
     def touch(self, hits: Mapping[ContentId, int], expires_at: float) -> None:
-        """Counts hits and puts the expiry off to at least this time (Unix seconds)."""
+        """Counts hits and extends the expiry to at least this time (Unix seconds)."""
         if not hits:
             return
         rows = [{**_key(content), "more": more, "until": expires_at} for content, more in hits.items()]
@@ -104,12 +104,12 @@ class SqlFingerprintStore:
             connection.execute(_TOUCH, rows)
 
     def remove(self, content: ContentId) -> bool:
-        """Forgets one. Returns False when there was none."""
+        """Deletes one. Returns False when there was none."""
         with self._database.write(Area.FINGERPRINTS) as connection:
             return connection.execute(_REMOVE, _key(content)).rowcount > 0
 
     def sweep(self, now: float) -> int:
-        """Removes expired ones. Returns how many."""
+        """Removes expired ones. Returns their number."""
         with self._database.write(Area.FINGERPRINTS) as connection:
             return connection.execute(_SWEEP, {"now": now}).rowcount
 

@@ -1,6 +1,6 @@
 """The priority queue of URLs to crawl, as a table.
 
-Source: [url-filter, URL filter step 2] a URL that no list knows goes first in the crawl queue; [cloud-crawler §3] scheduler.
+Source: [url-filter, URL filter step 2] a URL on no list goes first in the crawl queue; [cloud-crawler §3] scheduler.
 """
 
 import secrets
@@ -21,16 +21,16 @@ from gatewayfilter.urls import digest_of, parse_url, registrable_domain
 _DAY_S: Final = 86_400.0
 DEAD_REST_S: Final = _DAY_S
 """A dead letter ignores offers for this long; after that a new visit gives the URL another chance. Otherwise a site could stay
-unjudged for good by failing while the crawler looks."""
+unclassified for good by failing for the crawler."""
 DEAD_KEEP_S: Final = 7 * _DAY_S
-"""A dead letter is forgotten after this long."""
+"""A dead letter is deleted after this long."""
 
 TASK_REST_S: Final = 60.0
-"""A task waits for so long at most with a page that was looked at for somebody else."""
+"""Maximum delay of a task for a page that was visited for another reason."""
 
 _USUAL_LENGTH: Final = 256
-"""Characters of a URL. One that is n times as long is admitted only while the queue holds an n-th of what it may, so that long
-ones take about three times the room at most that usual ones could."""
+"""Usual length of a URL in characters. One that is n times as long is admitted only while the queue is filled to an n-th, so that
+long ones take at most about three times the room of usual ones."""
 _CHUNK = 500
 _SWEEP_EVERY_S = 60.0
 _SWEEP_MOST = 2000
@@ -40,31 +40,31 @@ _RECOUNT_AFTER = 1000
 class SqlFrontier:
     """Implements `interfaces.SharedFrontier`.
 
-    A URL's row is found by the MD5 of its canonical text. What is leased next is read off an index over state, priority and the
-    time from which the URL may be leased (for one offered without such a time, when it was offered), so a user's visit
-    overtakes any number of queued links at no cost.
+    A URL's row is found by the MD5 of its canonical text. The next leases are read from an index over state, priority and
+    the time from which the URL may be leased (by default the time of its offer), so a user's visit overtakes any number of queued
+    links at no cost.
 
     Attributes:
         max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is, and long URLs
-            sooner. Of done URLs and dead letters together the newest twice as many are kept, so that no client fills the disk.
-        refused: how many this object refused so far.
+            sooner. Of done URLs and dead letters together the newest twice as many are kept, so that no client can fill the disk.
+        refused: number of URLs that this object refused.
     """
 
     def __init__(self, database: Database, *, max_waiting: int = 200_000) -> None:
         self._database = database
         self.max_waiting = max_waiting
         self.refused = 0
-        self._waiting = 0  # as of the last count, with what was added since; what left meanwhile is not known
+        self._waiting = 0  # the last count plus additions since; removals are not counted
         self._recount_in = 0
         self._next_sweep = 0.0
         self._found_some = False
 
     def add(self, offers: Iterable[CrawlRequest], now: float) -> int:
-        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns how many were new.
+        """Adds URLs; one that is waiting already keeps the more urgent priority. Returns the number of new ones.
 
         A waiting URL also keeps the earlier of the two times, unless it failed before: its back-off stays. A leased one is
-        left alone, a done one until its rest is over (for a task that it is not of, `TASK_REST_S` at most), a dead letter for
-        `DEAD_REST_S`; after that they count as new.
+        unchanged, a done one until its rest is over (for another task, `TASK_REST_S` at most), a dead letter for `DEAD_REST_S`;
+        after that they count as new.
         """
         wanted = _merged(offers)
         added = 0
@@ -76,7 +76,7 @@ class SqlFrontier:
     def lease(self, limit: int, lease_s: float, now: float, slots: Sequence[int] | None = None, holder: str = "") -> list[Lease]:
         """Returns up to `limit` URLs, the most urgent first, oldest first among equals; of sites in these slots alone.
 
-        An idle crawler asks all the time: when there was nothing the last time, it only reads as long as that is so.
+        An idle crawler polls constantly: after an empty result it only reads, until there is something to lease.
         """
         if not self._found_some:
             with self._database.read() as connection:
@@ -84,7 +84,7 @@ class SqlFrontier:
                     _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
                 ):
                     return []
-        token = secrets.token_hex(8)  # a URL is leased once in a call: with the URL it is unique
+        token = secrets.token_hex(8)  # a URL is leased once per call: unique together with the URL
         with self._database.write(Area.FRONTIER) as connection:
             self._found_some = False
             if connection.scalar(sql.PAUSED_SINCE) is not None:
@@ -99,17 +99,17 @@ class SqlFrontier:
         return [Lease(row.url, row.priority, row.attempts + 1, token, until, row.task, row.depth) for row in rows]
 
     def release(self, holders: Sequence[str], now: float) -> int:
-        """Hands out again at once what these crawlers had in work. Returns how many."""
+        """Releases the leases of these crawlers at once. Returns their number."""
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(sql.RELEASE, {"holders": list(holders), "now": now}).rowcount
 
     def release_except(self, holders: Sequence[str], now: float) -> int:
-        """Hands out again at once what crawlers with a name had in work, those named here aside. Returns how many."""
+        """Releases at once the leases of all named crawlers except these. Returns their number."""
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(sql.RELEASE_EXCEPT, {"holders": list(holders), "now": now}).rowcount
 
     def pause(self, now: float) -> bool:
-        """Hands out nothing from now on (Unix seconds), over restarts too. Returns False when it was so already."""
+        """Pauses leasing from now on (Unix seconds), across restarts. Returns False when it was paused already."""
         with self._database.write(Area.FRONTIER) as connection:
             if connection.scalar(sql.PAUSED_SINCE) is not None:
                 return False
@@ -117,26 +117,26 @@ class SqlFrontier:
             return True
 
     def resume(self) -> bool:
-        """Hands out URLs again. Returns False when it did already."""
+        """Resumes leasing. Returns False when it was not paused."""
         with self._database.write(Area.FRONTIER) as connection:
             return bool(connection.execute(delete(FRONTIER_PAUSES)).rowcount)
 
     def paused_since(self) -> float | None:
-        """Returns since when nothing is handed out (Unix seconds), `None` while URLs are."""
+        """Returns the start of the pause (Unix seconds), `None` if not paused."""
         with self._database.read() as connection:
             return connection.scalar(sql.PAUSED_SINCE)
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
-        """Takes a finished URL out, or lets it rest: until then (Unix seconds) adding it again does nothing.
+        """Removes a finished URL, or lets it rest: until then (Unix seconds) adding it again has no effect.
 
-        Returns False when the lease is no longer ours: it ran out and somebody asked for URLs since.
+        Returns False when the lease is no longer the caller's: it expired and the URL was released since.
         """
         if rest_until <= 0:
             return self._give_back(sql.FINISH, lease)
         return self._give_back(sql.RETURN, lease, new_state=QueueState.DONE.value, new_due_at=rest_until, new_error="")
 
     def done_all(self, finished: Sequence[tuple[Lease, float]]) -> None:
-        """As `done` for each lease with its `rest_until`, in one transaction; those that are no longer ours are passed over."""
+        """Does `done` for each lease with its `rest_until`, in one transaction; lost leases are ignored."""
         done = [(lease, until) for lease, until in finished if until > 0]
         leaving = [_held(lease) for lease, until in finished if until <= 0]
         with self._database.write(Area.FRONTIER) as connection:
@@ -147,7 +147,7 @@ class SqlFrontier:
                 connection.execute(sql.FINISH, leaving)
 
     def retry(self, lease: Lease, not_before: float, error: str, *, counted: bool = True) -> bool:
-        """Puts a failed URL back. Returns False when the lease is no longer ours.
+        """Requeues a failed URL. Returns False when the lease is no longer the caller's.
 
         An attempt that is not `counted` does not bring the URL nearer to the dead letters.
         """
@@ -155,13 +155,13 @@ class SqlFrontier:
         return self._give_back(statement, lease, new_state=QueueState.WAITING.value, new_due_at=not_before, new_error=error)
 
     def again(self, lease: Lease, at: float, priority: int) -> bool:
-        """Puts a finished URL back for its next time (Unix seconds). Returns False when the lease is no longer ours."""
+        """Requeues a finished URL for its next visit (Unix seconds). Returns False when the lease is no longer the caller's."""
         state = QueueState.WAITING.value
         return self._give_back(sql.AGAIN, lease, new_state=state, new_due_at=at, new_error="", new_priority=int(priority))
 
     def dead_letter(self, lease: Lease, error: str) -> bool:
-        """Moves a URL to the dead letters. Returns False when the lease is no longer ours."""
-        # The end of the lease stands for the time of death: near enough for days.
+        """Moves a URL to the dead letters. Returns False when the lease is no longer the caller's."""
+        # The end of the lease is used as the time of death: accurate enough for days.
         return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
 
     def stats(self, now: float) -> dict[str, int]:
@@ -195,20 +195,20 @@ class SqlFrontier:
             ]
 
     def revive(self) -> int:
-        """Puts all dead letters back to waiting, due at once. Returns how many."""
+        """Requeues all dead letters, due at once. Returns their number."""
         self._recount_in = 0
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(sql.REVIVE).rowcount
 
     def clear(self, task: str | None = None) -> int:
-        """Empties the queue, leased, done and dead URLs included, or takes one task's URLs out. Returns how many."""
+        """Empties the queue, leased, done and dead URLs included, or removes one task's URLs. Returns their number."""
         self._recount_in = 0
         statement = delete(FRONTIER) if task is None else delete(FRONTIER).where(sql.COLUMNS.task == task)
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(statement).rowcount
 
     def tasks(self) -> dict[str, dict[str, int]]:
-        """Returns of each task with URLs in the queue how many are in each state that it has any in."""
+        """Returns for each task with URLs in the queue their number by state."""
         counts: dict[str, dict[str, int]] = {}
         with self._database.read() as connection:
             for row in connection.execute(sql.TASK_COUNTS):
@@ -235,7 +235,7 @@ class SqlFrontier:
         return len(admitted)
 
     def _admit(self, connection: Connection, new: Sequence[tuple[bytes, CrawlRequest]]) -> Sequence[tuple[bytes, CrawlRequest]]:
-        """Returns those for which there is room. Counts only near the limit, and now and then for what others add."""
+        """Returns those for which there is room. Counts rows only near the limit, and occasionally for additions by others."""
         if self._recount_in <= 0 or self._waiting + len(new) > self.max_waiting:
             self._waiting = _count(connection, QueueState.WAITING)
             self._recount_in = _RECOUNT_AFTER
@@ -250,7 +250,7 @@ class SqlFrontier:
         return admitted
 
     def _sweep(self, connection: Connection, now: float) -> None:
-        """Forgets what rested long enough, dead letters of old, and what is too much; a bounded number at a time."""
+        """Deletes rows after their rest, old dead letters, and rows in excess; a bounded number at a time."""
         leaving = [row.id for row in _due(connection, QueueState.DONE, now, _SWEEP_MOST)]
         leaving += [row.id for row in _due(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
         _delete(connection, leaving)
@@ -278,14 +278,14 @@ def _delete(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def _merged(offers: Iterable[CrawlRequest]) -> dict[bytes, CrawlRequest]:
-    """Returns the offers by digest, in their order; of several of one URL the most urgent priority and the earliest time."""
+    """Returns the offers by digest, in order; those of one URL are merged to the most urgent priority and the earliest time."""
     merged: dict[bytes, CrawlRequest] = {}
     for offer in offers:
         digest = digest_of(offer.url)
         other = merged.get(digest)
         if other is not None:
             task, depth = _task_of_both(other, offer)
-            offer = CrawlRequest(  # noqa: PLW2901  the two become one
+            offer = CrawlRequest(  # noqa: PLW2901  both are merged
                 offer.url, min(offer.priority, other.priority), min(offer.not_before, other.not_before), task, depth
             )
         merged[digest] = offer
@@ -293,7 +293,7 @@ def _merged(offers: Iterable[CrawlRequest]) -> dict[bytes, CrawlRequest]:
 
 
 def _task_of_both(known: Any, offer: CrawlRequest) -> tuple[str, int]:
-    """Returns the task and depth of a URL (an offer or a row) that is offered again: it keeps its task, and the shorter way."""
+    """Returns the task and depth of a URL (an offer or a row) that is offered again: it keeps its task, and the smaller depth."""
     if not known.task or known.task != offer.task:
         return (known.task, known.depth) if known.task else (offer.task, offer.depth)
     return known.task, min(known.depth, offer.depth)
@@ -317,7 +317,7 @@ def _new_row(digest: bytes, offer: CrawlRequest, now: float) -> dict[str, object
 
 
 def site_slot(url: str) -> int:
-    """Returns the slot of a URL's site (its registrable domain, else its host); -1, not assigned, for what is no URL."""
+    """Returns the slot of a URL's site (its registrable domain, else its host); -1, not assigned, if it is not a URL."""
     try:
         host = parse_url(url).host
     except UrlError:
@@ -326,14 +326,14 @@ def site_slot(url: str) -> int:
 
 
 def _is_over(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> bool:
-    """Whether a row only says that its URL was there, for others than the task that offers it, and the offer starts afresh."""
+    """Whether a row is only a done URL or dead letter of others than the offering task, so that the offer replaces it."""
     if row.state == QueueState.DEAD.value:
         return bool(row.due_at + DEAD_REST_S <= now)
     return bool(row.state == QueueState.DONE.value and (row.due_at <= now or (offer.task and offer.task != row.task)))
 
 
 def _after_rest(offer: CrawlRequest, row: sql.FrontierRow, now: float) -> CrawlRequest:
-    """Returns an offer that waits until the page has rested, though not for long: a task sees each page for itself."""
+    """Returns an offer that is delayed by the page's rest, up to a limit: a task visits each page itself."""
     return replace(offer, not_before=max(offer.not_before, min(row.due_at, now + TASK_REST_S)))
 
 
@@ -360,9 +360,9 @@ def _hurried(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> dict[str,
 def _due(
     connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None
 ) -> list[sql.FrontierRow]:
-    """Returns up to `limit` rows of a state whose time has come, the most urgent first.
+    """Returns up to `limit` due rows of a state, the most urgent first.
 
-    Priority by priority, for one query over all would walk past every URL that waits for its time.
+    One query per priority: a single query would scan every URL that is not due yet.
     """
     found: list[sql.FrontierRow] = []
     level = sql.NO_LEVEL

@@ -39,7 +39,7 @@ HURRY = (
         depth=bindparam("new_depth"),
     )
 )
-# Not "in these two states": that would sort what an index finds, while the oldest rows are nearly all settled ones.
+# Not "in these two states": that would sort the result of an index, while the oldest rows are nearly all done ones.
 OLDEST_SETTLED = (
     select(COLUMNS.id)
     .where(COLUMNS.state != QueueState.WAITING.value, COLUMNS.state != QueueState.LEASED.value)
@@ -49,7 +49,7 @@ OLDEST_SETTLED = (
 PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == WHOLE)
 DELETE = delete(FRONTIER).where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
 
-# Both are answered from the end of one index range, however many URLs wait: the next priority in use, and what is due in it.
+# Both read the end of one index range, independent of the number of URLs: the next priority in use, and its due rows.
 NEXT_LEVEL = select(func.min(COLUMNS.priority)).where(
     COLUMNS.state == bindparam("in_state"), COLUMNS.priority > bindparam("after")
 )

@@ -1,4 +1,4 @@
-"""People's rules and learned entries. Each change and its step in the feed are one transaction."""
+"""Manual rules and learned entries. Each change and its step in the feed are one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, LIST_CHANGES, MANUAL
 from gatewayfilter.urls import digest_of
 
 _CHUNK = 500
-"""Rows a statement names at most; SQLite may be built with a limit of 999 parameters."""
+"""Maximum rows per statement; SQLite may be built with a limit of 999 parameters."""
 
 _RULES = MANUAL_RULES.c
 _RULE_COLUMNS = (
@@ -75,9 +75,9 @@ _COMPACT = delete(LIST_CHANGES).where(
 class SqlListStore:
     """Implements `interfaces.ListStore`.
 
-    An entry that replaces another stands in the feed as the removal of the old one and the addition of the new one, in this
-    order; a rule keeps its number. So an overlay needs no third kind of step, and what a snapshot holds of the old one (an entry
-    of another category, a rule with another action) is covered by the removal.
+    The feed represents a replacement as the removal of the old entry and the addition of the new one, in this order; a rule keeps
+    its number. So an overlay needs no third kind of step, and the old one in a snapshot (an entry of another category, a rule
+    with another action) is covered by the removal.
     """
 
     def __init__(self, database: Database) -> None:
@@ -94,9 +94,9 @@ class SqlListStore:
         expires_at: float | None = None,
         enabled: bool = True,
     ) -> ManualRule:
-        """Adds a person's rule, or replaces all else of the one with the same kind, pattern and group.
+        """Adds a manual rule, or replaces the one with the same kind, pattern and group.
 
-        One that is there already, the same in all, is no change.
+        Adding an identical rule is no change.
         """
         wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled)
         identity = _identity(wanted)
@@ -105,7 +105,7 @@ class SqlListStore:
             return _rule(_rules_by_identity(connection, [identity])[identity])
 
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
-        """Adds many at once (their `rule_id` does not count), in one transaction. Returns how many are new or changed.
+        """Adds many at once (their `rule_id` does not count), in one transaction. Returns the number of new or changed ones.
 
         Of several with the same kind, pattern and group the last one counts.
         """
@@ -114,7 +114,7 @@ class SqlListStore:
             return sum(_merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
 
     def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
-        """Switches rules on or off, in one transaction. Returns how many were not so already."""
+        """Switches rules on or off, in one transaction. Returns the number of changed ones."""
         with self._database.write(Area.LISTS) as connection:
             return sum(_switch(connection, chunk, enabled=enabled) for chunk in batched(dict.fromkeys(rule_ids), _CHUNK))
 
@@ -139,11 +139,11 @@ class SqlListStore:
         """Adds or replaces learned entries by key; of several with the same key the last one counts.
 
         Args:
-            entries: what is learned.
-            unless: is asked of each entry that is there already whether it stays in the place of the new one.
+            entries: the learned entries.
+            unless: called with each existing entry; True keeps it in place of the new one.
 
         Returns:
-            Those that stayed.
+            The kept entries.
         """
         wanted = {digest_of(entry.key): entry for entry in entries}
         if not wanted:
@@ -155,7 +155,7 @@ class SqlListStore:
         return staying
 
     def remove_learned(self, keys: Sequence[str]) -> int:
-        """Removes learned entries. Returns how many there were."""
+        """Removes learned entries. Returns the number removed."""
         if not keys:
             return 0
         with self._database.write(Area.LISTS) as connection:
@@ -164,8 +164,8 @@ class SqlListStore:
     def learned(self) -> Iterator[LearnedEntry]:
         """Yields all learned entries, expired ones included.
 
-        Read page by page, so that no long read keeps SQLite's log from being folded back: what changes meanwhile may be seen or
-        not. For an exact state read `last_seq` of the feed first and replay the changes after it.
+        Read page by page, so that no long read prevents a checkpoint of SQLite's log: concurrent changes may be included or not.
+        For an exact state read `last_seq` of the feed first and replay the changes after it.
         """
         after = b""
         while True:
@@ -185,12 +185,12 @@ class SqlListStore:
             return [entry for chunk in batched(keys, _CHUNK) for entry in _find_learned(connection, _digests(chunk))]
 
     def expired_learned(self, now: float, limit: int = 1000) -> list[LearnedEntry]:
-        """Returns entries past their expiry, the longest expired first."""
+        """Returns expired entries, the longest expired first."""
         with self._database.read() as connection:
             return [_learned_entry(row) for row in connection.execute(_EXPIRED, {"now": now, "most": limit})]
 
     def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
-        """Returns entries beyond the `most` that may stay, at most `limit`: those that expire first."""
+        """Returns the entries in excess of `most`, at most `limit`: those that expire first."""
         with self._database.read() as connection:
             surplus = (connection.scalar(_COUNT_LEARNED) or 0) - most
             if surplus <= 0:
@@ -198,9 +198,9 @@ class SqlListStore:
             return [_learned_entry(row) for row in connection.execute(_FIRST_TO_EXPIRE, {"most": min(surplus, limit)})]
 
     def compact_feed(self, up_to: int) -> int:
-        """Forgets feed steps with `seq <= up_to`, which a published snapshot holds. Returns how many.
+        """Deletes feed steps with `seq <= up_to`, which a published snapshot includes. Returns their number.
 
-        The newest step of all stays: it remembers the sequence number.
+        The newest step of all stays: it holds the sequence number.
         """
         with self._database.write(Area.LISTS) as connection:
             return connection.execute(_COMPACT, {"up_to": up_to}).rowcount
@@ -217,7 +217,7 @@ def _rules_by_identity(connection: Connection, identities: Sequence[bytes]) -> d
 
 
 def _merge_rules(connection: Connection, wanted: Mapping[bytes, ManualRule]) -> int:
-    """Makes these rules be there. Returns how many were new or changed."""
+    """Inserts or updates these rules. Returns the number of new or changed ones."""
     found = {identity: _rule(values) for identity, values in _rules_by_identity(connection, list(wanted)).items()}
     new = {identity: rule for identity, rule in wanted.items() if identity not in found}
     changed = [(old, replace(wanted[identity], rule_id=old.rule_id)) for identity, old in found.items()]
@@ -284,7 +284,7 @@ def _find_learned(connection: Connection, digests: Sequence[bytes]) -> list[Lear
 def _put_learned(
     connection: Connection, wanted: Mapping[bytes, LearnedEntry], unless: Callable[[LearnedEntry], bool]
 ) -> list[LearnedEntry]:
-    """Makes entries be there. Returns those that stayed in the place of one."""
+    """Inserts or updates entries. Returns the existing ones that were kept."""
     known = _find_learned(connection, list(wanted))
     staying = [entry for entry in known if unless(entry)]
     if staying:

@@ -1,9 +1,9 @@
-"""What the log takes on disk, and from which row on it takes a given number of bytes: estimated from a sample of its rows.
+"""The size of the decision log on disk, and the row from which on it takes a given number of bytes, estimated by sampling.
 
 A sum over all rows would read the whole log, and a running total would cost every request. Instead the ids are parted into
 `STRATA` ranges of the same width, newest first, and one row of each, drawn at random, stands for its range. Ids ascend in order
-of writing and only the oldest rows ever leave, so ranges are full or empty but for a few gaps. The draw cannot be foreseen, so
-nobody can write rows that are overlooked; a test holds the error to a few per cent.
+of writing and only the oldest rows ever leave, so ranges are full or empty but for a few gaps. The sample is
+unpredictable, so a client cannot write rows that are missed; a test bounds the error to a few per cent.
 """
 
 from collections.abc import Iterable
@@ -34,11 +34,11 @@ _ENDS = select(func.min(_COLUMNS.id), func.max(_COLUMNS.id))
 
 @dataclass(frozen=True, slots=True)
 class LogSize:
-    """What the log takes.
+    """The size of the log.
 
     Attributes:
-        size_bytes: of all rows, indexes and unused room in pages included.
-        surplus_up_to: the newest id of those that are too much, 0 for none.
+        size_bytes: of all rows, with indexes and unused space in pages.
+        surplus_up_to: the newest id of the rows in excess, 0 for none.
     """
 
     size_bytes: int
@@ -46,12 +46,12 @@ class LogSize:
 
 
 def measure_log(connection: Connection, most_bytes: float, kept_bytes: float | None = None) -> LogSize:
-    """Returns the log's size, and what of it is too much. Reads `STRATA` rows at most: some 20 ms.
+    """Returns the log's size and its excess. Reads `STRATA` rows at most: some 20 ms.
 
     Args:
         connection: of the database.
         most_bytes: the log may take.
-        kept_bytes: what is to stay of a log that takes more, `most_bytes` by default.
+        kept_bytes: target size of a log that takes more, `most_bytes` by default.
     """
     first, last = connection.execute(_ENDS).one()
     if first is None:
@@ -78,7 +78,7 @@ def _ranges(first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _lengths(connection: Connection, ids: list[int], *, is_sqlite: bool) -> Iterable[int | None]:
-    """Returns the bytes of text of each of these rows, `None` for one that is not there."""
+    """Returns the bytes of text of each of these rows, `None` for a missing one."""
     rows = select(_COLUMNS.id, _text_bytes(is_sqlite=is_sqlite)).where(_COLUMNS.id.in_(bindparam("ids", expanding=True)))
     found: dict[int, int] = {}
     for chunk in batched(ids, _CHUNK):

@@ -1,4 +1,4 @@
-"""What the classifier said of each URL, with its evidence."""
+"""Page verdicts: the classification of each URL, with its evidence."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -16,9 +16,9 @@ from gatewayfilter.store.sql.upsert import upsert
 from gatewayfilter.urls import digest_of, parse_url
 
 KEEP_S: Final = 180 * 86_400.0
-"""Longer than any learned entry lives by default: a judgement of that age supports no entry any more."""
+"""Longer than the default lifetime of learned entries: an older verdict supports no entry."""
 MOST_KEPT: Final = 500_000
-"""Judgements kept, the newest ones: the owner of a public site can cause any number of them."""
+"""Maximum of verdicts, the newest ones: the owner of a public site can cause any number of them."""
 _SWEEP_AFTER = 1000
 _SWEEP_MOST = 2 * _SWEEP_AFTER
 
@@ -40,7 +40,7 @@ _SWEEP = delete(PAGE_VERDICTS).where(_COLUMNS.digest.in_(_TOO_OLD))
 class SqlVerdictStore:
     """Implements `interfaces.VerdictStore` and `interfaces.EvidenceStore`.
 
-    Judgements older than `KEEP_S`, and the oldest beyond `MOST_KEPT`, are forgotten, now and then.
+    Verdicts older than `KEEP_S`, and the oldest beyond `MOST_KEPT`, are deleted from time to time.
     """
 
     def __init__(self, database: Database) -> None:
@@ -55,11 +55,11 @@ class SqlVerdictStore:
         )
 
     def record(self, url: str, classification: Classification, judged_at: float, *, counts: bool = False) -> None:
-        """Keeps the newest judgement of a URL (canonical text); one that is older than what is known is passed over."""
+        """Stores the newest classification of a URL (canonical text); an older one than the stored is ignored."""
         self.record_all({url: classification}, judged_at, {url} if counts else frozenset())
 
     def record_all(self, judged: Mapping[str, Classification], judged_at: float, counting: Collection[str] = frozenset()) -> None:
-        """Keeps the newest judgements of several URLs (canonical texts), in one transaction; `counting` count for their hosts."""
+        """Stores the newest classifications of several URLs in one transaction; `counting` ones count for their hosts."""
         rows = [_row(url, classification, judged_at, counts=url in counting) for url, classification in judged.items()]
         if not rows:
             return
@@ -72,13 +72,13 @@ class SqlVerdictStore:
             connection.execute(self._record, rows)
 
     def find(self, url: str) -> tuple[Classification, float] | None:
-        """Returns the judgement and when it was made (Unix seconds)."""
+        """Returns the classification and its time (Unix seconds)."""
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"of": digest_of(url)}).one_or_none()
         return None if row is None else (from_document(row.classification), row.judged_at)
 
     def note_archived(self, url: str, reference: str) -> bool:
-        """Notes where the page of a verdict lies. Returns False when there is no verdict of this URL (canonical text)."""
+        """Stores the reference of a verdict's page. Returns False when there is no verdict of this URL (canonical text)."""
         with self._database.write(Area.VERDICTS) as connection:
             return bool(connection.execute(_NOTE_ARCHIVED, {"of": digest_of(url), "reference": reference}).rowcount)
 
@@ -88,19 +88,19 @@ class SqlVerdictStore:
             return connection.scalar(_ARCHIVED, {"of": digest_of(url)}) or ""
 
     def host_pages(self, host: str) -> HostPages:
-        """Returns what was judged of those pages of a host that count; many addresses of one text, or one path, are one page."""
+        """Returns the counts of a host's counting pages; URLs with the same text, or the same path, are one page."""
         with self._database.read() as connection:
             counts = {row[0]: min(row[1], row[2]) for row in connection.execute(_HOST_PAGES, {"host": host})}
         return HostPages(sum(counts.values()), {category: count for category, count in counts.items() if category})
 
 
 def _still_archived(new: Any) -> ColumnElement[str]:
-    """Returns where the page lies: as before when it reads as before, so that a person's word about it loses no evidence."""
+    """Returns the page's reference: the old one while the text is unchanged, so that a review keeps its evidence."""
     return case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.archived), else_="")
 
 
 def _still_counting(new: Any) -> ColumnElement[bytes | None]:
-    """Returns the path of a page that counts, or counted when it read the same."""
+    """Returns the path of a page that counts, or that counted with the same text."""
     return func.coalesce(new.path_digest, case((_COLUMNS.text_digest == new.text_digest, _COLUMNS.path_digest)))
 
 

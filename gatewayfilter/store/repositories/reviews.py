@@ -1,4 +1,4 @@
-"""Tasks for people and everything that was done to them.
+"""Review tasks and all steps taken on them.
 
 Source: [page-dedup] bad pages become tasks that a person reviews.
 """
@@ -68,7 +68,7 @@ class SqlReviewStore:
         return None if row is None else _task(row)
 
     def newest_of(self, key: str) -> ReviewTask | None:
-        """Returns the newest task about this list key."""
+        """Returns the newest task for this list key."""
         with self._database.read() as connection:
             row = connection.execute(_NEWEST_OF, {"of": digest_of(key), "the_key": key}).one_or_none()
         return None if row is None else _task(row)
@@ -96,7 +96,7 @@ class SqlReviewStore:
             return [_task(row) for row in connection.execute(query)]
 
     def same_content(self, task: ReviewTask) -> list[ReviewTask]:
-        """Returns the tasks whose pages have this task's body or text, itself with them, in the order of their numbers."""
+        """Returns the tasks with the same page body or text as this one, itself included, by number."""
         same = []
         if task.page is not None:
             same.append((_T.page_digest == task.page.digest) & (_T.page_proof == task.page.proof))
@@ -114,12 +114,12 @@ class SqlReviewStore:
             return _outlines(connection.execute(_OUTLINES, {"the_category": category, "most": limit}))
 
     def harmful_outlines(self, limit: int) -> list[TaskOutline]:
-        """Returns the outlines of the newest tasks about pages that are blocked, the newest first."""
+        """Returns the outlines of the newest tasks of blocked pages, the newest first."""
         with self._database.read() as connection:
             return _outlines(connection.execute(_HARMFUL_OUTLINES, {"most": limit}))
 
     def open_count(self) -> int:
-        """Returns how many tasks wait for a person."""
+        """Returns the number of open tasks."""
         with self._database.read() as connection:
             return int(connection.scalar(_OPEN) or 0)
 
@@ -129,7 +129,7 @@ class SqlReviewStore:
             return _write(connection, task, step)
 
     def undo(self, task: ReviewTask, undone: int, step: ReviewStep) -> ReviewStep:
-        """As `decide`, and marks the step with this number as undone."""
+        """Does `decide`, and marks the step with this number as undone."""
         with self._database.write(Area.REVIEWS) as connection:
             connection.execute(update(REVIEW_STEPS).where(_S.id == undone).values(undone=True))
             return _write(connection, task, step)
@@ -143,12 +143,12 @@ class SqlReviewStore:
             return [ReviewStep(*row) for row in connection.execute(query)]
 
     def stats(self) -> list[tuple[str, str, int, float]]:
-        """Returns (state, category, how many, when the oldest was made) for each state and category."""
+        """Returns (state, category, count, creation of the oldest) for each state and category."""
         with self._database.read() as connection:
             return [(state, category, count, oldest) for state, category, count, oldest in connection.execute(_STATS)]
 
     def decided_since(self, since: float) -> list[tuple[float, float]]:
-        """Returns (when it was made, when it was decided) of tasks decided since then; all in Unix seconds."""
+        """Returns (creation, decision) of tasks decided since then; all in Unix seconds."""
         query = select(_T.created_at, _T.decided_at).where(_T.decided_at >= since, _T.state != ReviewState.OPEN.value)
         with self._database.read() as connection:
             return [(created, decided) for created, decided in connection.execute(query)]
@@ -209,7 +209,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
 
 
 def _storable(text: str) -> str:
-    """Returns a text as any database takes it: PostgreSQL takes no zero characters, and no database lone surrogates."""
+    """Returns a text that any database accepts: PostgreSQL rejects NUL characters, all databases lone surrogates."""
     return text.encode(errors="replace").decode().replace("\0", "")
 
 

@@ -1,4 +1,4 @@
-"""How many pages of each site a crawl task has queued: the breadth of its strategy, over restarts and for all crawlers."""
+"""The number of pages that a crawl task has queued, by site: the breadth of its strategy, across restarts and crawlers."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ from gatewayfilter.store.sql.schema import TASK_SITES
 from gatewayfilter.urls import digest_of
 
 KEEP_S: Final = 400 * 86_400.0
-"""Longer than a period is as a rule; a site that nothing was taken of for so long starts from 0 again."""
+"""Longer than usual periods; a site without new pages for this long starts from 0 again."""
 
 MOST_KEPT: Final = 200_000
-"""Sites kept, those whose periods began last: the links of one page can name any number of them."""
+"""Maximum of sites, those with the latest periods: the links of one page can name any number of them."""
 _SWEEP_AFTER: Final = 1000
 
 _COLUMNS = TASK_SITES.c
@@ -33,7 +33,7 @@ class SqlTaskSites:
         self._trim_in = 0
 
     def take(self, task: str, site: str, wanted: int, limit: int, now: float, period_s: float) -> int:
-        """Takes up to `wanted` pages of what a site has left of `limit` in this period. Returns how many it got."""
+        """Takes up to `wanted` pages from the rest of a site's `limit` in this period. Returns the number granted."""
         digest = digest_of(f"{task}\n{site}")
         with self._database.write(Area.FRONTIER) as connection:
             row = connection.execute(_FIND, {"of": digest}).one_or_none()
@@ -56,11 +56,11 @@ class SqlTaskSites:
         self._trim_in -= 1
 
     def totals(self) -> dict[str, int]:
-        """Returns how many pages each task has queued, of all sites, in their periods."""
+        """Returns the number of pages that each task has queued, of all sites, in their periods."""
         with self._database.read() as connection:
             return {row.task: row.pages for row in connection.execute(_TOTALS)}
 
     def forget(self, task: str) -> int:
-        """Sets the counts of all sites of a task back to 0. Returns how many there were."""
+        """Resets the counts of all sites of a task to 0. Returns the number of sites."""
         with self._database.write(Area.FRONTIER) as connection:
             return connection.execute(_FORGET_TASK, {"of": task}).rowcount

@@ -1,4 +1,4 @@
-"""What users ask to have unblocked."""
+"""Requests of users to unblock pages."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,10 +13,10 @@ from gatewayfilter.store.sql.schema import UNBLOCK_REQUESTS
 from gatewayfilter.urls import digest_of
 
 MOST_OPEN: Final = 1000
-"""Everybody who sees a block page may ask: beyond this the oldest requests are deleted."""
+"""Any user with a block page may send requests: beyond this number the oldest are deleted."""
 
 MOST_OF_CLIENT: Final = 100
-"""Open requests of one client: its own oldest make room for its new ones, not those of others."""
+"""Maximum of open requests per client: its new ones replace its own oldest, not those of others."""
 
 _COLUMNS = UNBLOCK_REQUESTS.c
 _COUNT_OF_CLIENT = select(func.count()).where(_COLUMNS.client == bindparam("by"))
@@ -35,13 +35,13 @@ _SURPLUS = select(_COLUMNS.id).order_by(_COLUMNS.at.desc()).offset(MOST_OPEN)
 
 
 class SqlUnblockRequests:
-    """Implements `interfaces.UnblockRequests`: one row a URL and client."""
+    """Implements `interfaces.UnblockRequests`: one row per URL and client."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
-        """Records requests; asking again counts up. Returns how many are new."""
+        """Records requests; a repeated one is counted. Returns the number of new ones."""
         new = 0
         with self._database.write(Area.UNBLOCK) as connection:
             for request in requests:
@@ -73,13 +73,13 @@ class SqlUnblockRequests:
         return new
 
     def open_requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
-        """Returns the requests without an answer, the newest first."""
+        """Returns the open requests, the newest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(UNBLOCK_REQUESTS).order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
             return [_request(row) for row in rows]
 
     def complete(self, request_id: int) -> UnblockRequest | None:
-        """Takes a request off the list, and the same page's by others. Returns it, `None` when there was none."""
+        """Removes a request, and others for the same page. Returns it, `None` when there was none."""
         with self._database.write(Area.UNBLOCK) as connection:
             row = connection.execute(select(UNBLOCK_REQUESTS).where(_COLUMNS.id == request_id)).one_or_none()
             if row is None:

@@ -1,4 +1,4 @@
-"""By what origins know pages again that were judged: their ETag and Last-Modified."""
+"""The validators of classified pages: ETag and Last-Modified."""
 
 from collections.abc import Sequence
 from itertools import batched
@@ -13,7 +13,7 @@ from gatewayfilter.store.sql.schema import PAGE_VALIDATORS
 from gatewayfilter.urls import digest_of
 
 KEEP_S: Final = 200 * 86_400.0
-"""For which validators are kept: longer than anybody asks with them."""
+"""Lifetime of validators: longer than they are used."""
 MOST_KEPT: Final = 200_000
 _SWEEP_AFTER: Final = 1000
 _CHUNK: Final = 500
@@ -31,7 +31,7 @@ _SWEEP = delete(PAGE_VALIDATORS).where(_COLUMNS.fetched_at < bindparam("before")
 class SqlValidators:
     """Implements `interfaces.ValidatorStore`.
 
-    What was fetched longer than `KEEP_S` ago, and the oldest beyond `MOST_KEPT`, is forgotten, now and then.
+    Rows fetched longer than `KEEP_S` ago, and the oldest beyond `MOST_KEPT`, are deleted from time to time.
     """
 
     def __init__(self, database: Database) -> None:
@@ -39,7 +39,7 @@ class SqlValidators:
         self._sweep_in = 0
 
     def note(self, url: str, validators: Validators | None, judged_by: str, fetched_at: float) -> None:
-        """Keeps those of a page (by the URL that was asked for) that was fetched whole; `None` forgets them."""
+        """Stores those of a page (by the requested URL) that was fetched in full; `None` deletes them."""
         digest = digest_of(url)
         with self._database.write(Area.FRONTIER) as connection:
             connection.execute(_FORGET, {"of": digest})
@@ -62,7 +62,7 @@ class SqlValidators:
             self._sweep_in -= 1
 
     def find(self, urls: Sequence[str], judged_by: str, since: float) -> dict[str, Validators]:
-        """Returns those of pages that were judged by these words and fetched whole since then (Unix seconds)."""
+        """Returns those of pages classified with this version of the words and fetched in full since then (Unix seconds)."""
         by_digest = {digest_of(url): url for url in urls}
         found: dict[str, Validators] = {}
         with self._database.read() as connection:

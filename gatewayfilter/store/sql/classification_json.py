@@ -1,4 +1,4 @@
-"""A classification as JSON."""
+"""The JSON form of a classification."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +22,6 @@ def as_document(classification: Classification) -> dict[str, object]:
 
 
 def from_document(document: Mapping[str, Any]) -> Classification:
-    """Returns what `as_document` wrote."""
+    """Returns the classification from the values of `as_document`."""
     evidence = tuple(Evidence(*hit) for hit in document["evidence"])
     return Classification(**{**document, "evidence": evidence, "text_digest": bytes.fromhex(document["text_digest"])})

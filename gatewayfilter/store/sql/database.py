@@ -1,4 +1,4 @@
-"""One database, shared by threads and processes: connections, short reads, and writes that take turns."""
+"""One database, shared by threads and processes: connections, short reads, and serialised writes."""
 
 import os
 import sqlite3
@@ -30,9 +30,9 @@ _PRAGMAS = (
 
 
 class Area(IntEnum):
-    """What a write is about. Within one area no two writes run at the same time, in whatever process.
+    """The area of a write. Within one area writes are mutually exclusive, across processes.
 
-    In SQLite that holds for the whole file (BEGIN IMMEDIATE). In PostgreSQL each area has an advisory lock that is held until
+    In SQLite this applies to the whole file (BEGIN IMMEDIATE). In PostgreSQL each area has an advisory lock that is held until
     the commit, so that a reader never sees feed step 12 before step 11, and a URL is leased to one crawler only.
     """
 
@@ -50,10 +50,10 @@ class Area(IntEnum):
 class Database:
     """A database by its SQLAlchemy URL.
 
-    Threads may share one; processes each make their own, after a fork too.
+    Threads may share one; each process creates its own, also after a fork.
 
     Attributes:
-        name: how sentences call it: the file's path, or the URL without its password.
+        name: for messages: the file's path, or the URL without its password.
         path: the file of a SQLite database, else `None`.
     """
 
@@ -80,14 +80,14 @@ class Database:
             if url.get_backend_name() == "sqlite" and (url.query or url.database in {None, "", ":memory:"}):
                 raise StoreError("a SQLite database is a file that processes share, without options: use sqlite:///FILE")
             return cls(url, busy_timeout_s=busy_timeout_s)
-        except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
+        except (ArgumentError, ValueError) as error:  # ValueError: a port that is not a number
             raise StoreError(f"store.url is not the URL of a database: use {_FORMS}") from error
         except ModuleNotFoundError as error:
             raise StoreError(f"store.url needs the Python package {error.name}, which is not installed") from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Gives a connection for reading; a row that another process commits meanwhile may be seen by the next statement.
+        """Yields a connection for reading; the next statement may see rows that another process commits meanwhile.
 
         Raises:
             StoreError: the database refuses.
@@ -100,10 +100,10 @@ class Database:
 
     @contextmanager
     def write(self, area: Area) -> Iterator[Connection]:
-        """Gives a connection in a transaction that holds the area's lock and is committed at the end. Keep it short.
+        """Yields a connection in a transaction that holds the area's lock and is committed at the end. Keep it short.
 
         Raises:
-            StoreError: the database refuses, or the lock was not to be had in time. Nothing was written.
+            StoreError: the database refuses, or the lock was not available in time. Nothing was written.
         """
         if (joined := self._joined()) is not None:
             self._lock(joined, area)
@@ -111,7 +111,7 @@ class Database:
             return
         with self._faults_told(), self._turn, self._engine.connect() as connection:
             if self.path:
-                # Begun as a writer: a read that turns into a write could not wait for its turn and would fail at once.
+                # Begun as a writer: a read that becomes a write could not wait for the lock and would fail at once.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             self._lock(connection, area)
             yield connection
@@ -119,7 +119,7 @@ class Database:
 
     @contextmanager
     def together(self, area: Area) -> Iterator[None]:
-        """Makes one transaction of all that this thread writes and reads meanwhile: it stands at the end, or none of it does.
+        """Runs all reads and writes of this thread meanwhile in one transaction.
 
         Args:
             area: of the first write. Several areas are taken in the same order everywhere.
@@ -140,7 +140,7 @@ class Database:
         return self._joined() is not None
 
     def keep_connection(self) -> DBAPIConnection:
-        """Gives a connection of the driver outside the pool, without transactions, until `close` or `drop_connection`.
+        """Returns a connection of the driver outside the pool, without transactions, until `close` or `drop_connection`.
 
         Raises:
             StoreError: the database refuses.
@@ -156,7 +156,7 @@ class Database:
         return made
 
     def drop_connection(self, connection: DBAPIConnection) -> None:
-        """Closes a connection that `keep_connection` gave."""
+        """Closes a connection from `keep_connection`."""
         self._kept.discard(connection)
         with suppress(Exception):  # broken, and of a class of the driver
             connection.close()
@@ -169,10 +169,10 @@ class Database:
             connection.execute(select(func.pg_advisory_xact_lock(int(area))))
 
     def make_file(self) -> None:
-        """Makes an empty SQLite file with mode 0600, when there is none; SQLite gives its side files the same mode.
+        """Creates an empty SQLite file with mode 0600 if there is none; SQLite gives its side files the same mode.
 
         Raises:
-            StoreError: it cannot be made.
+            StoreError: it cannot be created.
         """
         if self.path is None or self.path.exists():
             return
@@ -198,7 +198,7 @@ class Database:
 
 
 _INCREMENTAL = 2
-"""How SQLite reports `auto_vacuum = INCREMENTAL`."""
+"""SQLite's value for `auto_vacuum = INCREMENTAL`."""
 
 
 def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
@@ -218,13 +218,13 @@ def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
 
 
 def _turn_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
-    """Lets readers and the one writer not wait for each other; stays with the file."""
+    """Sets WAL mode, so that readers and the writer do not block each other; persists in the file."""
     deadline = time.monotonic() + busy_timeout_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            # While another process turns a new file to WAL, SQLite answers "locked" at once, without the busy handler.
+            # While another process switches a new file to WAL, SQLite returns "locked" at once, without the busy handler.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
             time.sleep(_WAL_RETRY_S)

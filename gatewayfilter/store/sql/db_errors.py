@@ -1,4 +1,4 @@
-"""What went wrong with the database, in one sentence that names it and says what to do."""
+"""Error messages of the database: one sentence with the cause and what to do."""
 
 import sqlite3
 
@@ -6,7 +6,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 DATABASE_FAULTS = (SQLAlchemyError, sqlite3.Error, UnicodeEncodeError)
-"""What SQLAlchemy, the driver below it and the binding of text can raise; all else is our own mistake."""
+"""Exceptions of SQLAlchemy, its driver and the binding of text; any other one is a bug."""
 
 _SQLITE_SENTENCES = {
     sqlite3.SQLITE_NOTADB: "{name} is not a database: move it away and a new one is made, or restore a backup",
@@ -23,7 +23,7 @@ _SQLITE_SENTENCES = {
 
 
 def sentence_of(fault: BaseException, name: str) -> str:
-    """Returns the sentence for a fault of the database `name`: a path, or a URL without its password."""
+    """Returns the message for an error of the database `name`: a path, or a URL without its password."""
     cause: BaseException | None = fault.orig if isinstance(fault, DBAPIError) else fault
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)

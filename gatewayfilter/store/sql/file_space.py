@@ -1,7 +1,7 @@
-"""What a SQLite database takes on disk beside its rows: the write-ahead log, and pages that deleted rows have left free.
+"""Disk space of a SQLite database beside its rows: the write-ahead log, and free pages of deleted rows.
 
-SQLite uses free pages again by itself and folds its log back after each 4 MB, so both grow only in a flood: the log while
-somebody always reads, the free pages when much is deleted at once. PostgreSQL sees to its own files.
+SQLite reuses free pages and checkpoints its log after each 4 MB, so both grow only in exceptional cases: the log during permanent
+reads, the free pages after large deletions. PostgreSQL manages its own files.
 """
 
 import logging
@@ -17,15 +17,15 @@ _log = logging.getLogger(__name__)
 FREE_PAGES: Final = 4_096
 """Pages (16 MB) that may stay free for the rows to come, and beyond that a quarter of the file."""
 _STEP_PAGES: Final = 1_000
-"""Pages given back in one transaction: some 20 ms in which no other process can write."""
+"""Pages released in one transaction: some 20 ms in which no other process can write."""
 _PAUSE_S: Final = 0.01
 _INCREMENTAL: Final = 2
 
 
 def tidy_file(database: Database) -> int:
-    """Folds back a long write-ahead log, and gives free pages back to the system. Returns how many pages.
+    """Checkpoints a long write-ahead log, and releases free pages to the system. Returns the number of pages.
 
-    Files of earlier releases keep their size, for only VACUUM can turn them; their free pages are used again.
+    Files of earlier releases keep their size, as only VACUUM can convert them; their free pages are reused.
 
     Raises:
         StoreError: the database refuses.
@@ -36,7 +36,7 @@ def tidy_file(database: Database) -> int:
     given_back = 0
     while (pages := _surplus(database)) > 0:
         with database.write(Area.LOG) as connection:
-            # Past SQLAlchemy, which ends a statement without columns after its first step: one page.
+            # Bypasses SQLAlchemy, which ends a statement without columns after its first step: one page.
             driver = connection.connection.cursor()
             driver.execute(f"PRAGMA incremental_vacuum({min(pages, _STEP_PAGES)})")
             driver.fetchall()
@@ -46,7 +46,7 @@ def tidy_file(database: Database) -> int:
 
 
 def _surplus(database: Database) -> int:
-    """Returns how many pages are free beyond what may be, 0 for a file that cannot give any back."""
+    """Returns the number of free pages in excess, 0 for a file that cannot release any."""
     with database.read() as connection:
         mode, free, pages = (
             int(connection.exec_driver_sql(f"PRAGMA {name}").scalar() or 0)

@@ -1,4 +1,4 @@
-"""A bound on the rows of a table that others make grow: what pages and their visitors can have kept is not theirs to size."""
+"""A bound on the rows of a table that grows by untrusted input: pages and their visitors must not determine its size."""
 
 from typing import Any, Final
 
@@ -9,9 +9,9 @@ _MOST_AT_ONCE: Final = 5_000
 
 
 def trim(connection: Connection, table: Table, age: Column[Any], most: int) -> int:
-    """Deletes the rows with the least `age` (a column with an index) beyond the `most` that may stay. Returns how many.
+    """Deletes the rows with the least `age` (an indexed column) in excess of `most`. Returns their number.
 
-    Counts the table, which takes milliseconds: call it now and then, for fewer new rows than it deletes at once.
+    Counts the table, which takes milliseconds: call it occasionally, for fewer new rows than it deletes at once.
     """
     surplus = (connection.scalar(select(func.count()).select_from(table)) or 0) - most
     if surplus <= 0:

@@ -26,7 +26,7 @@ MANUAL_RULES = Table(
     Column("expires_at", Double),
     Column("enabled", Boolean, nullable=False, server_default=true()),
     Index("ix_manual_rules_identity", "identity", unique=True),
-    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another rule
+    sqlite_autoincrement=True,  # a rule's number is never reused for another rule
 )
 
 LEARNED_ENTRIES = Table(
@@ -101,8 +101,8 @@ TASK_SITES = Table(
 PAGE_VALIDATORS = Table(
     "page_validators",
     METADATA,
-    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of the URL that was asked for
-    Column("url", Text, nullable=False),  # that answered
+    Column("digest", LargeBinary(16), primary_key=True),  # MD5 of the requested URL
+    Column("url", Text, nullable=False),  # after redirects
     Column("etag", Text, nullable=False),
     Column("last_modified", Text, nullable=False),
     Column("judged_by", Text, nullable=False),  # version of the words
@@ -185,12 +185,12 @@ REVIEW_TASKS = Table(
     Column("text_digest", LargeBinary(16), nullable=False),
     Column("text_proof", LargeBinary(16), nullable=False),
     Column("classification", JSON, nullable=False),
-    Column("text", LargeBinary, nullable=False),  # what people are shown, compressed by zlib
+    Column("text", LargeBinary, nullable=False),  # the displayed text, compressed by zlib
     Column("final_url", Text, nullable=False, server_default=""),  # what answered, where it was another than url
     Column("score_breakdown", JSON(none_as_null=True)),  # of the score; none for hosts and tasks of before this column was there
     Index("ix_review_tasks_digest", "digest"),
     Index("ix_review_tasks_state_created_at", "state", "created_at"),
-    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another task
+    sqlite_autoincrement=True,  # a task's number is never reused for another task
 )
 
 REVIEW_STEPS = Table(
@@ -223,5 +223,5 @@ UNBLOCK_REQUESTS = Table(
     Column("times", Integer, nullable=False),
     Index("ix_unblock_requests_digest", "digest", unique=True),
     Index("ix_unblock_requests_at", "at"),
-    sqlite_autoincrement=True,  # a number that a person noted down never comes to mean another request
+    sqlite_autoincrement=True,  # a request's number is never reused for another request
 )

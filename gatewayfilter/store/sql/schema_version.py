@@ -1,4 +1,4 @@
-"""Which schema a database has, and the way to the one that this program needs. Imports alembic only when there is work."""
+"""The schema version of a database, and its migration to the one of this program. Imports alembic only when needed."""
 
 import logging
 from collections.abc import Callable
@@ -21,8 +21,8 @@ class SchemaStatus:
     """Schema versions.
 
     Attributes:
-        current: of the database, `""` for one that is empty or not there.
-        head: what this program needs.
+        current: of the database, `""` for an empty or missing one.
+        head: of this program.
     """
 
     current: str
@@ -30,7 +30,7 @@ class SchemaStatus:
 
 
 def schema_status(url: str) -> SchemaStatus:
-    """Returns the versions; the database is neither made nor changed.
+    """Returns the versions; the database is neither created nor changed.
 
     Raises:
         StoreError: it cannot be read, or is another program's.
@@ -43,21 +43,21 @@ def schema_status(url: str) -> SchemaStatus:
 
 
 def upgrade(url: str) -> None:
-    """Makes the database, or brings it to the schema of this program.
+    """Creates the database, or migrates it to the schema of this program.
 
     Raises:
-        StoreError: it cannot be opened, is another program's, or has a newer schema than this program knows.
+        StoreError: it cannot be opened, belongs to another program, or has a newer schema than this program.
     """
     with closing(Database.from_url(url)) as database:
         bring_to_head(database)
 
 
 def bring_to_head(database: Database, before_upgrade: Callable[[], None] | None = None) -> None:
-    """Makes or migrates the database when needed; quick when it is at the head. Several processes may come at once.
+    """Creates or migrates the database when needed; quick when it is current. Safe for concurrent processes.
 
     Args:
         database: the database.
-        before_upgrade: called before an existing database is migrated; what it raises leaves the database as it is.
+        before_upgrade: called before an existing database is migrated; if it raises, the database is unchanged.
 
     Raises:
         StoreError: as `upgrade`.
@@ -98,7 +98,7 @@ def _migrate(connection: Connection, database: Database, current: str) -> None:
         raise StoreError(
             f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter"
         )
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines are of no use to the reader of our log
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines are not useful in our log
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     command.upgrade(config, HEAD)

@@ -1,4 +1,4 @@
-"""Rows that take the place of others with the same key, in one statement."""
+"""Upserts: insert a row or replace the one with the same key, in one statement."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +15,12 @@ def upsert(
     where: Callable[[Any], ColumnElement[bool]],
     **instead: Callable[[Any], ColumnElement[Any]],
 ) -> sqlite.Insert | postgresql.Insert:
-    """Returns the statement that inserts a row, or puts it in the place of the one with the same primary key.
+    """Returns the statement that inserts a row or replaces the one with the same primary key.
 
     Args:
-        database: in whose words.
-        table: where.
-        where: of the new row's columns, a condition under which it replaces the other; else the other stays.
+        database: for its SQL dialect.
+        table: the table.
+        where: condition on the new row's columns under which it replaces the old row; otherwise the old one stays.
         instead: columns that it gets then, whatever it brings: what of the new row's columns.
     """
     insert: Any = sqlite.insert(table) if database.path else postgresql.insert(table)

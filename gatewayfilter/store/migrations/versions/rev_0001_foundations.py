@@ -1,4 +1,4 @@
-"""The first schema: people's rules, learned entries, the change feed, the frontier, the decision log, page verdicts."""
+"""The first schema: manual rules, learned entries, the change feed, the frontier, the decision log, page verdicts."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Fingerprints of judged content, tasks for people and their steps; page verdicts know their host and text."""
+"""Fingerprints of classified content, review tasks and their steps; page verdicts with host and text."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Makes the tables. What was judged before has no host and counts for no domain."""
+    """Makes the tables. Older verdicts have no host and count for no domain."""
     op.create_table(
         "fingerprints",
         sa.Column("kind", sa.String(8), nullable=False),
@@ -76,7 +76,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Removes them, and with them what people decided in reviews; their rules stay."""
+    """Removes them, and with them the decisions of reviews; the resulting rules stay."""
     op.drop_index("ix_page_verdicts_host", "page_verdicts")
     with op.batch_alter_table("page_verdicts") as table:
         table.drop_column("text_digest")

@@ -1,4 +1,4 @@
-"""People's rules can be switched off."""
+"""Manual rules can be switched off."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Rules of a group, which were kept but not applied so far, begin switched off: nothing changes until somebody says so."""
+    """Rules of a group, which were stored but not applied so far, start switched off, so that behaviour does not change."""
     op.add_column("person_rules", sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.true()))
     rules = sa.table("person_rules", sa.column("group_name", sa.Text), sa.column("enabled", sa.Boolean))
     op.execute(sa.update(rules).where(rules.c.group_name != "").values(enabled=False))

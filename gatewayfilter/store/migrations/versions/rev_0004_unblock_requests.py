@@ -1,4 +1,4 @@
-"""Users can ask for a page to be unblocked."""
+"""Requests of users to unblock a page."""
 
 import sqlalchemy as sa
 from alembic import op

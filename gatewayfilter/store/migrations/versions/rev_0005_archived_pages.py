@@ -1,4 +1,4 @@
-"""A verdict says where its page lies in the archive."""
+"""Verdicts refer to their page in the archive."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,5 +15,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Forgets where pages lie."""
+    """Removes the column."""
     op.drop_column("page_verdicts", "archived")

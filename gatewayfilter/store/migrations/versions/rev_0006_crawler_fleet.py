@@ -1,4 +1,4 @@
-"""Several crawlers share the frontier, each its own sites."""
+"""Several crawlers share the frontier, each with its own sites."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds the column and the table. What waits already is anybody's."""
+    """Adds the column and the table. URLs that are waiting are assigned to no slot."""
     op.add_column("frontier", sa.Column("slot", sa.Integer, nullable=False, server_default="-1"))
     op.create_table(
         "crawlers",

@@ -1,4 +1,4 @@
-"""The queue knows tasks and who works on what; pages are asked for again on conditions."""
+"""Crawl tasks and lease holders in the queue; validators for conditional requests."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds columns and tables. What waits already belongs to no task."""
+    """Adds columns and tables. URLs that are waiting belong to no task."""
     op.add_column("frontier", sa.Column("task", sa.Text, nullable=False, server_default=""))
     op.add_column("frontier", sa.Column("depth", sa.Integer, nullable=False, server_default="0"))
     op.add_column("frontier", sa.Column("holder", sa.Text, nullable=False, server_default=""))

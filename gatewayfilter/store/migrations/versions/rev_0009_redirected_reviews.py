@@ -1,4 +1,4 @@
-"""Tasks know the page that answered, after redirects: a person's word is about both addresses."""
+"""Review tasks store the URL after redirects: a decision covers both URLs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds a column. Tasks that are there already are about the address that was asked for alone."""
+    """Adds a column. Existing tasks cover the requested URL only."""
     op.add_column("review_tasks", sa.Column("final_url", sa.Text, nullable=False, server_default=""))
 
 

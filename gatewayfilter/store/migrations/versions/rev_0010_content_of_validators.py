@@ -1,4 +1,4 @@
-"""What a page was when its origin's validators were noted: a person may have judged the same content since."""
+"""Content fingerprints beside validators: the same content may have been reviewed since."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds a column. Of pages whose content is not known, the validators are forgotten: they are fetched whole once."""
+    """Adds a column. Validators without content fingerprints are deleted: these pages are fetched in full once."""
     op.add_column("page_validators", sa.Column("contents", sa.LargeBinary, nullable=False, server_default=""))
     op.execute("DELETE FROM page_validators")
 

@@ -1,4 +1,4 @@
-"""Tasks keep how their scores came about: words change, and what was shown to a person shall stay."""
+"""Review tasks store the breakdown of their score: words change, and a reviewed breakdown must not."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds a column. Of tasks that are there already it is not known any more."""
+    """Adds a column. Existing tasks have none."""
     op.add_column("review_tasks", sa.Column("arithmetic", sa.JSON))
 
 

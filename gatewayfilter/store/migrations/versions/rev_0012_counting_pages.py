@@ -1,4 +1,4 @@
-"""Verdicts keep whether they count for their hosts: those of pages that the crawler fetched, by URLs without a query."""
+"""Verdicts store whether they count for their hosts: those of pages fetched by the crawler, by URLs without a query."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds a column. How pages that were judged before had been obtained is not known: they do not count."""
+    """Adds a column. The origin of older pages is not known: they do not count."""
     op.add_column("page_verdicts", sa.Column("path_digest", sa.LargeBinary(16)))
 
 
