@@ -1,4 +1,4 @@
-"""Logging and counters of a process. No query strings, no client names at INFO."""
+"""Logging, counters and the status file of a process. No query strings, no client names at INFO."""
 
 import errno
 import json
@@ -15,70 +15,70 @@ from pathlib import Path
 METRICS: Mapping[str, str] = {
     "requests": "requests decided by a proxy worker",
     "blocked": "requests answered by the filter instead of the origin",
-    "unknown": "requests for URLs that no list knows",
-    "origin_errors": "allowed requests whose origin could not be reached, proved no identity or did not speak HTTP",
+    "unknown": "requests for URLs on no list",
+    "origin_errors": "allowed requests that failed at the origin: unreachable, invalid certificate, or no HTTP",
     "internal_refused": "connections refused because their target is an internal address",
-    "hook_errors": "proxy hooks that failed and were answered by proxy.on_error",
-    "connections": "connections that clients made",
+    "hook_errors": "proxy hooks that failed; the request was handled by proxy.on_error",
+    "connections": "connections from clients",
     "connections_refused": "connections closed at once because there were too many",
     "spliced": "connections passed through unread",
     "spliced_bytes": "bytes that passed through them, both ways",
     "denied": "connections to blocked hosts refused before their first request",
-    "tls_failed": "TLS handshakes that a client broke off",
-    "pinned_apps_learned": "apps found that accept no certificate of the filter's",
-    "pinned_apps_refused": "names that do not pass through because their device has too many already",
-    "bad_requests": "requests that were no HTTP, answered with 400 or 431",
-    "logins_throttled": "log-ins answered with 429, as too many of the same client were waiting to be looked at",
-    "not_http": "connections that were refused because they spoke neither HTTP nor TLS",
+    "tls_failed": "TLS handshakes that a client aborted",
+    "pinned_apps_learned": "apps found to accept no certificate of the filter",
+    "pinned_apps_refused": "names not passed through because their device has too many already",
+    "bad_requests": "malformed requests, answered with 400 or 431",
+    "logins_throttled": "log-ins answered with 429: too many password checks of the client were waiting",
+    "not_http": "connections refused because they were neither HTTP nor TLS",
     "header_timeouts": "connections closed because a request's head or a ClientHello took too long",
     "logins_refused": "requests with a wrong user name or password for the proxy",
     "requests_changed": "allowed requests that an Adblock modifier rewrote, redirected or took headers from",
     "responses_changed": "responses that an Adblock modifier changed",
-    "edits_skipped": "bodies left as they are: too long, or in an encoding that cannot be taken off",
-    "edits_failed": "bodies that broke while they were being changed, and were cut off",
-    "inspected": "pages looked at before they were delivered",
-    "inspect_failed": "pages that could not be looked at in time and were treated as proxy.on_error says",
-    "captures_queued": "pages handed to the learner as they passed",
-    "captures_dropped": "pages that found the way to the learner full",
+    "edits_skipped": "bodies passed unchanged: too long, or in an encoding that cannot be decoded",
+    "edits_failed": "bodies truncated because they failed to decode during a change",
+    "inspected": "pages inspected before delivery",
+    "inspect_failed": "pages not inspected in time; handled by proxy.on_error",
+    "captures_queued": "passing pages copied to the learner",
+    "captures_dropped": "passing pages dropped because the learner's buffer was full",
     "unblock_requests": "requests of users to unblock a page",
-    "crawl_requests_dropped": "unknown URLs that found the queue to the frontier full",
-    "log_dropped": "decisions that found the queue to the log full",
+    "crawl_requests_dropped": "unknown URLs dropped because the write queue to the frontier was full",
+    "log_dropped": "decisions dropped because the write queue to the log was full",
     "log_written": "decisions written to the log",
     "crawl_requests_written": "unknown URLs written to the frontier",
     "store_errors": "batches that the database refused",
-    "overlay_changes": "list changes taken into the overlay",
+    "overlay_changes": "list changes applied to the overlay",
     "snapshot_swaps": "snapshots taken into use while serving",
-    "snapshot_refused": "damaged or unreadable snapshots passed over",
+    "snapshot_refused": "damaged or unreadable snapshots skipped",
     "pages_fetched": "pages fetched by the crawler",
     "pages_rendered": "pages rendered in a browser",
     "render_failures": "pages that could not be rendered",
     "pages_refused": "URLs that the crawler's safety policy, robots.txt or the address guard refused",
     "pages_failed": "fetches that failed",
-    "pages_retried": "pages that are tried again later because their site could not be reached",
-    "dead_letters": "URLs that went to the dead letters",
-    "pages_unchanged": "pages that their site said were as before: the verdict before counts anew",
-    "links_followed": "links that the crawler queued by itself",
-    "links_over_budget": "links that were not queued because their site had its share for the day",
-    "hosts_throttled": "times that a host began to be asked less often because it failed or was asked too much",
-    "leases_returned": "pages in work with a crawler that is gone, handed out again",
-    "captures_classified": "pages judged as they passed the proxy, without a fetch",
+    "pages_retried": "pages retried later because their site could not be reached",
+    "dead_letters": "URLs moved to the dead letters",
+    "pages_unchanged": "pages not modified since the last fetch (304): the earlier verdict is renewed",
+    "links_followed": "links queued by the crawler itself",
+    "links_over_budget": "links not queued because their site's daily budget was used up",
+    "hosts_throttled": "times that the request rate to a host was reduced after failures or 429 and 503",
+    "leases_returned": "leases of ended crawlers, leased again",
+    "captures_classified": "pages classified as they passed the proxy, without a fetch",
     "pages_harmful": "pages classified as harmful",
     "pages_harmless": "pages classified as harmless",
     "pages_archived": "pages written to the archive",
-    "archive_failures": "pages or notes of evidence that could not be written to the archive",
-    "pages_buffered": "pages that wait on the disk to be judged",
-    "pages_lost": "pages removed from the archive before they were judged",
-    "proxies_failed": "requests that an outbound proxy of the crawler did not get through",
-    "dns_hits": "host names whose addresses the crawler knew",
-    "dns_misses": "host names that the crawler had to look up",
-    "near_duplicates": "harmless pages that are nearly the same as a harmful one",
-    "fingerprint_hits": "pages whose content was judged before",
+    "archive_failures": "pages or evidence entries that could not be written to the archive",
+    "pages_buffered": "pages buffered on disk for classification",
+    "pages_lost": "pages removed from the archive before their classification",
+    "proxies_failed": "crawler requests that failed at an outbound proxy",
+    "dns_hits": "host names resolved from the crawler's DNS cache",
+    "dns_misses": "host names resolved by a DNS query",
+    "near_duplicates": "harmless pages that are near duplicates of a harmful one",
+    "fingerprint_hits": "pages with content that was judged before",
     "images_known_bad": "images on a list of known bad ones",
-    "hosts_harmful": "hosts listed whole, because most of their pages are harmful",
-    "reviews_opened": "tasks opened for a person",
-    "reviews_dropped": "tasks not opened, because too many wait",
-    "pages_skipped": "pages of a kind that is not classified",
-    "pages_reflected": "pages not learned, because they are harmful only by what was said in asking for them",
+    "hosts_harmful": "hosts listed as a whole because most of their pages are harmful",
+    "reviews_opened": "review tasks opened",
+    "reviews_dropped": "review tasks not opened because too many are open",
+    "pages_skipped": "pages of a type that is not classified",
+    "pages_reflected": "pages not learned because they are harmful only by words of the request",
     "publishes": "snapshots published by the learner",
 }
 """Every counter, with its meaning; docs/metrics.md is checked against it."""
@@ -93,7 +93,7 @@ class Counters:
         self._values: Counter[str] = Counter()
 
     def add(self, name: str, amount: int = 1) -> None:
-        """Counts. Raises KeyError for a name that METRICS does not know."""
+        """Counts. Raises KeyError for a name that is not in METRICS."""
         if name not in METRICS:
             raise KeyError(name)
         self._values[name] += amount
@@ -102,12 +102,12 @@ class Counters:
         return self._values[name]
 
     def as_dict(self) -> dict[str, int]:
-        """Returns all that counted, by name."""
+        """Returns the counters that are not zero, by name."""
         return dict(sorted(self._values.items()))
 
 
 class StatusFile:
-    """`run/<name>.json` in the state folder: a process's report on itself, for the supervisor, `doctor` and people.
+    """`run/<name>.json` in the state folder: a process's report on itself, for the supervisor, `doctor` and the operator.
 
     Written whole and renamed, so that a reader never sees half of it. On a full disk it is overwritten where it stands, which
     takes no room; a reader then may see half of it.
@@ -171,7 +171,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _escaped(line: str) -> str:
-    """Returns JSON with escapes for what steers a terminal or reorders a line, which JSON leaves as it is beyond ASCII."""
+    """Returns JSON with escapes for characters that control a terminal or reorder a line, which JSON does not escape beyond ASCII."""
     if line.isascii() and line.isprintable():
         return line
     return "".join(mark if unicodedata.category(mark) not in _STEERING else json.dumps(mark)[1:-1] for mark in line).replace(
@@ -180,11 +180,11 @@ def _escaped(line: str) -> str:
 
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of characters: controls, bidirectional and other format marks, lone surrogates, separators of lines."""
+"""Categories of characters: controls, bidirectional and other format characters, lone surrogates, separators of lines."""
 
 
 class _PlainLines(logging.Formatter):
-    """Plain text for a terminal, without what steers it; lines and tabs of tracebacks stay."""
+    """Plain text for a terminal, without control characters; lines and tabs of tracebacks stay."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)

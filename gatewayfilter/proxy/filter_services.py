@@ -15,7 +15,7 @@ class FilterServices:
     Attributes:
         decide: the engine.
         hosts: the engine for host names; `None` where no connection may pass unread.
-        changes: tells what Adblock modifiers change; `None` for nothing.
+        changes: returns what Adblock modifiers change; `None` for nothing.
         recorder: takes every decision for the log; `None` without a log.
         offers: takes URLs on no list for the crawler; `None` when nothing is learned.
         passed: takes public pages as they pass; `None` to have all of them fetched.

@@ -42,7 +42,7 @@ from gatewayfilter.proxy.tunnel.resolver import Resolver
 _log = logging.getLogger(__name__)
 
 _RESOLVER_THREADS: Final = 32
-"""The event loop's own pool has 6 on two cores; twelve dead names kept everybody waiting for 2.9 s."""
+"""The event loop's own pool has 6 on two cores; twelve dead names delayed all clients by 2.9 s."""
 _DRAIN_POLL_S: Final = 0.05
 
 
@@ -50,9 +50,9 @@ class LeanMaster(master.Master):
     """Runs mitmproxy's proxy core for one worker. To be made inside the event loop that it runs on.
 
     Args:
-        settings: `proxy` and the state folder, whose `ca/` is mitmproxy's confdir.
+        settings: `proxy`, and the state folder with `ca/`, mitmproxy's confdir.
         addon: the filter.
-        services: how connections are decided; by default the addon looks at all of them.
+        services: how connections are decided; by default all of them are decrypted.
 
     Raises:
         StartupError: the certificate authority or `proxy.upstream_ca` cannot be used.
@@ -60,7 +60,7 @@ class LeanMaster(master.Master):
 
     def __init__(self, settings: Settings, addon: GatewayAddon, services: ConnectionServices | None = None) -> None:
         super().__init__(options.Options())
-        self._legacy_log_events.uninstall()  # nobody listens to mitmproxy's log events here
+        self._legacy_log_events.uninstall()  # mitmproxy's log events have no listener here
         confdir = settings.data_dir / "ca"
         ensure_ca(confdir)
         hooks = CachedAddonManager(self) if settings.proxy.fast_path else None
@@ -107,7 +107,7 @@ class LeanMaster(master.Master):
     @property
     def address(self) -> tuple[str, int]:
         """The address that is really listened on."""
-        host, port, *_ = max(self._instance.listen_addrs, key=len)  # of both families it is IPv6 that was asked for
+        host, port, *_ = max(self._instance.listen_addrs, key=len)  # of both families IPv6 is the configured one
         return host, port
 
     async def start(self) -> None:

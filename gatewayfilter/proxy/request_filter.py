@@ -1,4 +1,4 @@
-"""The filter of requests: from a flow's headers to its verdict, and what becomes of the flow by it."""
+"""The filter of requests: from a flow's headers to its verdict, and to the action on the flow."""
 
 import time
 from collections.abc import Coroutine
@@ -76,7 +76,7 @@ class RequestFilter:
         return self._internal_pages is not None and self._internal_pages.answers(read_flow(flow).request.url)
 
     def begin(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
-        """Decides a request whose headers have arrived. Returns a coroutine only when it is held for a verdict."""
+        """Decides a request when its headers have arrived. Returns a coroutine only when it is held for a verdict."""
         if flow.response is not None:  # another addon was first
             return None
         started = time.perf_counter_ns()
@@ -84,77 +84,77 @@ class RequestFilter:
             self._counter.unreadable(flow)
             return None
         try:
-            asked = read_flow(flow)
+            flow_request = read_flow(flow)
         except UrlError:
             self._answerer.bad_request(flow)
             self._counter.unreadable(flow)
             return None
-        url = asked.request.url
-        if asked.target:
-            flow.request.data.path = asked.target
+        url = flow_request.request.url
+        if flow_request.target:
+            flow.request.data.path = flow_request.target
         if self._internal_pages is not None and self._internal_pages.answers(url):
-            self._answer_internally(flow, asked, internal_response(self._internal_pages, asked.request, flow))
+            self._answer_internally(flow, flow_request, internal_response(self._internal_pages, flow_request.request, flow))
             return None
         if url.path == ASK_PATH and self._unblock_form is not None:
-            self._begin_unblock(flow, asked)
+            self._begin_unblock(flow, flow_request)
             return None
-        verdict = self._engine.decide(asked.request)
-        if asked.aliases or asked.address:
-            verdict = self._judge.under_all_names(asked, verdict)
+        verdict = self._engine.decide(flow_request.request)
+        if flow_request.aliases or flow_request.address:
+            verdict = self._judge.under_all_names(flow_request, verdict)
         if verdict.unknown and verdict.action is not _BLOCK:
             self._counters.add("unknown")
-            treated = self._unknown.treat(flow, asked, verdict)
+            treated = self._unknown.treat(flow, flow_request, verdict)
             if not isinstance(treated, Verdict):
-                return self._carry_out_later(flow, asked, treated, started)
+                return self._carry_out_later(flow, flow_request, treated, started)
             verdict = treated
-        self._carry_out(flow, asked, verdict, started)
+        self._carry_out(flow, flow_request, verdict, started)
         return None
 
     def finish(self, flow: http.HTTPFlow) -> None:
-        """Answers a request to unblock a page, whose body has arrived."""
+        """Answers a request to unblock a page when its body has arrived."""
         pending = flow.metadata.get(PENDING)
         if isinstance(pending, PendingFlow) and pending.unblocks:
             del flow.metadata[PENDING]
             if self._unblock_form is not None and flow.response is None:
-                flow.response = self._unblock_form.answer(pending.asked, flow.request.raw_content or b"")
+                flow.response = self._unblock_form.answer(pending.flow_request, flow.request.raw_content or b"")
 
-    def _answer_internally(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> None:
-        if asked.request.method in _BODILESS:
+    def _answer_internally(self, flow: http.HTTPFlow, flow_request: FlowRequest, response: http.Response) -> None:
+        if flow_request.request.method in _BODILESS:
             flow.response = response
         else:
             self._answerer.answer(flow, response)
 
-    def _begin_unblock(self, flow: http.HTTPFlow, asked: FlowRequest) -> None:
+    def _begin_unblock(self, flow: http.HTTPFlow, flow_request: FlowRequest) -> None:
         assert self._unblock_form is not None
-        refusal = self._unblock_form.refuse(asked)
+        refusal = self._unblock_form.refuse(flow_request)
         if refusal is None:
-            flow.metadata[PENDING] = PendingFlow(asked, False, False, unblocks=True)
+            flow.metadata[PENDING] = PendingFlow(flow_request, False, False, unblocks=True)
         else:
             self._answerer.answer(flow, refusal)
 
     async def _carry_out_later(
-        self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Coroutine[Any, Any, Verdict], started: int
+        self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Coroutine[Any, Any, Verdict], started: int
     ) -> None:
-        self._carry_out(flow, asked, await verdict, started)
+        self._carry_out(flow, flow_request, await verdict, started)
 
-    def _carry_out(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict, started: int) -> None:
+    def _carry_out(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, started: int) -> None:
         untouched = verdict.reason is _MANUAL_ALLOW
         if self._changes is not None and not untouched and verdict.action is not _BLOCK:
-            flow.response, other = self._changes.before(flow, asked.request)
+            flow.response, other = self._changes.before(flow, flow_request.request)
             if other is not None:
-                now = self._engine.decide(replace(asked.request, url=other))
+                now = self._engine.decide(replace(flow_request.request, url=other))
                 verdict = now if now.blocked else verdict
         if verdict.action is _BLOCK:
-            self._answerer.block(flow, asked, verdict)
+            self._answerer.block(flow, flow_request, verdict)
         elif flow.response is None:
-            if verdict.unknown or self._changes is not None or has_body(asked):
-                flow.metadata[PENDING] = PendingFlow(asked, verdict.unknown, untouched)
-            if asked.address:
-                self._addresses.lead(flow, asked, verdict)
-            if asked.host_header or not CONNECTION_FIELDS.isdisjoint(asked.headers):
-                make_ready(flow.request, asked, has_parent=self._has_parent)
+            if verdict.unknown or self._changes is not None or has_body(flow_request):
+                flow.metadata[PENDING] = PendingFlow(flow_request, verdict.unknown, untouched)
+            if flow_request.address:
+                self._addresses.lead(flow, flow_request, verdict)
+            if flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers):
+                make_ready(flow.request, flow_request, has_parent=self._has_parent)
             flow.request.stream = True
-        self._counter.request(asked.request, verdict, started)
+        self._counter.request(flow_request.request, verdict, started)
 
 
 def _unknown_policy(

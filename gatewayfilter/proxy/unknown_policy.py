@@ -1,4 +1,4 @@
-"""What a request to a URL on no list gets (`proxy.unknown`): one class for each of allow, hold, inspect and block."""
+"""The policy for requests to URLs on no list (`proxy.unknown`): one class for each of allow, hold, inspect and block."""
 
 import asyncio
 import time
@@ -19,14 +19,14 @@ _MOST_HELD: Final = 256
 
 
 class UnknownPolicy(Protocol):
-    """Treats requests whose URL is on no list."""
+    """Treats requests to URLs on no list."""
 
-    def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict | Coroutine[Any, Any, Verdict]:
+    def treat(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> Verdict | Coroutine[Any, Any, Verdict]:
         """Queues the URL for classification where it is due, and returns the verdict, or a coroutine that waits for one.
 
         Args:
             flow: of the request.
-            asked: the request.
+            flow_request: the request.
             verdict: of the engine, which allows it as unknown.
         """
         ...
@@ -44,13 +44,13 @@ class AllowUnknown:
         self._reporter = reporter
         self._passive = passive
 
-    def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
+    def treat(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns the engine's verdict."""
         reporter = self._reporter
-        if reporter is not None and asked.request.resource_type in PAGE_TYPES:
-            passes = self._passive and asked.anonymous and not asked.aliases
-            if not (passes and reporter.is_due(asked)):
-                reporter.queue_page(asked)
+        if reporter is not None and flow_request.request.resource_type in PAGE_TYPES:
+            passes = self._passive and flow_request.anonymous and not flow_request.aliases
+            if not (passes and reporter.is_due(flow_request)):
+                reporter.queue_page(flow_request)
         return verdict
 
 
@@ -64,10 +64,10 @@ class InspectUnknown:
     def __init__(self, reporter: UrlReporter | None) -> None:
         self._reporter = reporter
 
-    def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
+    def treat(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns the engine's verdict."""
-        if self._reporter is not None and not self._reporter.is_due(asked):
-            self._reporter.queue_page(asked)
+        if self._reporter is not None and not self._reporter.is_due(flow_request):
+            self._reporter.queue_page(flow_request)
         return verdict
 
 
@@ -81,10 +81,10 @@ class BlockUnknown:
     def __init__(self, reporter: UrlReporter | None) -> None:
         self._reporter = reporter
 
-    def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
+    def treat(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> Verdict:  # noqa: ARG002  the protocol
         """Returns a block."""
         if self._reporter is not None:
-            self._reporter.queue_page(asked)
+            self._reporter.queue_page(flow_request)
         return _BLOCKED
 
 
@@ -106,19 +106,19 @@ class HoldUnknown:
         self._hold_s = hold_s
         self.held = 0
 
-    def treat(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> Verdict | Coroutine[Any, Any, Verdict]:
+    def treat(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> Verdict | Coroutine[Any, Any, Verdict]:
         """Returns the engine's verdict where none is to be expected, else a coroutine that waits for it."""
-        expected = self._reporter is not None and self._reporter.queue_page(asked)
-        return self._wait(flow, asked) if expected and self.held < _MOST_HELD else verdict
+        expected = self._reporter is not None and self._reporter.queue_page(flow_request)
+        return self._wait(flow, flow_request) if expected and self.held < _MOST_HELD else verdict
 
-    async def _wait(self, flow: http.HTTPFlow, asked: FlowRequest) -> Verdict:
+    async def _wait(self, flow: http.HTTPFlow, flow_request: FlowRequest) -> Verdict:
         self.held += 1
         try:
             deadline = time.monotonic() + self._hold_s
-            verdict = self._judge.verdict(asked)
+            verdict = self._judge.verdict(flow_request)
             while verdict.unknown and not verdict.blocked and time.monotonic() < deadline and flow.error is None:
                 await asyncio.sleep(_HOLD_POLL_S)
-                verdict = self._judge.verdict(asked)
+                verdict = self._judge.verdict(flow_request)
             return verdict
         finally:
             self.held -= 1

@@ -49,7 +49,7 @@ def run_worker(
     try:
         asyncio.run(_run_until_terminated(settings, build(settings), status, beat), loop_factory=new_loop)
     except GatewayFilterError as error:
-        _log.error("%s", error)  # one sentence, no traceback: the operator can mend it
+        _log.error("%s", error)  # one sentence, no traceback: the operator can correct it
         sys.exit(2)
     finally:
         status.remove()

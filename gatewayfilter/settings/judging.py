@@ -1,4 +1,4 @@
-"""Settings of the way a page is fetched, read and learned."""
+"""Settings of how a page is fetched, parsed, judged and learned."""
 
 import re
 from enum import StrEnum
@@ -20,7 +20,7 @@ class GrowthMode(StrEnum):
 
 
 class DomainGrowth(StrEnum):
-    """What happens to a host most of whose pages were judged harmful."""
+    """The treatment of a host with mostly harmful pages."""
 
     OFF = "off"
     REVIEW = "review"
@@ -28,7 +28,7 @@ class DomainGrowth(StrEnum):
 
 
 class RobotsRule(StrEnum):
-    """Whether the crawler asks robots.txt: for every page, or only for pages that no user visited."""
+    """Whether the crawler obeys robots.txt: for every page, or only for pages that no user visited."""
 
     ALWAYS = "always"
     LINKS = "links"
@@ -71,7 +71,7 @@ class CrawlTask(Section):
     """The strategy of one crawl task."""
 
     depth: int = Field(default=1, ge=0, le=100)
-    """How many links away from where the task began pages are looked at; 0 follows none."""
+    """Depth of the crawl, in links from the task's first pages; 0 follows none."""
     pages_per_site: int = Field(default=100, ge=1, le=1_000_000)
     """Most pages of one site (registrable domain) that links lead to, a day, or a `recrawl_hours` when that is longer."""
     follow: Follow = Follow.ALL
@@ -79,11 +79,11 @@ class CrawlTask(Section):
     hosts: tuple[str, ...] = ()
     """Hosts that links may lead to: `example.com`, or `*.example.com` for all below it too; none: the page's own site."""
     sitemaps: bool = False
-    """Whether the pages that the sitemaps and feeds of its first pages' sites name are looked at too, whatever `follow` says."""
+    """Whether pages in the sitemaps and feeds of the first pages' sites are fetched too, whatever `follow` is."""
     priority: int = Field(default=100, ge=11, le=1000)
     """The smaller, the sooner: users' visits have 10, re-checks 50, links of harmful pages 100."""
     recrawl_hours: float = Field(default=0, ge=0, le=87_600)
-    """A page of the task is looked at again after so many hours; 0 looks once."""
+    """Hours until a page of the task is fetched again; 0 fetches it once."""
 
     @field_validator("hosts")
     @classmethod
@@ -110,25 +110,25 @@ class CrawlSettings(Section):
     per_host_delay_s: float = Field(default=1.0, ge=0, le=3600)
     """Least time between two requests to one host, in seconds; a user's own visit goes ahead of it."""
     per_host_delay_max_s: float = Field(default=30.0, ge=0, le=3600)
-    """How far that time grows, in seconds, for a host that is slow, fails, is asked too much or wishes it; 0: not at all."""
+    """Longest such delay, in seconds, for a host that is slow, fails, answers 429 or 503, or sets a crawl delay; 0: not raised."""
     robots: RobotsRule = RobotsRule.ALWAYS
-    """Whom robots.txt is asked for: `always`, only for `links` that no user visited, or `never`."""
+    """When robots.txt is obeyed: `always`, only for `links` that no user visited, or `never`."""
     dns_ttl_s: float = Field(default=60.0, ge=0, le=86_400)
-    """How long the crawler remembers a host name's addresses, in seconds; 0 asks each time."""
+    """Lifetime of entries in the crawler's DNS cache, in seconds; 0 disables the cache."""
     timeout_s: float = Field(default=10.0, gt=0, le=300)
     """Longest time for one page, redirects included, in seconds."""
     max_bytes: int = Field(default=2_000_000, ge=1_000, le=50_000_000)
     """Most decoded bytes read of a page."""
     max_redirects: int = Field(default=5, ge=0, le=20)
-    """Most redirects followed; each is checked anew."""
+    """Most redirects followed; each target is checked like a first URL."""
     max_attempts: int = Field(default=3, ge=1, le=20)
     """Tries before a URL goes to the dead letters."""
     max_waiting: int = Field(default=200_000, ge=1)
     """Most URLs that wait; beyond it new ones are dropped and counted."""
     follow_links: int = Field(default=20, ge=0, le=1000)
-    """Links of a harmful page, on its own site, that are looked at next; 0 follows none."""
+    """Most links of a harmful page to its own site that are followed; 0 follows none."""
     page_images: int = Field(default=10, ge=0, le=1000)
-    """Pictures of a judged page that are looked at, while a list of known images or an image classifier is there; 0: none."""
+    """Most images of a judged page that are checked, if a list of known images or an image classifier is set; 0: none."""
     tasks: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")], CrawlTask] = Field(default={})
     """Strategies by name, tables `[crawl.tasks.NAME]`; in the environment as JSON."""
     dedup: Dedup = Dedup.BLOOM
@@ -140,11 +140,11 @@ class CrawlSettings(Section):
     proxies: tuple[str, ...] = ()
     """Proxies that the crawler goes through (`HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`); none: it goes itself."""
     proxies_from: tuple[str, ...] = ()
-    """Files and http(s) addresses with further proxies, one a line; read anew every ten minutes."""
+    """Files and http(s) URLs with further proxies, one a line; read again every ten minutes."""
     proxy_check_url: str = ""
     """A page that proxies are checked with; one that repeats the request shows who is anonymous; empty checks none."""
     proxies_anonymous: bool = False
-    """Whether proxies that tell whom they work for are left out; only a check can know."""
+    """Whether proxies that reveal their client are left out; only a check detects that."""
     user_agent: str = "GatewayFilter/0.1 (+content classification for a local network)"
     """What the crawler calls itself."""
     upstream_ca: Path | None = None
@@ -162,7 +162,7 @@ class ClassifySettings(Section):
     """How pages are read."""
 
     extractor: Extractor = Extractor.DENSITY
-    """Who tells a page's main text from the rest: text `density`, or `resiliparse`."""
+    """Extractor of a page's main text: text `density`, or `resiliparse`."""
     topics: bool = True
     """Whether what a page reads like counts where its words are not clear; off: words alone, and a model of your own."""
 
@@ -179,11 +179,11 @@ class LearnSettings(Section):
     allow_days: float = Field(default=7.0, gt=0)
     """A learned "harmless" expires and is checked again after this many days."""
     mode: GrowthMode = GrowthMode.BLOCK_AND_REVIEW
-    """A page judged harmful: `block` it at once, `block-and-review` (and ask a person), or only ask for a `review`."""
+    """A page judged harmful: `block` it at once, `block-and-review` (also open a review task), or only open a `review` task."""
     modes: dict[str, GrowthMode] = Field(default={})
     """The same for single categories, e.g. `{ gambling = "review" }`; in the environment `gambling=review,adult=block`."""
     domains: DomainGrowth = DomainGrowth.REVIEW
-    """A host most of whose pages are harmful: only ask for a `review`, `block` it whole (and ask a person), or `off`."""
+    """A host with mostly harmful pages: only open a `review` task, `block` all of it (and open a review task), or `off`."""
     domain_pages: int = Field(default=5, ge=3)
     """Least number of harmful pages with different texts before a host counts as harmful."""
     domain_share: float = Field(default=0.5, ge=0.5, le=1)
@@ -191,7 +191,7 @@ class LearnSettings(Section):
     image_classifier: str = Field(default="", pattern=r"^(\w+(\.\w+)*:\w+(\.\w+)*)?$")
     """`MODULE:NAME` of an image classifier that is installed beside the filter; none is bundled."""
     max_open_reviews: int = Field(default=10_000, ge=1)
-    """Most tasks that wait for a person; beyond it new ones are dropped and counted."""
+    """Most open review tasks; beyond it new ones are dropped and counted."""
     publish_after: int = Field(default=1000, ge=1)
     """Learned changes after which a new snapshot is published."""
     publish_interval_s: float = Field(default=900.0, ge=1)

@@ -52,19 +52,19 @@ class ProxySettings(Section):
     workers: int = Field(default=0, ge=0, le=64)
     """Proxy processes; 0 means one a core."""
     stall_s: float = Field(default=20.0, ge=0, le=3600)
-    """A worker whose event loop stands still for so long is killed and started again, in seconds; 0 means never."""
+    """A worker is killed and restarted when its event loop is blocked for this long, in seconds; 0 means never."""
     unknown: UnknownRule = UnknownRule.ALLOW
-    """A URL that no list knows: `allow` it and look at it, `hold` it for a verdict, `inspect` its page, or `block` it."""
+    """A URL on no list: `allow` it and classify it later, `hold` it for a verdict, `inspect` its page, or `block` it."""
     hold_ms: int = Field(default=1500, ge=0, le=30_000)
     """How long `hold` waits for the crawler's verdict before it allows, in milliseconds."""
     inspect_ms: int = Field(default=2000, ge=10, le=30_000)
-    """How long `inspect` may look at a page, its turn awaited included, in milliseconds; then `on_error` decides."""
+    """Time limit of `inspect` for a page, including the wait for its turn, in milliseconds; then `on_error` decides."""
     on_error: OnError = OnError.ALLOW
     """A request on which the filter itself fails: `allow` or `block`."""
     allow_networks: tuple[str, ...] = ()
     """Internal networks that clients may reach through the proxy by any name, e.g. `["10.0.0.0/8"]`; public ones are open."""
     raw_tcp: RawTcpRule = RawTcpRule.KNOWN
-    """Tunnels that speak neither HTTP nor TLS: `off` none, `known` to spliced hosts, `on` to all that are allowed."""
+    """Tunnels with neither HTTP nor TLS: `off` none, `known` to spliced hosts, `on` to all allowed hosts."""
     upstream_ca: Path | None = None
     """A PEM file of further authorities to trust for origin servers, beside the usual ones."""
     brand_name: str = Field(default="", max_length=80)
@@ -72,12 +72,12 @@ class ProxySettings(Section):
     block_template: Path | None = None
     """A Jinja template of your own for block and error pages."""
     unblock_requests: bool = True
-    """Whether block pages have a button to ask for a page to be unblocked."""
+    """Whether block pages have a button to request that the page is unblocked."""
 
     upstream_auth_file: Path | None = None
     """A file with one line `name:password`: how the filter logs in at its parent proxy (`mode = "upstream:…"`)."""
     auth_file: Path | None = None
-    """A file of users who may use the proxy (`gatewayfilter proxy-user`); without one nobody has to log in."""
+    """A file of users of the proxy (`gatewayfilter proxy-user`); without one no log-in is required."""
     auth_loopback: bool = True
     """Whether clients on this machine have to log in as well, where there is an `auth_file`."""
     idle_s: float = Field(default=600.0, ge=1, le=86_400)
@@ -138,13 +138,13 @@ class GatewaySettings(Section):
     """This machine as the gateway of a LAN, and the PAC file."""
 
     lan: tuple[str, ...] = ()
-    """Interfaces of the LAN, whose web traffic `gateway up` redirects, e.g. `["lan0"]`."""
+    """LAN interfaces; `gateway up` redirects their web traffic, e.g. `["lan0"]`."""
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
     """TCP ports that are redirected; on UDP they are QUIC."""
     reject_quic: bool = True
     """Whether QUIC (HTTP/3), which the filter cannot see, is refused, so that browsers turn to TCP."""
     reject_dot: bool = False
-    """Whether DNS over TLS and over QUIC (port 853) are refused, so that devices ask the network's own DNS."""
+    """Whether DNS over TLS and over QUIC (port 853) are refused, so that devices use the network's own DNS."""
     filter_private: bool = False
     """Whether connections to other private networks are redirected too."""
     own_port_80: bool = False
@@ -156,7 +156,7 @@ class GatewaySettings(Section):
     fail_open: bool = False
     """Whether web traffic goes past the filter while no worker listens or answers, instead of nowhere."""
     hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
-    """Names and addresses under which the filter serves its set-up page to everybody whose traffic passes it."""
+    """Names and addresses under which the filter serves its set-up page to all clients behind it."""
     pac_bypass: tuple[str, ...] = ()
     """Hosts that the PAC file sends past the filter: `bank.example` (with all below it), addresses, networks."""
 

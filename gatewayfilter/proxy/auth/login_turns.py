@@ -1,8 +1,8 @@
-"""Whose password is looked at next: each takes 50 ms of a core and 16 MB, and anybody may send wrong ones.
+"""Rate limiting of password checks: each check costs 50 ms of a core and 16 MB, and any client can send wrong passwords.
 
-A client has one password looked at at a time, and waits longer after each wrong one, whoever else logs in meanwhile; so others
-stand behind one of its passwords at most. A wrong one that is sent again, as programs with an old password do, is known and
-costs nothing. Clients behind one address share its turns; who has logged in before needs none.
+One password of a client is checked at a time, and the wait grows after each wrong one, independent of other clients; so a client
+delays the others by one check at most. A wrong password that is sent again, as programs with an old password do, is found in a
+cache and costs nothing. Clients behind one address share its limit; a client that has logged in before is not limited.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ AT_ONCE: Final = 2
 MOST_WAITING: Final = 16
 """Of one client: a browser opens six connections to a host at once, and to several hosts."""
 MOST_OF_NETWORK: Final = 64
-"""Of all addresses of one IPv6 network together, which one client may have made up: some two seconds of work."""
+"""Of all addresses of one IPv6 network together, since one client can use any of them: about two seconds of work."""
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 5.0
 _FORGET_S: Final = 60.0
@@ -32,7 +32,7 @@ _MOST_WRONG: Final = 16
 
 
 class Outcome(Enum):
-    """What came of a log-in."""
+    """The outcome of a log-in."""
 
     RIGHT = 1
     WRONG = 2
@@ -49,7 +49,7 @@ class _Client:
 
 
 class LoginTurns:
-    """Looks at passwords, a few at once, in turns of their clients. Its methods run in one event loop.
+    """Checks passwords, a few at once, one of each client at a time. Its methods run in one event loop.
 
     Args:
         clock: monotonic seconds.
@@ -62,12 +62,12 @@ class LoginTurns:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def attempt(self, address: str, digest: bytes, verify: Callable[[], bool]) -> Outcome:
-        """Returns what comes of a log-in. A wrong one comes back only after a pause, however little it took to know it.
+        """Returns the outcome of a log-in. For a wrong password it returns after a pause, also where the cache had it.
 
         Args:
             address: the client's.
-            digest: stands for the name and password, and for the file of users that they are held against.
-            verify: says whether they are right; runs in a thread.
+            digest: identifies the name, the password and the file of users that they are checked against.
+            verify: returns whether they are right; runs in a thread.
         """
         network = network_of(address)
         client = self._client(address)

@@ -1,4 +1,4 @@
-"""The addon that asks clients for a user name and a password (RFC 9110 §11.7): of each request, of a tunnel once."""
+"""Proxy authentication (RFC 9110 §11.7): the addon that requires a user name and a password per tunnel or request."""
 
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
@@ -41,8 +41,8 @@ class ProxyLogin:
         counters: `logins_refused`, `logins_throttled`.
         respond: sends the response of a flow before the request's body has arrived.
         loopback: whether clients on this machine have to log in as well.
-        free: tells of a request outside a tunnel whether it is for a page of the filter itself, such as the PAC file: browsers
-            fetch that before they know that there is a proxy.
+        free: returns whether a request outside a tunnel is for a page of the filter itself, such as the PAC file: browsers
+            fetch that before they are configured to use the proxy.
     """
 
     name = "proxylogin"
@@ -65,27 +65,27 @@ class ProxyLogin:
         self._turns = LoginTurns()
 
     def admits(self, authorization: str, address: str) -> bool:
-        """Returns whether a client may pass, as far as that can be said at once."""
+        """Returns whether a client may pass without a password check; `False` may still become an accepted log-in."""
         return bool(self._users.recall(authorization)) or (not self._loopback and _is_loopback(address))
 
     def http_connect(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
-        """Asks before a tunnel is opened."""
-        return self._ask(flow, tunnel=True)
+        """Requires a log-in before a tunnel is opened."""
+        return self._require_login(flow, tunnel=True)
 
     def requestheaders(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
-        """Asks of each request outside a tunnel, and keeps the password from going any further."""
+        """Requires a log-in for each request outside a tunnel, and removes the password from what is forwarded."""
         if flow.client_conn.id in self._inside or flow.response is not None:
             return None
         if self._free(flow):
             flow.request.headers.pop(_HEADER, None)
             return None
-        return self._ask(flow, tunnel=False)
+        return self._require_login(flow, tunnel=False)
 
     def client_disconnected(self, client: Client) -> None:
         """Forgets a tunnel."""
         self._inside.discard(client.id)
 
-    def _ask(self, flow: http.HTTPFlow, *, tunnel: bool) -> Coroutine[Any, Any, None] | None:
+    def _require_login(self, flow: http.HTTPFlow, *, tunnel: bool) -> Coroutine[Any, Any, None] | None:
         header = str(flow.request.headers.pop(_HEADER, ""))
         address = flow.client_conn.peername[0] if flow.client_conn.peername else ""
         if self.admits(header, address):

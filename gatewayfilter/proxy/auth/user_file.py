@@ -1,4 +1,4 @@
-"""Who may use the proxy: a file of names and salted scrypt hashes, and the check of a `Proxy-Authorization` header against it.
+"""The user file of the proxy: names and salted scrypt hashes, and the check of a `Proxy-Authorization` header against it.
 
 One line a user: `name:scrypt:N:r:p:salt:hash`, salt and hash in base64. RFC 7617 for the header, RFC 7914 for the hash.
 """
@@ -75,7 +75,7 @@ def read_users(path: Path) -> dict[str, PasswordHash]:
     """Returns the users of a file, by name.
 
     Raises:
-        StartupError: it cannot be read, or a line is none of a user; the sentence says which.
+        StartupError: it cannot be read, or a line has no user; the message names the line.
     """
     users: dict[str, PasswordHash] = {}
     try:

@@ -1,1 +1,1 @@
-"""The listener: client connections until it is clear what they carry and who handles them."""
+"""The listener: client connections from accept until their protocol and their handler are decided."""

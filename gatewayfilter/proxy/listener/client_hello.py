@@ -1,7 +1,7 @@
 """The reader of TLS ClientHellos: the server name, from bytes that may still be incomplete.
 
-Only what the decision needs is read, and every length is held against what is there: a client chooses each byte. RFC 8446 §4.1.2
-and §5.1 for the layout, RFC 6066 §3 for the name, RFC 9849 for the encrypted one.
+Only what the decision needs is read, and every length is checked against what is there: a client chooses each byte. RFC 8446
+§4.1.2 and §5.1 for the layout, RFC 6066 §3 for the name, RFC 9849 for the encrypted one.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _EXTENSION: Final = Struct("!HH")
 """Its kind, and how many bytes it has."""
 _MAX_RECORD: Final = 16_384
 _MAX_RECORDS: Final = 64
-"""A record may hold as little as one byte; a client that needs more of them than this wants to be expensive."""
+"""A record may hold as little as one byte; no real client needs more of them than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _whole(data: bytes | bytearray) -> bytes:
 
 
 def _message(data: bytes | bytearray) -> bytes:
-    """Joins the handshake message of the records that it lies in."""
+    """Joins the handshake message from its records."""
     message = b""
     position = 0
     for _ in range(_MAX_RECORDS):
@@ -161,7 +161,7 @@ def _read_extensions(message: bytes, at: int, stop: int) -> ClientHello:
 def _server_name(body: bytes) -> str:
     length = len(body)
     if length > 5 and not body[2] and (body[0] << 8 | body[1]) == length - 2 and (body[3] << 8 | body[4]) == length - 5:
-        found: bytes | None = body[5:]  # one host name and nothing else, as everybody sends it
+        found: bytes | None = body[5:]  # one host name and nothing else, as all common clients send it
     else:
         found = _host_name(body)
     if found is None:

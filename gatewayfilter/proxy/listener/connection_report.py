@@ -17,7 +17,7 @@ _WEB_PORTS = frozenset({"", "80", "443"})
 
 
 class RawTunnels(StrEnum):
-    """What becomes of a tunnel that carries neither HTTP nor TLS."""
+    """The treatment of a tunnel that carries neither HTTP nor TLS."""
 
     REFUSED = "refused"
     UNREAD = "unread"
@@ -32,7 +32,7 @@ class ConnectionReport:
         shows_page: of a blocked host: a device that takes the filter's certificate sees the block page.
         learned: names that pass unread for a device: those of this client, of all clients where none is given.
         counts: whether `learned` has an effect now: it is allowed, and no block names the host or a page of it.
-        raw: what becomes of tunnels that carry neither HTTP nor TLS.
+        raw: the treatment of tunnels that carry neither HTTP nor TLS.
     """
 
     decision: HostVerdict

@@ -86,7 +86,7 @@ class StillSpliced:
 
 
 class _Tunnel:
-    """An open connection to the origin whose CONNECT was answered; the ClientHello inside decides what becomes of it."""
+    """An open connection to the origin after the CONNECT was answered; the ClientHello decides how it is handled."""
 
     __slots__ = ("found", "head_bytes", "hello_begun", "request", "started", "way")
 
@@ -376,6 +376,6 @@ class ClientHandshake:
 
 def _original_destination(client: socket.socket) -> tuple[str, int]:
     if platform.original_addr is None:
-        raise OSError("this system does not say where a redirected connection was to go")
+        raise OSError("this system does not provide the original destination of a redirected connection")
     address, port = platform.original_addr(client)
     return str(address), int(port)

@@ -122,11 +122,11 @@ class HostPolicy:
         now = self._clock()
         if now - self._complained_at >= _COMPLAIN_EVERY_S:
             self._complained_at = now
-            _log.exception("deciding a connection failed; its requests are looked at")
+            _log.exception("deciding a connection failed; it is decrypted and its requests are judged")
 
 
 def is_name(host: str) -> bool:
-    """Tells whether a host is a name: behind an address any site may answer, the blocked ones of its server, too."""
+    """Returns whether a host is a name: behind an address any site may answer, the blocked ones of its server, too."""
     try:
         return not is_ip_literal(canonical_host(host))
     except UrlError:

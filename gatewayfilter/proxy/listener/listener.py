@@ -173,7 +173,7 @@ class Listener:
     def _accept(self, listener: socket.socket) -> None:
         # One, not all that wait: a call too many costs more than a further event beside the others.
         try:
-            number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  `accept` finds out the family anew
+            number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  `accept` determines the family again
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:

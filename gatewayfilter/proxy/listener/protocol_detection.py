@@ -79,7 +79,7 @@ def _tls(data: bytes) -> Protocol:
 
 
 def _ssh(data: bytes) -> Protocol:
-    """Tells an SSH identification string from a request whose method begins like one."""
+    """Distinguishes an SSH identification string from a request with a method that begins like one."""
     line, end, _ = data.partition(b"\n")
     if not end and len(line) < _MOST_SSH_BYTES:
         return Protocol.UNDECIDED

@@ -15,9 +15,9 @@ class ConnectionServices:
 
     Attributes:
         counters: the worker's.
-        policy: decides what becomes of a connection; by default each is decrypted.
+        policy: decides whether a connection is decrypted, spliced or refused; by default each is decrypted.
         pinned_apps: what was learned about devices, `None` when nothing is.
-        users: who may use the proxy, `None` for everybody.
+        users: the users of the proxy; `None` requires no log-in.
         recorder: takes decisions for the log, `None` without a log.
     """
 

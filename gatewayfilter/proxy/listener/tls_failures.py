@@ -1,4 +1,4 @@
-"""The addon that watches how clients take the filter's certificates, and counts what is no HTTP."""
+"""The addon that records failed TLS handshakes with clients, and counts requests that are no HTTP."""
 
 import logging
 import time
@@ -61,7 +61,7 @@ class TlsFailures:
             self._silent[data.conn.id] = (_name(data), self._clock())
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
-        """Notes a handshake that the client broke off."""
+        """Records a handshake that the client aborted."""
         self._services.counters.add("tls_failed")
         if isinstance(data.conn, Client):
             self._failed(data.conn, _name(data))

@@ -13,14 +13,14 @@ from mitmproxy.proxy.layers.http._events import ResponseData, ResponseEndOfMessa
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream, StreamOverride
 
 MOST_HELD: Final = 2_000_000
-"""Bytes as sent by the origin, before any content encoding is taken off."""
+"""Bytes as sent by the origin, before any content encoding is decoded."""
 
 
 def hold_response(stream: GatewayHttpStream, stream_as: object, give_up: Callable[[], None], limit: int = MOST_HELD) -> None:
     """Holds the body of a response. To be called in the `responseheaders` hook, with `response.stream` off.
 
     Args:
-        stream: whose response it is.
+        stream: the HTTP stream of the response.
         stream_as: what `response.stream` becomes when the body is too long to be held.
         give_up: called then.
         limit: bytes to hold.

@@ -14,7 +14,7 @@ from gatewayfilter.proxy.tunnel.resolver import AddressInfo, Resolver, addresses
 
 
 def use_resolver(loop: asyncio.AbstractEventLoop, resolver: Resolver) -> None:
-    """Lets every look-up of a loop use a resolver."""
+    """Replaces the name resolution of an event loop."""
     set_on(loop, "getaddrinfo", resolver.getaddrinfo)
 
 

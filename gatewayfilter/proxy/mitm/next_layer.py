@@ -1,7 +1,7 @@
-"""Protocol detection: the addon that chooses which of mitmproxy's layers reads a connection, in the place of mitmproxy's own.
+"""Protocol detection: the addon that chooses which of mitmproxy's layers reads a connection, in place of mitmproxy's own.
 
-mitmproxy's `NextLayer` decides on the first read and takes for raw TCP what it does not recognise: a request whose first segment
-is short would pass unread. Here the decision waits until it is certain (protocol_detection.py), HTTP is read as HTTP however
+mitmproxy's `NextLayer` decides on the first read and treats what it does not recognise as raw TCP: a request with a short first
+segment would pass unread. Here the decision waits until it is certain (protocol_detection.py), HTTP is read as HTTP however
 malformed, and raw TCP is used only where `RawTunnels` admits it.
 """
 
@@ -42,28 +42,28 @@ class NextLayer:
         self._deadlines = deadlines
         self._pages = pages
 
-    def next_layer(self, asked: layer.NextLayer) -> None:
+    def next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Chooses the layer that reads a connection from here on.
 
         Raises:
             AddonHalt: it is not certain yet; mitmproxy's own addon must not decide.
         """
-        context = asked.context
+        context = nextlayer.context
         if context.client.transport_protocol != "tcp" or isinstance(context.layers[0], modes.ReverseProxy):
             return  # under stock mitmproxy alone
         try:
-            asked.layer = self._choose(context, asked)
+            nextlayer.layer = self._choose(context, nextlayer)
         except Exception:  # noqa: BLE001  a connection must not pass unread because of a failure
             self._tunnels.failed()
-            asked.layer = RefusalLayer(context, self._pages.not_http())
-        if asked.layer is None:
+            nextlayer.layer = RefusalLayer(context, self._pages.not_http())
+        if nextlayer.layer is None:
             self._deadlines.begin_hello(context.client)
             raise exceptions.AddonHalt
 
-    def _choose(self, context: Context, asked: layer.NextLayer) -> layer.Layer | None:
+    def _choose(self, context: Context, nextlayer: layer.NextLayer) -> layer.Layer | None:
         if (alpn := context.client.alpn) and isinstance(context.layers[-1], ClientTLSLayer):
             return self._http(context) if alpn in _HTTP_ALPNS else self._refuse(context)
-        match detect(asked.data_client()):
+        match detect(nextlayer.data_client()):
             case Protocol.UNDECIDED:
                 return None
             case Protocol.TLS:

@@ -113,7 +113,7 @@ def _close_idle(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.
             or connection is http.context.server
         ):
             continue
-        # Behind a parent proxy the connection to the origin lies in another one; both stand in the table.
+        # Behind a parent proxy the connection to the origin is inside another one; both are in the table.
         real: Connection = connection
         lent: Connection = connection
         if isinstance(handler, tunnel.TunnelLayer):

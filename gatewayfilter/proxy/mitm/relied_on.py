@@ -1,7 +1,7 @@
 """Code of mitmproxy and its libraries that proxy/ relies on without replacing it, each function with the digest of its source.
 
 Code of ours does the work of these functions, extends them, or expects what they do. After an update of mitmproxy,
-tests/proxy/mitm/test_mitmproxy_pin.py names those that changed: read them again, mend the module in the first column, then
+tests/proxy/mitm/test_mitmproxy_pin.py names those that changed: read them again, correct the module in the first column, then
 set the new digest here. install.py has the same for what is replaced.
 """
 
@@ -271,7 +271,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/next_layer.py",
-        "tells TLS by the same bytes",
+        "recognises TLS by the same bytes",
         "mitmproxy.net.tls",
         {
             "starts_like_tls_record": "d01ab41df1dc6fcd",
@@ -279,7 +279,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/next_layer.py",
-        "these make layers without asking the addon",
+        "these make layers without calling the addon",
         "mitmproxy.proxy.layers.http",
         {
             "HttpStream.handle_connect": "b95b35f62d16828e",
@@ -346,7 +346,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "listener/listener.py",
-        "hands over connections whose first bytes were read",
+        "hands over connections after their first bytes were read",
         "mitmproxy.proxy.server",
         {
             "ConnectionHandler.handle_client": "a460e7dd21798856",

@@ -54,7 +54,7 @@ class GatewayProxyserver(proxyserver.Proxyserver):
             yield
 
     def register_server(self, server: "GatewayServer[Any]") -> None:
-        """Makes a server known. mitmproxy refuses connections to the addresses of those that it knows."""
+        """Registers a server. mitmproxy refuses connections to the addresses of registered servers."""
         self.servers._instances[server.mode] = server  # noqa: SLF001  it makes its servers itself
 
 

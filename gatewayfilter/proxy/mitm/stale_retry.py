@@ -1,4 +1,4 @@
-"""Retry on stale connections: a request that met the end of a kept-alive connection is sent again over a new one.
+"""Retry on stale connections: a request on a kept-alive connection that its origin has closed is sent again over a new one.
 
 An origin may close a kept-alive connection while a request is on its way. Browsers send such a request again; behind a proxy the
 proxy has to. mitmproxy answers with an error instead, and a page lacks a picture now and then.

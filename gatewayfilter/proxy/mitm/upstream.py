@@ -31,7 +31,7 @@ class Replacement:
         attribute: its name there.
         replacement: what takes its place.
         needed_for: why.
-        upstream: `module:name` of the code whose work it does, or that uses the name.
+        upstream: `module:name` of the code that it replaces, or that uses the name.
         digest: of that code's source, the first 16 digits of its SHA-256.
         makes_pages: it takes the `ErrorAnswers` of the process as its first argument.
     """

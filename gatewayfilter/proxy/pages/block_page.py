@@ -172,7 +172,7 @@ class BlockPages:
         return self._answer(status, f"{Action.BLOCK}; reason={reason}", content, content_type, method)
 
     def _stub(self, status: int, reason: Reason, content: bytes, content_type: str, method: str) -> http.Response:
-        """Returns an answer without content of its own, which any page may read: an error of CORS would tell it no less."""
+        """Returns an answer without content of its own, which any page may read: a CORS error would reveal as much."""
         response = self._block(status, reason, content, content_type, method)
         response.headers["access-control-allow-origin"] = "*"
         del response.headers["cross-origin-resource-policy"]

@@ -51,8 +51,8 @@ class SetupPages:
         settings: `proxy` and `gateway` count here.
         authority: the certificate authority in use.
         pac: returns the PAC file for a proxy address, `""` for none.
-        facts: returns what is known of the gateway; asked on `refresh` only.
-        coming: returns the authority that is handed out before it is in force, if there is one; asked on `refresh` only.
+        facts: returns what is known of the gateway; called on `refresh` only.
+        coming: returns the authority that is handed out before it is in force, if there is one; called on `refresh` only.
         doh_blocked: returns how many of the well-known DNS-over-HTTPS servers the filter blocks, and how many there are.
     """
 

@@ -13,7 +13,7 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True)
 class GatewayFacts:
-    """What the page tells of the machine.
+    """The facts about the machine that the page shows.
 
     Attributes:
         up: whether `gateway up` has loaded its rules.
@@ -61,7 +61,7 @@ class SetupTexts:
         Args:
             facts: of the gateway.
             doh: how many well-known servers of DNS over HTTPS are blocked, and how many are known.
-            transparent: connections are redirected; otherwise devices use a proxy, which looks names up itself.
+            transparent: connections are redirected; otherwise devices use a proxy, which resolves names itself.
         """
         words = self.words
         refused = facts.up and facts.quic_refused

@@ -33,7 +33,7 @@ _STATUS = {
 }
 
 INTERNAL_MESSAGE = "internal address refused (proxy.allow_networks)"
-"""Of our own guard; without the address: what internal names resolve to is for the network's own resolver to tell."""
+"""Of our own guard; without the address, so that clients do not learn what internal names resolve to."""
 
 _SIGNS = (
     (Fault.INTERNAL_ADDRESS, (INTERNAL_MESSAGE,)),

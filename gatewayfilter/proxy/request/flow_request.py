@@ -1,4 +1,4 @@
-"""Reads a mitmproxy flow into a `FlowRequest`: which URL is requested, as what, from which page, by which client.
+"""`FlowRequest`, read from a mitmproxy flow: which URL is requested, as what, from which page, by which client.
 
 A client may name the host in up to four places (host_names.py). What is judged is what will be contacted; where several names can
 decide what the origin serves, each of them is judged (`aliases`).
@@ -59,7 +59,7 @@ _HIDDEN_PARENT: Final = re.compile(
 _SCHEMES: Final = {b"http": "http", b"https": "https"}
 _WEBSOCKET_SCHEMES: Final = {"http": "ws", "https": "wss"}
 _MAX_SOURCE_LENGTH = 2048
-"""A longer Referer is no page that anybody could have typed; it is cut to its origin, which bounds the memory of the cache."""
+"""A longer Referer is cut to its origin, which bounds the memory of the cache."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,12 +69,12 @@ class FlowRequest:
     Attributes:
         request: as the engine judges it.
         aliases: the same request under each other host name that can decide what the origin serves; nearly always empty.
-        address: the address that the client chose, where neither a name nor a certificate tells whose it is; canonical, else
-            `""`.
+        address: the address that the client chose, where neither a name nor a certificate identifies its host; canonical,
+            else `""`.
         headers: the request headers that the proxy reads: lower-case name → value, the first of repeated ones.
         private: carries credentials or requests a part: never fetched again by the crawler.
-        plain_client: sends no Sec-Fetch headers, so its resource type is a guess.
-        anonymous: carries only header fields that any browser sends to any site: everybody gets the same response.
+        plain_client: sends no Sec-Fetch headers, so its resource type is guessed.
+        anonymous: carries only header fields that any browser sends to any site: all clients get the same response.
         foreign_frame: a frame in a page of another site: its URL was chosen by the author of that page, not by the reader.
         host_header: what Host must be so that the origin serves what was judged, `""` when it is right.
         target: the path and query that were judged, `b""` when the request has them in this form already.
@@ -126,9 +126,13 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     )
 
 
-def has_body(asked: FlowRequest) -> bool:
+def has_body(flow_request: FlowRequest) -> bool:
     """Returns whether a request may have a body, or a server may think so."""
-    return asked.request.method != "GET" or b"content-length" in asked.headers or b"transfer-encoding" in asked.headers
+    return (
+        flow_request.request.method != "GET"
+        or b"content-length" in flow_request.headers
+        or b"transfer-encoding" in flow_request.headers
+    )
 
 
 def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
@@ -161,7 +165,7 @@ def _read_path(data: http.RequestData) -> str:
     before_query = data.path.partition(b"?")[0]
     if b"%00" in before_query:
         raise UrlError("a path with a NUL, at which some servers end it")
-    # A block is also looked up by other spellings, but an allow for /a/* would take /a/..;/b in by its own.
+    # A block is also looked up by other spellings, but an allow for /a/* would cover /a/..;/b by its own.
     if _HIDDEN_PARENT.search(before_query) is not None:
         raise UrlError("a path with a dot segment that some servers resolve and others do not")
     path = data.path.decode("latin-1")
@@ -186,7 +190,7 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
     values = b"".join([value for _, value in fields])
     if b"\r" in values or b"\n" in values or b"\0" in values:
         raise UrlError("a header field holds a line break or a NUL")
-    # One walk over the fields: mitmproxy's own look-up decodes and compares all of them for each name.
+    # One walk over the fields: mitmproxy's own lookup decodes and compares all of them for each name.
     headers: dict[bytes, str] = {}
     hosts: list[str] = []
     common = True

@@ -1,8 +1,8 @@
-"""Sanitizes header sections: line breaks in values, framing without a body, trailers that must not be merged.
+"""The sanitizer of header sections: line breaks in values, framing without a body, trailers that must not be merged.
 
 mitmproxy passes a lone CR, a NUL and a folded line on as they came. A server that takes the CR for the end of a line reads
 fields, and whole requests, that were not judged. A request with one is refused; in a response it is replaced, as the standards
-ask.
+require.
 
 Source: RFC 9110 §5.5 and §6.5.1, RFC 9112 §2.2, §4, §5.2 and §6.1.
 """

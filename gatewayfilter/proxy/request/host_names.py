@@ -24,8 +24,8 @@ def host_names(flow: http.HTTPFlow, hosts: list[str]) -> tuple[list[str], str]:
         hosts: the value of each Host header.
 
     Returns:
-        The canonical names, the URL's own first; and the canonical address where neither a name nor a certificate tells whose it
-        is, else `""`.
+        The canonical names, the URL's own first; and the canonical address where neither a name nor a certificate
+        identifies its host, else `""`.
 
     Raises:
         UrlError: a name is not a host, or there are several Host headers.

@@ -1,4 +1,4 @@
-"""Requests whose client chose an address and names the site in Host: nothing ties the one to the other.
+"""Requests to an address that the client chose, with the site in Host: nothing ties the one to the other.
 
 A block of the address holds under any name. Where `proxy.unknown` is not `allow`, a known name must not stand for an unknown
 server: such a request is sent to an address of its name, like connections that pass unread.
@@ -35,28 +35,28 @@ class NamedAddresses:
         self._hosts = hosts
         self._unknown = unknown
 
-    def verdict(self, asked: FlowRequest, verdict: Verdict) -> Verdict:
+    def verdict(self, flow_request: FlowRequest, verdict: Verdict) -> Verdict:
         """Returns the verdict of a request that its names allow: the block of its address, where there is one."""
-        if self._hosts is not None and not self._hosts.decide_host(asked.address, asked.request.client).named:
+        if self._hosts is not None and not self._hosts.decide_host(flow_request.address, flow_request.request.client).named:
             return verdict
-        found = self._decide.decide(_under_address(asked))
+        found = self._decide.decide(_under_address(flow_request))
         return found if found.blocked else verdict
 
-    def lead(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
+    def lead(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> None:
         """Directs a request to an address of its name, where it is allowed because of that name alone."""
-        if self._unknown is UnknownRule.ALLOW or verdict.unknown or not _is_public(asked.address):
+        if self._unknown is UnknownRule.ALLOW or verdict.unknown or not _is_public(flow_request.address):
             return
-        url = asked.request.url
+        url = flow_request.request.url
         if url.scheme in _TLS_SCHEMES and flow.client_conn.sni:
             return
-        if self._decide.decide(_under_address(asked)).unknown:
+        if self._decide.decide(_under_address(flow_request)).unknown:
             flow.request.data.host = url.host.strip("[]")
 
 
-def _under_address(asked: FlowRequest) -> Request:
-    url = asked.request.url
+def _under_address(flow_request: FlowRequest) -> Request:
+    url = flow_request.request.url
     port = f":{url.port}" if url.port else ""
-    return replace(asked.request, url=parse_url(f"{url.scheme}://{asked.address}{port}{url.path}{url.query}"))
+    return replace(flow_request.request, url=parse_url(f"{url.scheme}://{flow_request.address}{port}{url.path}{url.query}"))
 
 
 @lru_cache(maxsize=1024)

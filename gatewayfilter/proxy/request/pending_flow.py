@@ -1,4 +1,4 @@
-"""What the filter remembers of a flow between its hooks, kept in `flow.metadata`."""
+"""The state of a flow between its hooks, kept in `flow.metadata`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,13 +15,13 @@ class PendingFlow:
     """A request that waits for its body, or whose response has not arrived.
 
     Attributes:
-        asked: the request.
+        flow_request: the request.
         unknown: its URL is on no list.
         untouched: a manual rule allows it: nothing is changed in its response.
         unblocks: its body is read by the filter, for a request to unblock a page.
     """
 
-    asked: Final[FlowRequest]
+    flow_request: Final[FlowRequest]
     unknown: Final[bool]
     untouched: Final[bool]
     unblocks: Final[bool] = False
@@ -32,11 +32,11 @@ class InspectedFlow:
     """A response that is kept until the inspector has judged it.
 
     Attributes:
-        asked: the request.
+        flow_request: the request.
         page: the response without its body.
         stream_as: what `response.stream` was: how its body is changed.
     """
 
-    asked: Final[FlowRequest]
+    flow_request: Final[FlowRequest]
     page: Final[PassedResponse]
     stream_as: Final[object]

@@ -8,7 +8,7 @@ from gatewayfilter.proxy.request.named_address import NamedAddresses
 
 
 class RequestJudge:
-    """Asks the engine under each name that can decide what the origin serves.
+    """Judges a request under each name that can decide what the origin serves.
 
     Args:
         decide: the engine.
@@ -21,17 +21,17 @@ class RequestJudge:
         self._addresses = addresses
         self._every_name_known = unknown is UnknownRule.BLOCK
 
-    def verdict(self, asked: FlowRequest) -> Verdict:
+    def verdict(self, flow_request: FlowRequest) -> Verdict:
         """Returns the verdict: a block under one name is a block."""
-        return self.under_all_names(asked, self._decide.decide(asked.request))
+        return self.under_all_names(flow_request, self._decide.decide(flow_request.request))
 
-    def under_all_names(self, asked: FlowRequest, verdict: Verdict) -> Verdict:
+    def under_all_names(self, flow_request: FlowRequest, verdict: Verdict) -> Verdict:
         """Returns the verdict of a request that has `aliases` or an `address`, given that of its URL."""
-        for alias in asked.aliases:
+        for alias in flow_request.aliases:
             if verdict.blocked:
                 break
             other = self._decide.decide(alias)
             # Where unknown URLs are blocked, one known name does not make up for another one that is not.
             if other.blocked or (other.unknown and self._every_name_known):
                 verdict = other
-        return self._addresses.verdict(asked, verdict) if asked.address and not verdict.blocked else verdict
+        return self._addresses.verdict(flow_request, verdict) if flow_request.address and not verdict.blocked else verdict

@@ -1,4 +1,4 @@
-"""Prepares an allowed request for its origin: it names the host that was judged, and carries no hop-by-hop fields."""
+"""The preparation of an allowed request for its origin: it names the host that was judged, and carries no hop-by-hop fields."""
 
 from typing import Final
 
@@ -16,21 +16,21 @@ _FOR_EVERY_HOP: Final = frozenset({"connection", "content-length", "host", "tran
 _STAYING: Final = {option.encode() for option in _USUAL_OPTIONS | _FOR_EVERY_HOP}
 
 
-def make_ready(request: http.Request, asked: FlowRequest, *, has_parent: bool) -> None:
+def make_ready(request: http.Request, flow_request: FlowRequest, *, has_parent: bool) -> None:
     """Changes the fields of a request before it is sent to its origin.
 
     Args:
         request: is allowed.
-        asked: the same, as it was read.
+        flow_request: the same, as it was read.
         has_parent: it is sent to another proxy, which the fields for proxies are for.
     """
-    if asked.host_header:
-        _name_host(request, asked.host_header)
+    if flow_request.host_header:
+        _name_host(request, flow_request.host_header)
     if not has_parent:  # they were for us, and the second one is a password (RFC 9110 §11.7.1)
         for name in _FOR_A_PROXY:
-            if name in asked.headers:
+            if name in flow_request.headers:
                 del request.headers[name]
-    options = asked.headers.get(b"connection")
+    options = flow_request.headers.get(b"connection")
     if options is not None and options.lower() not in _USUAL_OPTIONS:
         _end_connection_fields(request)
 

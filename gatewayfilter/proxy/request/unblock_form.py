@@ -51,22 +51,22 @@ class UnblockForm:
         self._clock = clock
         self._pages = pages
 
-    def refuse(self, asked: FlowRequest) -> http.Response | None:
+    def refuse(self, flow_request: FlowRequest) -> http.Response | None:
         """Returns the answer to a request that is refused by its headers, `None` for one whose body is to be read."""
-        language = asked.headers.get(b"accept-language", "")
-        if asked.request.method != "POST":
+        language = flow_request.headers.get(b"accept-language", "")
+        if flow_request.request.method != "POST":
             return self._pages.notice("ask-again", language, status=405)
-        size = asked.headers.get(b"content-length", "")
+        size = flow_request.headers.get(b"content-length", "")
         if not size.isdecimal() or int(size) > MOST_BYTES:
             return self._pages.notice("ask-again", language, status=413)
-        if asked.headers.get(b"sec-fetch-site", "same-origin") != "same-origin" or not _same_origin(asked):
+        if flow_request.headers.get(b"sec-fetch-site", "same-origin") != "same-origin" or not _same_origin(flow_request):
             return self._pages.notice("ask-again", language, status=403)
         return None
 
-    def answer(self, asked: FlowRequest, body: bytes) -> http.Response:
-        """Takes a request; returns the page that tells its result."""
-        language = asked.headers.get(b"accept-language", "")
-        here = asked.request.url
+    def answer(self, flow_request: FlowRequest, body: bytes) -> http.Response:
+        """Stores a request to unblock a page; returns the page that shows the result."""
+        language = flow_request.headers.get(b"accept-language", "")
+        here = flow_request.request.url
         try:
             form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=8)
             url = parse_url(form.get("url", [""])[0])
@@ -74,13 +74,13 @@ class UnblockForm:
             return self._pages.notice("ask-again", language, status=400)
         if (url.scheme, url.netloc) != (here.scheme, here.netloc):
             return self._pages.notice("ask-again", language, status=400)
-        verdict = self._decide.decide(Request(url, None, ResourceType.DOCUMENT, "GET", asked.request.client))
+        verdict = self._decide.decide(Request(url, None, ResourceType.DOCUMENT, "GET", flow_request.request.client))
         if not verdict.blocked:
             return self._pages.notice("not-blocked", language, url=url.text)
         comment = " ".join(form.get("comment", [""])[0].split())[:_LONGEST_COMMENT]
         request = UnblockRequest(
             url=url.text,
-            client=self._client_of(asked.request.client),
+            client=self._client_of(flow_request.request.client),
             reason=verdict.reason.value,
             source_list=verdict.source_list,
             rule=verdict.rule,
@@ -94,7 +94,7 @@ class UnblockForm:
         return self._pages.notice("asked", language, url=url.text)
 
 
-def _same_origin(asked: FlowRequest) -> bool:
-    origin = asked.headers.get(b"origin", "")
-    url = asked.request.url
+def _same_origin(flow_request: FlowRequest) -> bool:
+    origin = flow_request.headers.get(b"origin", "")
+    url = flow_request.request.url
     return not origin or origin.lower() == f"{url.scheme}://{url.netloc}"

@@ -1,1 +1,1 @@
-"""What happens to a response: modifiers, inspection, capture."""
+"""Response handling: modifiers, inspection, capture."""

@@ -265,7 +265,7 @@ def _is_download(headers: http.Headers) -> bool:
 
 
 def _unbind_from_bytes(flow: http.HTTPFlow) -> None:
-    """Adapts the headers to a body whose bytes and length change."""
+    """Adapts the headers to a body with other bytes and another length."""
     response = flow.response
     assert response is not None
     headers = response.headers

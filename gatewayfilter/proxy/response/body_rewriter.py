@@ -1,4 +1,4 @@
-"""Bodies that are changed on their way: decoded, handed through a stage, sent on as they come.
+"""Streaming body rewriting: bodies are decoded, passed through a stage, and sent on as they arrive.
 
 A stage that needs the whole text (`$replace`, `##^`) holds at most `MOST_HELD` bytes; a longer body passes unchanged.
 """
@@ -49,7 +49,7 @@ class EditedBody:
             broken off, so that the client does not take what it has for the whole.
 
     Raises:
-        EncodingError: an encoding that cannot be taken off.
+        EncodingError: an encoding that cannot be decoded.
     """
 
     def __init__(self, content_encoding: str, stages: Sequence[Stage], on_failure: Callable[[], None]) -> None:

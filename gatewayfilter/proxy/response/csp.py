@@ -1,4 +1,4 @@
-"""Content security policies, changed by no more than a style sheet of ours needs.
+"""Content security policies, extended by what the filter's own style sheet needs and nothing more.
 
 Source: Content Security Policy Level 3, §6.8 (directive fallback) and §8.4 (hashes).
 """

@@ -1,4 +1,4 @@
-"""A style sheet put into an HTML document while it streams, without parsing it and without holding it back.
+"""CSS injection into an HTML document while it streams, without parsing it and without delaying it.
 
 The sheet goes right after `<head>`, or where a browser would open the head by itself: before the first tag or text that is
 neither doctype nor `<html>`. There it stands before any `<meta http-equiv="content-security-policy">`, which counts only for

@@ -1,4 +1,4 @@
-"""Removes elements from an HTML document before it is delivered (`##^`).
+"""HTML element removal before a document is delivered (`##^`).
 
 The document is parsed as in a browser, and serialised again only when an element was removed. A selector that is not CSS matches
 nothing; `:has-text(…)` at its end, in any of its spellings, is supported.
@@ -21,10 +21,10 @@ _LONGEST_TEXT: Final = 200_000
 _LONGEST_KEY: Final = 500
 """A longer selector is not cached: lists choose them, and the cache holds thousands."""
 _MOST_SEARCHED: Final = 300
-"""Elements whose text one selector may search: pages have some dozens of scripts, and the event loop waits meanwhile."""
+"""Elements that one selector may search by text: pages have some dozens of scripts, and the event loop is blocked meanwhile."""
 
 _MOST_STEPS: Final = 50_000_000
-"""Steps of regular expressions that one document may cost, about 0.5 s: elements whose text was not searched by then stay."""
+"""Steps of regular expressions that one document may cost, about 0.5 s: elements that were not searched by then stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +60,23 @@ def remove_elements(html: str, selectors: Sequence[str]) -> str:
     return str(document)
 
 
-def _matching(document: Any, asked: _Selector, left: int) -> tuple[list[Any], int]:
-    """Returns the elements that are asked for, and how many of so many steps are left."""
-    if not asked.css:
+def _matching(document: Any, selector: _Selector, left: int) -> tuple[list[Any], int]:
+    """Returns the elements that match, and how many of the steps are left."""
+    if not selector.css:
         return [], left
     try:
-        nodes = document.query_selector_all(asked.css)
+        nodes = document.query_selector_all(selector.css)
     except (ValueError, RuntimeError):
         return [], left
-    if asked.accepts is None:
+    if selector.accepts is None:
         return list(nodes), left
     found: list[Any] = []
     for node in nodes[:_MOST_SEARCHED]:
         text = node.text[:_LONGEST_TEXT]
-        left -= asked.steps(len(text))
+        left -= selector.steps(len(text))
         if left < 0:
             return found, 0
-        if asked.accepts(text):
+        if selector.accepts(text):
             found.append(node)
     return found, left
 

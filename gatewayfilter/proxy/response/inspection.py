@@ -63,15 +63,15 @@ class ResponseInspection:
         self._reporter = reporter
         self._kept = 0
 
-    def keep(self, flow: http.HTTPFlow, response: http.Response, asked: FlowRequest, page: PassedResponse) -> bool:
+    def keep(self, flow: http.HTTPFlow, response: http.Response, flow_request: FlowRequest, page: PassedResponse) -> bool:
         """Has a response kept. Returns False, and counts it as failed, where that cannot be done."""
         stream = self._answerer.stream_of(flow)
         if stream is None or self._kept >= MOST_INSPECTED:
             self._counters.add("inspect_failed")
             return False
         self._kept += 1
-        flow.metadata[PENDING] = InspectedFlow(asked, page, response.stream)
-        hold_response(stream, response.stream, _Release(self, flow, asked).release)
+        flow.metadata[PENDING] = InspectedFlow(flow_request, page, response.stream)
+        hold_response(stream, response.stream, _Release(self, flow, flow_request).release)
         response.stream = False
         return True
 
@@ -81,11 +81,11 @@ class ResponseInspection:
             del flow.metadata[PENDING]
             self._kept -= 1
 
-    def give_up(self, flow: http.HTTPFlow, asked: FlowRequest) -> None:
+    def give_up(self, flow: http.HTTPFlow, flow_request: FlowRequest) -> None:
         """Queues the URL of a response that is too long to be inspected."""
         self.forget(flow)
         if self._reporter is not None:
-            self._reporter.queue_page(asked)
+            self._reporter.queue_page(flow_request)
 
     def finish(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Returns a coroutine that judges a response which was kept, `None` for any other one."""
@@ -100,8 +100,8 @@ class ResponseInspection:
         finally:
             self._kept -= 1
         if verdict is not None:
-            self._answerer.block_response(flow, kept.asked, verdict)
-            self._counter.response(kept.asked.request, verdict, started)
+            self._answerer.block_response(flow, kept.flow_request, verdict)
+            self._counter.response(kept.flow_request.request, verdict, started)
         elif flow.error is None:
             _rewrite_whole(flow, kept.stream_as)
 
@@ -115,11 +115,11 @@ class ResponseInspection:
         except (InspectError, TimeoutError):
             self._counters.add("inspect_failed")
             if self._reporter is not None:
-                self._reporter.queue_page(kept.asked)
+                self._reporter.queue_page(kept.flow_request)
             return FAILURE if self._blocks_failures else None
         self._counters.add("inspected")
         if page.public and self._reporter is not None:
-            self._reporter.mark_queued(kept.asked)
+            self._reporter.mark_queued(kept.flow_request)
         return self._block_of(found, public=page.public)
 
     def _block_of(self, found: Classification | None, *, public: bool) -> Verdict | None:
@@ -140,13 +140,13 @@ class ResponseInspection:
 class _Release:
     """Releases a response that is too long to be kept."""
 
-    def __init__(self, inspection: ResponseInspection, flow: http.HTTPFlow, asked: FlowRequest) -> None:
+    def __init__(self, inspection: ResponseInspection, flow: http.HTTPFlow, flow_request: FlowRequest) -> None:
         self._inspection = inspection
         self._flow = flow
-        self._asked = asked
+        self._flow_request = flow_request
 
     def release(self) -> None:
-        self._inspection.give_up(self._flow, self._asked)
+        self._inspection.give_up(self._flow, self._flow_request)
 
 
 def _rewrite_whole(flow: http.HTTPFlow, stream_as: object) -> None:

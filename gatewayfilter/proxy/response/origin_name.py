@@ -1,8 +1,8 @@
-"""Whether it is certain that a response comes from the host in its URL.
+"""Origin authentication: whether it is certain that a response comes from the host in its URL.
 
 The client chooses the Host header, the server name and, on a redirected connection, the address. What a server answers is learned
 for a host only where something that the client does not choose ties that server to it: the certificate that was verified on this
-very connection, or the filter's own look-up of the name.
+very connection, or the filter's own resolution of the name.
 
 | connection to the origin | certain where |
 |---|---|
@@ -31,13 +31,13 @@ from gatewayfilter.proxy.tunnel.resolver import known_addresses
 from gatewayfilter.urls import canonical_host
 
 
-def is_authenticated(flow: http.HTTPFlow, asked: FlowRequest) -> bool:
+def is_authenticated(flow: http.HTTPFlow, flow_request: FlowRequest) -> bool:
     """Returns whether the origin connection of a flow certainly leads to the host of its URL. Does no I/O.
 
     A connection that is used again carries the name it was verified or made for, so each response is held against that.
     """
-    url, server = asked.request.url, flow.server_conn
-    if asked.aliases:
+    url, server = flow_request.request.url, flow.server_conn
+    if flow_request.aliases:
         return False
     if url.scheme == "https":
         return _is_verified(server, url.host)

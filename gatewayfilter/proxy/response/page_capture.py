@@ -1,8 +1,8 @@
-"""Pages that are judged as they pass, instead of being fetched again: how they are recognised and copied.
+"""Page capture: which passing pages may be judged instead of being fetched again, and how they are copied.
 
-A page for one visitor alone is never copied: none whose request had a header field that not every browser sends to every site,
-that sets cookies, that is `no-store` or `private`, or that comes from an address to which the crawler may not be sent. Nor is a
-page that another site put into a frame. The host of the page has to be certain besides (origin_name.py).
+A page for one visitor alone is never copied: no page that was requested with a header field that not every browser sends to
+every site, that sets cookies, that is `no-store` or `private`, or that comes from an address that the crawler may not fetch from.
+Nor is a page in a frame of another site. The host of the page must be certain as well (origin_name.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest
 MOST_COPIED: Final = 2_000_000
 """Bytes before content decoding; the URL of a longer page is queued instead."""
 _SHOWN: Final = frozenset({200, 203, 206})
-"""A page, one that a proxy on the way has changed, and the part of one that its client asked for (`bytes=0-`: all of it)."""
+"""A page, one that a proxy on the way has changed, and the part of one that its client requested (`bytes=0-`: all of it)."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _MOST_ECHOABLE: Final = 4096
 """Bytes of header fields; a browser sends some 500, and a long Referer."""
@@ -35,20 +35,25 @@ def is_html(headers: http.Headers) -> bool:
     return media_type(str(headers.get("content-type", ""))) in _HTML
 
 
-def is_page(asked: FlowRequest, response: http.Response) -> bool:
+def is_page(flow_request: FlowRequest, response: http.Response) -> bool:
     """Returns whether a response is an HTML page with a body that is shown."""
     return (
-        (asked.request.resource_type in PAGE_TYPES or asked.plain_client)
-        and asked.request.method in {"GET", "POST"}
+        (flow_request.request.resource_type in PAGE_TYPES or flow_request.plain_client)
+        and flow_request.request.method in {"GET", "POST"}
         and response.status_code in _SHOWN
         and is_html(response.headers)
     )
 
 
-def is_public(asked: FlowRequest, response: http.Response) -> bool:
+def is_public(flow_request: FlowRequest, response: http.Response) -> bool:
     """Returns whether every client gets the same response and may store it."""
     headers = response.headers
-    if asked.request.method != "GET" or response.status_code != 200 or not asked.anonymous or asked.foreign_frame:
+    if (
+        flow_request.request.method != "GET"
+        or response.status_code != 200
+        or not flow_request.anonymous
+        or flow_request.foreign_frame
+    ):
         return False
     if "set-cookie" in headers or "www-authenticate" in headers:
         return False
@@ -59,7 +64,7 @@ def is_public(asked: FlowRequest, response: http.Response) -> bool:
 
 
 class OpenNetworks:
-    """The addresses whose pages may be learned from: those that the crawler may be sent to.
+    """The addresses that pages may be learned from: those that the crawler may fetch from.
 
     Args:
         allowed: private ranges that are open to it (`crawl.allow_networks`).
@@ -83,16 +88,16 @@ class OpenNetworks:
         return kind_of(found) is Kind.PUBLIC and not is_near(found, links)
 
 
-def passed_response(asked: FlowRequest, response: http.Response, echoable: str | None) -> PassedResponse:
+def passed_response(flow_request: FlowRequest, response: http.Response, echoable: str | None) -> PassedResponse:
     """Returns what of a response leaves the proxy, without its body as yet: the headers by which it is read.
 
     Args:
-        asked: the request.
+        flow_request: the request.
         response: the origin's.
         echoable: as `echoable_text` returns it, `None` when the page is not public.
     """
     headers = {name: str(response.headers[name]) for name in _KEPT if name in response.headers}
-    return PassedResponse(asked.request.url.text, response.status_code, headers, b"", echoable is not None, echoable or "")
+    return PassedResponse(flow_request.request.url.text, response.status_code, headers, b"", echoable is not None, echoable or "")
 
 
 def echoable_text(request: http.Request) -> str | None:

@@ -1,4 +1,4 @@
-"""Answers of the filter put into flows: to a blocked request, in place of a response, and where the filter itself failed."""
+"""The filter's own responses in flows: to a blocked request, in place of a response, and where the filter itself failed."""
 
 import logging
 import time
@@ -49,24 +49,24 @@ class ResponseAnswerer:
         flow.response = response
         respond_early(flow, self._connection(flow))
 
-    def block(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
+    def block(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> None:
         """Answers a request that is blocked."""
-        self.answer(flow, self._block_page(flow, asked, verdict))
+        self.answer(flow, self._block_page(flow, flow_request, verdict))
 
     def bad_request(self, flow: http.HTTPFlow) -> None:
         """Answers a request whose URL cannot be read."""
         self.answer(flow, self._pages.bad_request(flow.request.method, _language(flow)))
 
-    def block_response(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
+    def block_response(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> None:
         """Puts a block page in the place of a response that must not go out and that has been kept."""
         if verdict.reason is Reason.FAILURE:
             flow.response = self._pages.failure(flow.request.method, _language(flow))
         else:
-            flow.response = self._block_page(flow, asked, verdict)
+            flow.response = self._block_page(flow, flow_request, verdict)
 
-    def replace_response(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> None:
+    def replace_response(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> None:
         """Sends a block page in the place of a response of which only the headers have arrived."""
-        self.block_response(flow, asked, verdict)
+        self.block_response(flow, flow_request, verdict)
         replace_response(flow, self._connection(flow))
 
     def fail(self, flow: http.HTTPFlow) -> None:
@@ -110,8 +110,8 @@ class ResponseAnswerer:
     def _connection(self, flow: http.HTTPFlow) -> ConnectionHandler | None:
         return self.connections.get(flow.client_conn.id)
 
-    def _block_page(self, flow: http.HTTPFlow, asked: FlowRequest, verdict: Verdict) -> http.Response:
-        return self._pages.block(asked.request, verdict, _language(flow), asked.headers.get(b"origin", ""))
+    def _block_page(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> http.Response:
+        return self._pages.block(flow_request.request, verdict, _language(flow), flow_request.headers.get(b"origin", ""))
 
 
 def _language(flow: http.HTTPFlow) -> str:

@@ -31,7 +31,7 @@ from gatewayfilter.urls import is_ip_literal
 
 
 class ResponsePipeline:
-    """Sets up what becomes of each response.
+    """Decides the treatment of each response.
 
     Args:
         settings: `proxy`, `filter`, `learn` and `crawl.allow_networks` count here.
@@ -71,78 +71,78 @@ class ResponsePipeline:
         self._with_bodies: WeakSet[Server] = WeakSet()
 
     def begin(self, flow: http.HTTPFlow, response: http.Response) -> None:
-        """Sets up what becomes of a response of the origin whose headers have arrived."""
+        """Decides the treatment of an origin's response when its headers have arrived."""
         response.stream = True
         sanitize_response(response.data)
         pending: PendingFlow | None = flow.metadata.pop(PENDING, None)
         if pending is None:
             return
-        asked = pending.asked
+        flow_request = pending.flow_request
         page = None
         if self._judges:
-            if has_body(asked):
+            if has_body(flow_request):
                 self._with_bodies.add(flow.server_conn)
-            if pending.unknown and is_page(asked, response):  # as it is now: what the client gets may be changed
-                page = self._page(flow, asked, response)
+            if pending.unknown and is_page(flow_request, response):  # as it is now: what the client gets may be changed
+                page = self._page(flow, flow_request, response)
         verdict = None
         if self._changes is not None and not pending.untouched:
-            verdict = self._changes.after(flow, asked.request)
+            verdict = self._changes.after(flow, flow_request.request)
         if verdict is None and pending.unknown and (page is not None or self._reporter is not None):
-            verdict = self._learn_from(flow, response, asked, page)
+            verdict = self._learn_from(flow, response, flow_request, page)
         if verdict is not None:
             started = time.perf_counter_ns()
-            self._answerer.replace_response(flow, asked, verdict)
-            self._counter.response(asked.request, verdict, started)
+            self._answerer.replace_response(flow, flow_request, verdict)
+            self._counter.response(flow_request.request, verdict, started)
 
     def finish(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Returns a coroutine that judges a response which was kept for it, `None` for any other one."""
         return self._inspection.finish(flow) if self._inspection is not None else None
 
     def forget(self, flow: http.HTTPFlow) -> None:
-        """Drops the state of a response that was kept, and whose connection failed."""
+        """Drops the state of a kept response after its connection failed."""
         if self._inspection is not None:
             self._inspection.forget(flow)
 
-    def _page(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> PassedResponse | None:
+    def _page(self, flow: http.HTTPFlow, flow_request: FlowRequest, response: http.Response) -> PassedResponse | None:
         """Returns a page that is judged from this response, without its body, `None` for one that is not."""
-        repeatable = echoable_text(flow.request) if self._is_public(flow, asked, response) else None
+        repeatable = echoable_text(flow.request) if self._is_public(flow, flow_request, response) else None
         if repeatable is None and self._inspection is None:
             return None
-        return passed_response(asked, response, repeatable)
+        return passed_response(flow_request, response, repeatable)
 
     def _learn_from(
-        self, flow: http.HTTPFlow, response: http.Response, asked: FlowRequest, page: PassedResponse | None
+        self, flow: http.HTTPFlow, response: http.Response, flow_request: FlowRequest, page: PassedResponse | None
     ) -> Verdict | None:
         public = page is not None and page.public
         reporter = self._reporter
         if page is not None and self._inspection is not None:
-            if self._inspection.keep(flow, response, asked, page):
+            if self._inspection.keep(flow, response, flow_request, page):
                 if not public and reporter is not None:
-                    reporter.queue_page(asked)
+                    reporter.queue_page(flow_request)
                 return None
             if self._blocks_failures:
                 return FAILURE
         if reporter is None:
             return None
-        if page is not None and public and self._passed is not None and reporter.is_due(asked):
+        if page is not None and public and self._passed is not None and reporter.is_due(flow_request):
             then = response.stream if callable(response.stream) else None
-            done = _CopiedPage(self._passed, reporter, self._counters, asked, page).done
+            done = _CopiedPage(self._passed, reporter, self._counters, flow_request, page).done
             response.stream = PassedCopy(cast("Callable[[bytes], list[bytes]] | None", then), done)
             return None
-        reporter.queue_page(asked)
-        if asked.plain_client:
-            reporter.queue_html(asked, response.headers.get("content-type", ""))
+        reporter.queue_page(flow_request)
+        if flow_request.plain_client:
+            reporter.queue_html(flow_request, response.headers.get("content-type", ""))
         return None
 
-    def _is_public(self, flow: http.HTTPFlow, asked: FlowRequest, response: http.Response) -> bool:
-        """Returns whether a judgement of a response may be learned for its URL: it is certainly its host's, and for anybody."""
-        if not is_public(asked, response) or shows_certificate() or not is_authenticated(flow, asked):
+    def _is_public(self, flow: http.HTTPFlow, flow_request: FlowRequest, response: http.Response) -> bool:
+        """Returns whether a judgement of a response may be learned for its URL: its host is certain, and it is public."""
+        if not is_public(flow_request, response) or shows_certificate() or not is_authenticated(flow, flow_request):
             return False
         if flow.server_conn in self._with_bodies:
             return False
         if self._has_parent:  # the peer is the parent, and where that went is not known unless the URL names it
-            host = asked.request.url.host
-            named_parent = b"proxy-authorization" in asked.headers
+            host = flow_request.request.url.host
+            named_parent = b"proxy-authorization" in flow_request.headers
             return not named_parent and (not is_ip_literal(host) or host.strip("[]") in self._open)
         peer = flow.server_conn.peername
         return peer is not None and peer[0] in self._open
@@ -152,19 +152,19 @@ class _CopiedPage:
     """Gives the copy of a page to the learner when its body is complete; queues its URL where that fails."""
 
     def __init__(
-        self, passed: PassedSink, reporter: UrlReporter, counters: Counters, asked: FlowRequest, page: PassedResponse
+        self, passed: PassedSink, reporter: UrlReporter, counters: Counters, flow_request: FlowRequest, page: PassedResponse
     ) -> None:
         self._passed = passed
         self._reporter = reporter
         self._counters = counters
-        self._asked = asked
+        self._flow_request = flow_request
         self._page = page
 
     def done(self, body: bytes | None) -> None:
         if body is not None and self._passed.passed(replace(self._page, body=body)):
             self._counters.add("captures_queued")
-            self._reporter.mark_queued(self._asked)
+            self._reporter.mark_queued(self._flow_request)
             return
         if body is not None:
             self._counters.add("captures_dropped")
-        self._reporter.queue_page(self._asked)
+        self._reporter.queue_page(self._flow_request)

@@ -1,1 +1,1 @@
-"""Between a worker and the database: engine follower, store writer, decision recorder."""
+"""Synchronisation of a worker with the database: engine follower, store writer, decision recorder."""

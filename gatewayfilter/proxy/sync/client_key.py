@@ -1,4 +1,4 @@
-"""The secret of a state folder under which `log.hash_clients` hashes the addresses of clients."""
+"""The secret key of a state folder with which `log.hash_clients` hashes the addresses of clients."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Counts decisions, and has them recorded in the log."""
+"""The counter of decisions, which also passes them to the log."""
 
 import time
 

@@ -23,7 +23,7 @@ class DecisionRecorder:
         write: takes a record; must neither wait nor raise.
         privacy: how much of the URL is kept; `off` records nothing.
         client_key: a secret of this state folder; when given, clients are recorded as a keyed BLAKE2b hash of their address,
-            so that they can be told apart but not named.
+            so that they can be distinguished but not identified.
         clock: Unix seconds.
     """
 

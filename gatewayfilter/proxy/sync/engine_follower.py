@@ -1,4 +1,4 @@
-"""Keeps a worker's engine up to date: new snapshots, and the list changes since. A damaged snapshot is never used."""
+"""The engine follower keeps a worker's engine up to date: new snapshots, and list changes since. It never uses a damaged one."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 _PAGE: Final = 1000
 _TRY_AGAIN_S: Final = 60.0
-"""A snapshot that was refused is tried again after this time: it may have been for want of memory or of descriptors."""
+"""A snapshot that was refused is tried again after this time: memory or descriptors may have been short."""
 _VERIFY_EVERY_S: Final = 60.0
 _VERIFY_SHARE: Final = 1000
 """The snapshot in use is verified once a minute, but in no more than a thousandth of the time: 1 GB every 17 minutes."""
@@ -155,7 +155,7 @@ class EngineFollower:
             self._put_into_use(snapshot, adopts=False)
         except SnapshotError as error:
             self._folder.refuse()
-            _log.error("no other snapshot can take its place until one is published anew: %s", error)
+            _log.error("no other snapshot can replace it until one is published: %s", error)
 
     def _follow_feed(self) -> None:
         while changes := self._read(self._engine.feed_seq):

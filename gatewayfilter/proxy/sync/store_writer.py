@@ -1,4 +1,4 @@
-"""From the hooks to the database: bounded queues and one writer thread a worker.
+"""The store writer: bounded queues from the hooks to the database, and one writer thread a worker.
 
 A hook only appends. The writer wakes at once for an offer, because a first visit waits for its verdict; log records, of which
 there is one a request, wait for their turn a few times a second, however often offers come: a transaction costs as much as the

@@ -1,4 +1,4 @@
-"""Queues unknown URLs for the crawler, each once a minute at most."""
+"""The reporter of unknown URLs to the crawler's queue, each once a minute at most."""
 
 import time
 from collections.abc import Callable
@@ -32,35 +32,39 @@ class UrlReporter:
         self._clock = clock
         self._offered: dict[str, float] = {}
 
-    def queue_page(self, asked: FlowRequest) -> bool:
+    def queue_page(self, flow_request: FlowRequest) -> bool:
         """Queues the URL of a page; other resource types are queued by their response.
 
         Returns:
             Whether a verdict is to be expected: it was queued, now or in the last minute.
         """
-        return asked.request.resource_type in PAGE_TYPES and self._offer(asked)
+        return flow_request.request.resource_type in PAGE_TYPES and self._offer(flow_request)
 
-    def is_due(self, asked: FlowRequest) -> bool:
+    def is_due(self, flow_request: FlowRequest) -> bool:
         """Returns whether a page may be queued, and was not in the last minute."""
-        return asked.request.resource_type in PAGE_TYPES and self._may(asked) and not self._lately(asked.request.url.text)
+        return (
+            flow_request.request.resource_type in PAGE_TYPES
+            and self._may(flow_request)
+            and not self._lately(flow_request.request.url.text)
+        )
 
-    def mark_queued(self, asked: FlowRequest) -> None:
+    def mark_queued(self, flow_request: FlowRequest) -> None:
         """Counts a page as queued: it has reached the learner by another way."""
-        self._remember(asked.request.url.text)
+        self._remember(flow_request.request.url.text)
 
-    def queue_html(self, asked: FlowRequest, content_type: str) -> None:
-        """Queues a URL whose resource type was a guess, and whose response is a page."""
+    def queue_html(self, flow_request: FlowRequest, content_type: str) -> None:
+        """Queues a URL with a guessed resource type after its response turned out to be a page."""
         if (
-            asked.plain_client
-            and asked.request.resource_type in _GUESSED
+            flow_request.plain_client
+            and flow_request.request.resource_type in _GUESSED
             and media_type(content_type) in {"text/html", "application/xhtml+xml"}
         ):
-            self._offer(asked)
+            self._offer(flow_request)
 
-    def _offer(self, asked: FlowRequest) -> bool:
-        if not self._may(asked):
+    def _offer(self, flow_request: FlowRequest) -> bool:
+        if not self._may(flow_request):
             return False
-        text = asked.request.url.text
+        text = flow_request.request.url.text
         if self._lately(text):
             return True
         if not self._sink.offer(CrawlRequest(text)):
@@ -68,11 +72,11 @@ class UrlReporter:
         self._remember(text)
         return True
 
-    def _may(self, asked: FlowRequest) -> bool:
-        text = asked.request.url.text
-        if asked.private or (asked.foreign_frame and not self._frames):
+    def _may(self, flow_request: FlowRequest) -> bool:
+        text = flow_request.request.url.text
+        if flow_request.private or (flow_request.foreign_frame and not self._frames):
             return False
-        return asked.request.method == "GET" and text.startswith("http") and len(text) <= _LONGEST_URL
+        return flow_request.request.method == "GET" and text.startswith("http") and len(text) <= _LONGEST_URL
 
     def _lately(self, text: str) -> bool:
         return self._clock() - self._offered.get(text, -_REMEMBER_S) < _REMEMBER_S

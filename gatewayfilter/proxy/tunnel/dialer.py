@@ -14,7 +14,7 @@ from gatewayfilter.proxy.tunnel.resolver import AddressInfo, addresses_of, known
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 
 CONNECT_S: Final = 30.0
-"""Longest time for looking a name up and connecting; the kernel alone would try for more than two minutes."""
+"""Longest time for resolving a name and connecting; the kernel alone would try for more than two minutes."""
 _MOST_HEAD_BYTES: Final = 65_536
 
 
@@ -36,7 +36,7 @@ class Way:
 
 
 type Done = Callable[[Way | OSError], None]
-"""Told how an attempt ended, once."""
+"""Called once with the result of an attempt."""
 
 
 class Dialer:
@@ -105,7 +105,7 @@ class Dial:
         self._request: _ParentRequest | None = None
 
     def begin(self) -> None:
-        """Looks the name up and connects."""
+        """Resolves the name and connects."""
         dialer = self._dialer
         dialer.deadlines.add(self)
         host, port = dialer.parent or (self._host, self._port)
@@ -189,7 +189,7 @@ class Dial:
 
 
 class _ParentRequest:
-    """Asks a parent proxy for a tunnel."""
+    """Requests a tunnel from a parent proxy."""
 
     __slots__ = ("_answer", "_dialer", "_done", "_made", "_target")
 
@@ -219,7 +219,7 @@ class _ParentRequest:
         self.cancel()
         self._done(error)
 
-    def _readable(self, events: int) -> None:  # noqa: ARG002  the read tells what happened
+    def _readable(self, events: int) -> None:  # noqa: ARG002  the read shows what happened
         try:
             more = self._made.recv(4096)
         except (BlockingIOError, InterruptedError):

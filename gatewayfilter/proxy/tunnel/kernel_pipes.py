@@ -1,4 +1,4 @@
-"""Pipes in the kernel, through which it moves bulk transfers between two sockets without showing us the bytes."""
+"""Kernel pipes for `os.splice`: bulk transfers between two sockets, without a copy to user space."""
 
 import fcntl
 import os

@@ -1,7 +1,7 @@
-"""The poller of relayed connections' sockets, at a fraction of what the event loop takes for one.
+"""The poller of relayed connections' sockets, at a fraction of the event loop's cost per socket.
 
-The worker's loop has a selector of ours, which calls those who wait for such a socket as soon as it hears of it. To watch one
-costs a system call and two dictionary entries, where the loop has a handle and a key; an event costs one look-up and one call,
+The worker's loop has a selector of ours, which calls the handler of such a socket directly. To watch a socket
+costs a system call and two dictionary entries, where the loop has a handle and a key; an event costs one lookup and one call,
 where the loop makes a list of keys, a queue of handles, and a context of each. Other loops watch these sockets themselves.
 """
 
@@ -27,7 +27,7 @@ _AT_ONCE: Final = 256
 _ATTRIBUTE: Final = "gatewayfilter_poller"
 
 type Handler = Callable[[int], None]
-"""Told what happened to a socket. Readiness is only a hint: what blocks nevertheless has to be put up with."""
+"""Called with the events of a socket. Readiness is only a hint: a read or write may still block, which a handler must expect."""
 
 
 class Poller(Protocol):
@@ -39,7 +39,7 @@ class Poller(Protocol):
         ...
 
     def watch(self, descriptor: int, events: int, handler: Handler) -> None:
-        """Starts to watch a socket, or watches it for something else or somebody else from now on.
+        """Starts to watch a socket, or changes its events or its handler.
 
         Args:
             descriptor: of a socket that ends with `forget` or `drop`.
@@ -118,7 +118,7 @@ class WireSelector(selectors.BaseSelector):
         connection.close()
 
     def serve(self, loop: asyncio.BaseEventLoop) -> None:
-        """Learns whose selector it is."""
+        """Sets the event loop of the selector."""
         self._complain = loop.call_exception_handler
         # Whether the loop has anything to do by now; without these two it would have its turn after each poll.
         self._ready = getattr(loop, "_ready", self._ready)
@@ -157,9 +157,9 @@ class WireSelector(selectors.BaseSelector):
                 except Exception as error:  # noqa: BLE001  as the loop does: the others go on
                     self._complain({"message": "a connection that passes through failed", "exception": error})
             elif (key := self._keys.get(descriptor)) is not None:
-                asked = (selectors.EVENT_WRITE if events & ~READ else 0) | (selectors.EVENT_READ if events & ~WRITE else 0)
-                if asked & key.events:
-                    ready.append((key, asked & key.events))
+                occurred = (selectors.EVENT_WRITE if events & ~READ else 0) | (selectors.EVENT_READ if events & ~WRITE else 0)
+                if occurred & key.events:
+                    ready.append((key, occurred & key.events))
 
     @override
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -168,7 +168,7 @@ class WireSelector(selectors.BaseSelector):
             raise ValueError(f"invalid events: {events!r}")
         if descriptor in self._keys:
             raise KeyError(f"{fileobj!r} (FD {descriptor}) is already registered")
-        self._epoll.register(descriptor, _asked(events))
+        self._epoll.register(descriptor, _epoll_mask(events))
         self._fresh.add(descriptor)
         self._keys[descriptor] = key = selectors.SelectorKey(fileobj, descriptor, events, data)
         return key
@@ -187,7 +187,7 @@ class WireSelector(selectors.BaseSelector):
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         known = self._keys[self._lookup(fileobj)]
         if known.events != events:
-            self._epoll.modify(known.fd, _asked(events))
+            self._epoll.modify(known.fd, _epoll_mask(events))
         self._keys[known.fd] = key = known._replace(events=events, data=data)
         return key
 
@@ -246,7 +246,7 @@ def _descriptor(fileobj: Any) -> int:
     return found
 
 
-def _asked(events: int) -> int:
+def _epoll_mask(events: int) -> int:
     return (READ if events & selectors.EVENT_READ else 0) | (WRITE if events & selectors.EVENT_WRITE else 0)
 
 

@@ -1,7 +1,7 @@
-"""Raw tunnels: connections that carry neither HTTP nor TLS. Where they may lead, and how the others are refused.
+"""Raw tunnels: connections that carry neither HTTP nor TLS. Which of them are allowed, and how the others are refused.
 
-Their content is never seen, so each name that such a connection carries is judged, and what is unknown counts as
-`proxy.unknown` says.
+Their content is never seen, so each name that such a connection carries is judged, and what is unknown is
+treated by `proxy.unknown`.
 """
 
 import logging
@@ -29,7 +29,7 @@ _COMPLAIN_EVERY_S: Final = 10.0
 
 
 class RawTunnels:
-    """The addon that decides connections whose content cannot be read.
+    """The addon that decides connections with unreadable content.
 
     Args:
         decide: the engine.

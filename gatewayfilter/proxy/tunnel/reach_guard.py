@@ -1,4 +1,4 @@
-"""The guard where the proxy connects: no client reaches through it what `addresses/reach.py` does not let it reach.
+"""The guard of outgoing connections: through the proxy, a client reaches only what `addresses/reach.py` allows it to.
 
 It checks the addresses that are about to be connected to, after the name was resolved and before a socket is made, for each
 connection again: what was judged is what is connected to, whatever a name resolves to the next time.
@@ -30,7 +30,7 @@ from gatewayfilter.telemetry import Counters
 
 INTERNAL: Final = Verdict(Action.BLOCK, Reason.INTERNAL_ADDRESS)
 _client: ContextVar[str | None] = ContextVar("client", default=None)
-"""For whom the running task connects, `None` for this process itself; mitmproxy has a task for each connection to an origin."""
+"""The client of the running task, `None` for this process itself; mitmproxy has a task for each connection to an origin."""
 
 
 class InternalAddressError(OSError):
@@ -44,7 +44,7 @@ class InternalAddressError(OSError):
 
 
 class ReachGuard:
-    """Parts the addresses that a client may be connected to from the others.
+    """Separates the addresses that a client may be connected to from the others.
 
     An addon: its hooks give the client for whom mitmproxy connects, and the outcome.
 
@@ -76,11 +76,11 @@ class ReachGuard:
         self._kind_of = PerLinks(kind_of_text, links)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        """Notes for whom this task connects."""
+        """Records the client for which this task connects."""
         _client.set(_client_of(data))
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
-        """Cuts a connection to this machine itself, before anything is sent, that its address did not tell of."""
+        """Aborts a connection that ends at this machine although its address did not show it, before anything is sent."""
         server = data.server
         if server.sockname is None or server.peername is None or server.address is None or self._has_parent:
             return
@@ -90,12 +90,12 @@ class ReachGuard:
                 writer.transport.abort()
 
     def error(self, flow: http.HTTPFlow) -> None:
-        """Counts and logs a request whose target was refused after it had been allowed."""
+        """Counts and logs a request that was allowed, but whose target address was refused."""
         if flow.error is not None and flow.error.msg == INTERNAL_MESSAGE:
             self._record(flow, lambda: read_flow(flow).request)
 
     def tcp_error(self, flow: tcp.TCPFlow) -> None:
-        """Counts and logs a tunnel whose target was refused."""
+        """Counts and logs a tunnel whose target address was refused."""
         if flow.error is not None and flow.error.msg == INTERNAL_MESSAGE:
             self._record(flow, lambda: read_tunnel(flow.client_conn, flow.server_conn)[0])
 
@@ -114,8 +114,8 @@ class ReachGuard:
     def leads_home(self, client: str, host: str, ours: str, theirs: str) -> bool:
         """Returns whether a connection ends at this machine although the client must not reach it.
 
-        The kernel connects addresses of this machine from the same address. So this holds for addresses that are so new that
-        nothing has been heard of them, and where the kernel does not tell of its interfaces at all.
+        The kernel connects addresses of this machine from the same address. So this also holds for addresses that were
+        added a moment ago, and where the kernel does not list its interfaces.
 
         Args:
             client: the client's address.
@@ -128,7 +128,7 @@ class ReachGuard:
         return not self._reach.admits(client, target_of(host), theirs, Kind.OWN, self._links())
 
     def admitted_here(self, host: str, found: Sequence[AddressInfo]) -> Sequence[AddressInfo]:
-        """As `admitted`, for the client for whom the running task connects. The parent proxy is the operator's word.
+        """As `admitted`, for the client of the running task. A parent proxy is trusted: the operator configured it.
 
         Raises:
             InternalAddressError: none is left.

@@ -1,9 +1,9 @@
 """The relay of unread connections: bytes from one socket to the other, both ways, until both have ended.
 
-Callbacks of the worker's poller, no task and no stream a connection. What comes in is read into one buffer that all relays of the
-worker share, and sent on at once; only what the other side does not take is copied and kept, and nothing more is read until it is
-gone. Where much passes in a row, the kernel moves it through a pipe (`os.splice`) without showing it to us;
-scripts/bench/bench_wire.py measures both. An idle connection holds two sockets and nothing else.
+It runs in callbacks of the worker's poller, without a task or a stream per connection. Data is read into one buffer that all
+relays of the worker share, and sent on at once; only what the other side does not accept is copied and kept, and nothing more is
+read until it is sent. Bulk data is moved by the kernel through a pipe (`os.splice`), not through this process;
+scripts/bench/bench_relay.py measures both. An idle connection holds two sockets and nothing else.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class RelayPool:
         """Relays between two connected, non-blocking sockets, and closes them in the end.
 
         Args:
-            client: a connected socket, from now on the relay's like `origin`; the poller may be watching it already.
+            client: a connected socket, owned by the relay like `origin`; the poller may be watching it already.
             origin: the other one.
             to_origin: what was read already and goes first; likewise `to_client`.
             to_client: of the other way.
@@ -239,7 +239,7 @@ class _Way:
         self._pending = bytes(data)
         self._wait_for_target()
 
-    def _move(self, events: int) -> None:  # noqa: ARG002  the read tells what happened
+    def _move(self, events: int) -> None:  # noqa: ARG002  the read shows what happened
         pipe = self._pipe
         assert pipe is not None
         try:
@@ -253,7 +253,7 @@ class _Way:
             self._relay.active_at = self._pool.poller.now
             if not self._empty(pipe):
                 self._wait_for_target()
-            elif count < _BUFFER_BYTES // 8:  # no bulk any more: the next bytes are few, and the pipe is somebody else's
+            elif count < _BUFFER_BYTES // 8:  # no bulk any more: the next bytes are few, and another relay may use the pipe
                 self.release()
                 self.watch()
         except _GONE:
@@ -371,7 +371,7 @@ class Relay:
         self._reported = passed
 
     def end(self) -> None:
-        """Closes both sockets. Doing it twice is doing it once."""
+        """Closes both sockets. Idempotent."""
         if self.closed:
             return
         self.closed = True

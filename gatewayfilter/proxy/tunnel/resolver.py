@@ -1,6 +1,6 @@
-"""Names to addresses for the whole worker: each asked for once at a time, and remembered for a few seconds.
+"""The worker's DNS cache: concurrent queries for one name are merged, and answers are kept for a few seconds.
 
-A browser opens several connections to a site at once. The system's resolver gives no lifetimes, so that what it says is kept for
+A browser opens several connections to a site at once. The system's resolver gives no lifetimes, so answers are kept for
 less time than any useful one: addresses for ten seconds, failures for two.
 """
 
@@ -20,18 +20,18 @@ type AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 
 class Resolver:
-    """A cache before a loop's `getaddrinfo`, whose place it can take.
+    """A cache in front of a loop's `getaddrinfo`, with the same signature.
 
     Args:
-        loop: whose `getaddrinfo` is called.
+        loop: the loop that provides `getaddrinfo`.
         clock: monotonic seconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] | None = None) -> None:
-        self._ask: Callable[..., Awaitable[list[Any]]] = loop.getaddrinfo
+        self._query: Callable[..., Awaitable[list[Any]]] = loop.getaddrinfo
         self._clock = clock or loop.time
         self._known: dict[tuple[Any, ...], tuple[float, list[AddressInfo] | OSError]] = {}
-        self._asking: dict[tuple[Any, ...], asyncio.Future[list[AddressInfo]]] = {}
+        self._pending: dict[tuple[Any, ...], asyncio.Future[list[AddressInfo]]] = {}
 
     async def getaddrinfo(
         self,
@@ -46,19 +46,19 @@ class Resolver:
         """Returns what `loop.getaddrinfo` would.
 
         Raises:
-            OSError: the name cannot be looked up.
+            OSError: the name cannot be resolved.
         """
         key = (host, port, family, type, proto, flags)
         known = self._remembered(key)
         if known is not None:
             return known
-        asking = self._asking.get(key)
-        if asking is None:
-            asking = self._asking[key] = asyncio.ensure_future(
-                self._ask(host, port, family=family, type=type, proto=proto, flags=flags)
+        answer = self._pending.get(key)
+        if answer is None:
+            answer = self._pending[key] = asyncio.ensure_future(
+                self._query(host, port, family=family, type=type, proto=proto, flags=flags)
             )
-            asking.add_done_callback(lambda done: self._keep(key, done))
-        return await asyncio.shield(asking)  # whoever gives up does not take the answer away from the others
+            answer.add_done_callback(lambda done: self._keep(key, done))
+        return await asyncio.shield(answer)  # a cancelled caller must not cancel the query for the others
 
     def known(self, host: str, port: int) -> list[AddressInfo] | None:
         """Returns the TCP addresses of a host that are remembered, `None` when they are not.
@@ -77,7 +77,7 @@ class Resolver:
         return known[1]
 
     def _keep(self, key: tuple[Any, ...], done: asyncio.Future[list[AddressInfo]]) -> None:
-        self._asking.pop(key, None)
+        self._pending.pop(key, None)
         if done.cancelled():
             return
         error = done.exception()
@@ -91,10 +91,10 @@ class Resolver:
 
 
 def known_addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[AddressInfo] | None:
-    """Returns the TCP addresses of a host without asking anybody: those of an IP literal, or those that are remembered.
+    """Returns the TCP addresses of a host without a query: those of an IP literal, or cached ones.
 
     Args:
-        loop: whose `Resolver` may remember them.
+        loop: the loop with the `Resolver` that may have cached them.
         host: as for `addresses_of`.
         port: TCP port.
 

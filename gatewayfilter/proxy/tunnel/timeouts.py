@@ -1,16 +1,16 @@
-"""Deadlines of one length on one timer: what was added first is due first, and nearly all are lifted before."""
+"""Deadlines of one length on one timer: what was added first is due first, and nearly all are cancelled before."""
 
 import asyncio
 from collections.abc import Callable, Hashable
 
 
 class Deadlines[T: Hashable]:
-    """Items that are acted on when their time is up.
+    """Items with a deadline, and the action on those that reach it.
 
     Args:
-        loop: whose time counts.
+        loop: the event loop that provides the clock and the timer.
         delay_s: how long an item has from when it is added.
-        act: called with an item whose time is up; it has been taken off before.
+        act: called with an item that is due, after the item was removed.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, delay_s: float, act: Callable[[T], None]) -> None:

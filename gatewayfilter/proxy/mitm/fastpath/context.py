@@ -36,7 +36,7 @@ class FastPath:
     Attributes:
         hooks: runs hooks.
         options: mitmproxy's, read once.
-        keeps_bodies: an option asks for bodies to be kept or measured, which the fast path does not do.
+        keeps_bodies: an option requires bodies to be kept or measured, which the fast path does not do.
     """
 
     hooks: Hooks

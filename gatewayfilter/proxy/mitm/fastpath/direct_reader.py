@@ -55,7 +55,7 @@ class DirectReader:
     """Stands in for the stream that mitmproxy reads: returns its first bytes, and then nothing but its end.
 
     Args:
-        handler: whose layers get the bytes.
+        handler: the connection handler; its layers get the bytes.
         connection: where they come from.
         reader, writer: the stream that is replaced.
     """
@@ -125,7 +125,7 @@ class _DirectProtocol(asyncio.Protocol):
         return half_open
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notes that the connection is gone."""
+        """Records that the connection is closed."""
         self._before.connection_lost(exc)
         self._end()
 

@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-zA-Z]+")
 _STATUS: Final = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: ([^\x00-\x20\x7f][^\x00-\x1f\x7f]*)?)?")
 _LENGTH: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
-"""Fields that tell where a message ends, or that announce something else than a response."""
+"""Fields that delimit a message, or that announce something else than a response."""
 CHUNKED: Final = -1
 """Stands for the length of a body in chunks."""
 

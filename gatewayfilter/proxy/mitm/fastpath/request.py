@@ -48,8 +48,8 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     fields = meant.headers.fields
 
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
-        asked = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
-        steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(asked))]
+        headers_event = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
+        steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(headers_event))]
         return http_layer.run_steps(steps, CompletedHooks(hooks, flow, *ran, waits=waits))
 
     waits = hooks.call("requestheaders", flow)
@@ -126,5 +126,5 @@ def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayH
 
 
 def _is_framed_as_before(before: object, fields: Fields) -> bool:
-    """Returns whether no hook has added a field that tells where the message ends."""
+    """Returns whether no hook has added a field that delimits the message."""
     return fields is before or not any(name.lower() in _OF_FRAMING for name, _ in fields)

@@ -33,7 +33,7 @@ class CompletedHooks:
 
     Args:
         hooks: runs the others.
-        flow: whose hooks they are.
+        flow: the flow of the hooks.
         ran: their kinds.
         waits: what remains of the last of them, `None` when it is done.
     """

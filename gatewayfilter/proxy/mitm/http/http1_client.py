@@ -37,9 +37,9 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a response head.
 
-        Deviation: of interim responses (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2 asks it
-        of all: mitmproxy has one response a request and would take the first one for it. "100 Continue" was already sent to the
-        client.
+        Deviation: of interim responses (1xx) only the links of early hints are forwarded (RFC 8297), where RFC 9110 §15.2
+        requires it for all: mitmproxy has one response a request and would take the first one for it. "100 Continue" was
+        already sent to the client.
         """
         if isinstance(event, events.ConnectionClosed) and self._was_stale():
             if self.conn.state & ConnectionState.CAN_WRITE:
@@ -69,7 +69,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
         if not _is_known(event):
             return "the first line of its answer is none of HTTP/1"
         if type(event) is ResponseHeaders and event.response.status_code == SWITCHING_PROTOCOLS:
-            return "" if is_websocket_answer(self.request, event.response) else "it switches to a protocol that was not asked for"
+            return "" if is_websocket_answer(self.request, event.response) else "it switches to a protocol that was not requested"
         return ""
 
     def _interim(self) -> bytes:
@@ -83,7 +83,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:
         """Reads a body. Data after it, while the request is still being sent, ends the connection."""
         if self.response_done and isinstance(event, events.DataReceived):
-            yield from self.give_up("it said more than its answer")
+            yield from self.give_up("it sent more than its response")
         else:
             yield from super().read_body(event)
 

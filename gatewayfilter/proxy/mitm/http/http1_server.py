@@ -134,7 +134,7 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
             if headers.pop("transfer-encoding", None) is not None:  # HTTP/1.0 has no chunks
                 headers["connection"] = "close"
         elif response.is_http2 and not self._is_bodiless(response) and "content-length" not in headers:
-            headers["transfer-encoding"] = "chunked"  # so that its end can be told from a broken connection
+            headers["transfer-encoding"] = "chunked"  # so that its end differs from a broken connection
 
     def _is_bodiless(self, response: http.Response) -> bool:
         return response.status_code in {204, 304} or (self.request is not None and self.request.data.method == b"HEAD")

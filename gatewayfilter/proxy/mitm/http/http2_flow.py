@@ -1,4 +1,4 @@
-"""Back pressure over HTTP/2: what a client does not take yet is left with the origin.
+"""Back pressure over HTTP/2: data that a client does not read yet is not read from the origin either.
 
 A slow client of HTTP/1 fills its socket, and mitmproxy stops reading. Over HTTP/2 a client grants a window for each stream, and
 mitmproxy keeps the rest, whole downloads of it. Here an origin's connection of HTTP/1 is not read while the client's
@@ -106,7 +106,7 @@ class PatientHttp2Server(Http2Server):
 
 
 class PatientHttp2Client(Http2Client):
-    """The origin's side: a stream whose client has enough gets no further window."""
+    """The origin's side: while a stream's client does not read, the stream gets no further window."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

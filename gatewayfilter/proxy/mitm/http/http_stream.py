@@ -16,7 +16,7 @@ class StreamOverride:
     """Replaces steps of one stream. What a subclass does not override is mitmproxy's step.
 
     Args:
-        stream: whose steps are replaced.
+        stream: the stream with the replaced steps.
     """
 
     def __init__(self, stream: HttpStream) -> None:

@@ -24,8 +24,8 @@ def is_websocket_answer(request: http.Request | None, response: http.Response) -
         return False
     keys = _values(request, b"sec-websocket-key")
     return (
-        _asks_for_websocket(request)
-        and _asks_for_websocket(response)
+        _is_websocket_upgrade(request)
+        and _is_websocket_upgrade(response)
         and response.data.http_version == b"HTTP/1.1"
         and _values(request, b"sec-websocket-version") == _VERSION
         and len(keys) == 1
@@ -34,7 +34,7 @@ def is_websocket_answer(request: http.Request | None, response: http.Response) -
     )
 
 
-def _asks_for_websocket(message: http.Message) -> bool:
+def _is_websocket_upgrade(message: http.Message) -> bool:
     upgrades = _values(message, b"upgrade")
     options = b",".join(_values(message, b"connection")).lower().split(b",")
     return len(upgrades) == 1 and upgrades[0].lower() == b"websocket" and b"upgrade" in {option.strip() for option in options}
