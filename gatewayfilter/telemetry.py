@@ -171,7 +171,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _escaped(line: str) -> str:
-    """Returns JSON with escapes for characters that control a terminal or reorder a line, which JSON does not escape beyond ASCII."""
+    """Returns JSON with escapes for non-ASCII characters that control a terminal or reorder a line, which JSON leaves."""
     if line.isascii() and line.isprintable():
         return line
     return "".join(mark if unicodedata.category(mark) not in _STEERING else json.dumps(mark)[1:-1] for mark in line).replace(

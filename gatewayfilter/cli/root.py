@@ -1,4 +1,4 @@
-"""The `gatewayfilter` command: its sub-commands, and how every end of a command becomes an exit code.
+"""The `gatewayfilter` command: its sub-commands, and the exit code of each result of a command.
 
 ====  ===============================================================================
 code  meaning
@@ -42,32 +42,32 @@ _OPERATE = "Operate"
 
 COMMANDS = {
     "run": LateCommand("filter.run_command:run", "Start the filter: proxy workers and learner.", _FILTER),
-    "check": LateCommand("filter.check_command:check", "Ask what would happen to a URL, and why.", _FILTER),
+    "check": LateCommand("filter.check_command:check", "Show the verdict on a URL, and why.", _FILTER),
     "match": LateCommand("filter.match_command:match", "Decide many requests, JSON lines in and out.", _FILTER),
     "list": LateCommand("lists.list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
     "source": LateCommand("sources.source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
     "publish": LateCommand("sources.publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),
     "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
-    "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to look at.", _LEARN),
+    "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to fetch.", _LEARN),
     "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),
     "words": LateCommand("learning.words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),
     "rules": LateCommand(
         "learning.extraction_rule_commands:rules_group", "Where fields and links stand on the pages of a site.", _LEARN
     ),
     "learn": LateCommand(
-        "learning.model_commands:learn_group", "A second opinion, trained on the pages that you decided.", _LEARN
+        "learning.model_commands:learn_group", "A statistical model, trained on the pages that you reviewed.", _LEARN
     ),
     "review": LateCommand("review.review_commands:review_group", "Confirm or undo what the classifier judged harmful.", _LEARN),
     "fingerprints": LateCommand(
         "learning.fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN
     ),
     "log": LateCommand("operate.log_commands:log_group", "The log of decisions.", _OPERATE),
-    "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's way out.", _OPERATE),
-    "doctor": LateCommand("operate.doctor_command:doctor", "Look for what is wrong, and say how to mend it.", _OPERATE),
+    "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's gateway.", _OPERATE),
+    "doctor": LateCommand("operate.doctor_command:doctor", "Check the installation, and show how to fix each fault.", _OPERATE),
     "pinned-apps": LateCommand(
         "operate.pinned_app_commands:pinned_apps_group", "Apps that accept no certificate of the filter's.", _OPERATE
     ),
-    "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "Who may use the proxy.", _OPERATE),
+    "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "The users of the proxy.", _OPERATE),
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
     "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
@@ -108,11 +108,11 @@ class _Root(FilterGroup):
 
 
 def _keep_current_folder_out() -> None:
-    """Has the Python processes that this one starts import nothing from the current folder, unless this one does so itself.
+    """Keeps child Python processes from importing from the current folder, unless this process does so itself.
 
-    They begin with `-c` or `-m`, for which Python puts that folder first: whoever can write to it would run code in the filter.
+    They begin with `-c` or `-m`, for which Python puts that folder first: who can write to it could run code in the filter.
     """
-    with contextlib.suppress(OSError):  # the current folder is gone
+    with contextlib.suppress(OSError):  # the current folder was deleted
         if not {"", str(Path.cwd())}.intersection(sys.path):
             os.environ["PYTHONSAFEPATH"] = "1"
 

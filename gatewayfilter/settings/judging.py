@@ -110,7 +110,7 @@ class CrawlSettings(Section):
     per_host_delay_s: float = Field(default=1.0, ge=0, le=3600)
     """Least time between two requests to one host, in seconds; a user's own visit goes ahead of it."""
     per_host_delay_max_s: float = Field(default=30.0, ge=0, le=3600)
-    """Longest such delay, in seconds, for a host that is slow, fails, answers 429 or 503, or sets a crawl delay; 0: not raised."""
+    """Longest such delay, in seconds, for a host that is slow, fails, answers 429 or 503, or sets a delay; 0: not raised."""
     robots: RobotsRule = RobotsRule.ALWAYS
     """When robots.txt is obeyed: `always`, only for `links` that no user visited, or `never`."""
     dns_ttl_s: float = Field(default=60.0, ge=0, le=86_400)

@@ -167,24 +167,24 @@ def publish(
 
     with folder.publishing(waiting) as put_into_use:
         started = time.monotonic()
-        desk = _Desk(folder, lists, feed, subscriptions.files(), feed.last_seq(), clock(), progress)
+        publication = _Publication(folder, lists, feed, subscriptions.files(), feed.last_seq(), clock(), progress)
         last_seq = _seq_in_use(folder)
-        rebuilt = "that was asked for" if full else ""
+        rebuilt = "on request" if full else ""
         if not rebuilt:
             try:
-                done = desk.follow(put_into_use)
+                done = publication.follow(put_into_use)
             except RebuildDueError as error:
                 rebuilt = str(error)
         if rebuilt:
-            _log.info("building everything anew: %s", rebuilt)
-            done = desk.build(put_into_use)
-        _compact(lists, min(last_seq, desk.feed_seq))
+            _log.info("rebuilding everything: %s", rebuilt)
+            done = publication.build(put_into_use)
+        _compact(lists, min(last_seq, publication.feed_seq))
     if progress:
-        progress("published", len(desk.files) + 1, len(desk.files) + 1)
+        progress("published", len(publication.files) + 1, len(publication.files) + 1)
     return PublishReport(
         done.path,
         done.path.stat().st_size,
-        desk.feed_seq,
+        publication.feed_seq,
         done.manual_rules,
         done.learned,
         done.reports,
@@ -202,8 +202,8 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    """What one publication works on, read in this order: lists first, so that a change while they are read is seen next time."""
+class _Publication:
+    """The input of one publication, read in this order: lists first, so that a change while they are read is seen next time."""
 
     folder: SnapshotFolder
     lists: ListStore
@@ -222,7 +222,7 @@ class _Desk:
         path = self.folder.current()
         if path is None:
             raise RebuildDueError("there is no snapshot yet")
-        self._say("looking at the snapshot in use", 0)
+        self._say("checking the snapshot in use", 0)
         try:
             old = Snapshot.open(path, verify=True)
         except SnapshotError as error:

@@ -1,1 +1,1 @@
-"""Commands that run the filter and ask it: run, check, match."""
+"""Commands that run the filter and query it: run, check, match."""

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         "gatewayfilter check example.com --at 2030-01-31T18:00 --json",
     ),
     prints_data=True,
-    short_help="Ask what would happen to a URL, and why.",
+    short_help="Show the verdict on a URL, and why.",
 )
 @click.argument("url")
-@click.option("--source", metavar="URL", help="The page that asks for it: decides what is third-party.")
+@click.option("--source", metavar="URL", help="The page that requests it; decides whether it is third-party.")
 @click.option(
     "--type",
     "resource_type",
@@ -60,10 +60,10 @@ def check(
     client: str,
     at: float | None,
 ) -> int:
-    """Ask what would happen to a URL: each decider's answer in order, the verdict, and what the classifier last said.
+    """Show the verdict on a URL: each decider's answer in order, the verdict, and the classifier's last judgement.
 
-    Of https it also says what becomes of connections to the host: where they pass unread, the verdict does not count. Nothing is
-    fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
+    For https the treatment of connections to the host is shown too: where they pass unread, the verdict has no effect. Nothing
+    is fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
     """
     request = Request(
         url=parse_loose_url(url),
@@ -72,12 +72,12 @@ def check(
         method=method.upper(),
         client=client,
     )
-    explanation, judged, connection, said = _ask(invocation.settings(), request, at)
+    explanation, judged, connection, reviewed_task = _ask(invocation.settings(), request, at)
     if invocation.json:
-        reviewed = None if said is None else summary(said)
+        reviewed = None if reviewed_task is None else summary(reviewed_task)
         print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
     else:
-        _show(explanation, judged, connection, said)
+        _show(explanation, judged, connection, reviewed_task)
     return int(explanation.verdict.blocked)
 
 
@@ -96,8 +96,8 @@ def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
         encrypted = request.url.scheme in {"https", "wss"}
         connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
         newest = store.reviews.newest_of(request.url.key)
-        said = newest if newest is not None and newest.decided_at is not None else None
-        return engine.explain(request), store.verdicts.find(request.url.text), connection, said
+        reviewed_task = newest if newest is not None and newest.decided_at is not None else None
+        return engine.explain(request), store.verdicts.find(request.url.text), connection, reviewed_task
     finally:
         store.close()
 
@@ -127,7 +127,7 @@ def _show(
     explanation: Explanation,
     judged: tuple[Classification, float] | None,
     connection: ConnectionReport | None,
-    said: ReviewTask | None,
+    reviewed_task: ReviewTask | None,
 ) -> None:
     say(str(explanation.request.url))
     readable = unescaped(explanation.request.url.path)
@@ -143,13 +143,17 @@ def _show(
     if connection is not None:
         for sentence in connection_sentences(connection, explanation.request.client):
             say(sentence)
-    if said is not None and said.decided_at is not None:
-        what = said.category if said.blocked else "harmless"
-        say(f"\n{said.decided_by} said on {show_moment(said.decided_at)} that it is {what} (review task {said.task_id}).")
+    if reviewed_task is not None and reviewed_task.decided_at is not None:
+        what = reviewed_task.category if reviewed_task.blocked else "harmless"
+        say(
+            f"\n{reviewed_task.decided_by} said on {show_moment(reviewed_task.decided_at)} that it is {what} (review task {reviewed_task.task_id})."
+        )
     if judged is not None:
         classification, judged_at = judged
-        if said is not None and judged_at == said.decided_at:  # a person's word is recorded in the place of the judgement
-            classification, judged_at = said.classification, said.created_at
+        if (
+            reviewed_task is not None and judged_at == reviewed_task.decided_at
+        ):  # a manual decision is recorded in place of the judgement
+            classification, judged_at = reviewed_task.classification, reviewed_task.created_at
         say(f"\nThe classifier said on {show_moment(judged_at)}:")
         show_judgement(classification)
 
@@ -166,5 +170,5 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.detail:
         parts.append(verdict.detail)
     if verdict.unknown:
-        parts.append("no list knows it: the crawler will look at it")
+        parts.append("on no list: the crawler will fetch and classify it")
     return ", ".join(parts)

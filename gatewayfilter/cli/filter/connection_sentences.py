@@ -1,4 +1,4 @@
-"""What becomes of the connections to a host, in sentences."""
+"""The treatment of connections to a host, in sentences for `check`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _of_devices(report: ConnectionReport, client: str) -> Iterator[str]:
     if len(report.learned) > len(shown):
         yield f"{len(report.learned) - len(shown)} more devices are in gatewayfilter pinned-apps list."
     if report.counts and not client and not report.learned:
-        yield "A device whose app keeps breaking connections off may come to pass unread: gatewayfilter pinned-apps list."
+        yield "A device with an app that keeps aborting connections may later pass unread: gatewayfilter pinned-apps list."
 
 
 def _entry(entry: PinnedApp) -> str:

@@ -67,7 +67,7 @@ ALONE = 20_000
 def match(invocation: Invocation, *, file: Path, lists: tuple[Path, ...], jobs: int, stats: bool) -> None:
     """Decide many requests: JSON lines {"url", "source", "type"} in, the same with the verdict added out.
 
-    Added are action, reason, rule, source_list and category. Source and type may be missing; a type that nobody knows
+    Added are action, reason, rule, source_list and category. Source and type may be missing; an unknown type
     counts as other; other fields stay as they are. A line that is no request gets "error" in place of a verdict, and its
     number is named on standard error. With --list only those files count, and no state folder is needed.
     """

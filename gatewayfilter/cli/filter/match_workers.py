@@ -1,4 +1,4 @@
-"""Decides batches of lines on all cores: worker processes over one mapped snapshot, answers in the order of the questions.
+"""Decides batches of lines on all cores: worker processes over one mapped snapshot, answers in the order of the lines.
 
 Memory is bounded: at most `AHEAD` batches a worker are on their way, and the reader waits when they are. Reading has a thread
 of its own, so that the answers to what was read go out while the next line is still awaited. A worker that dies ends the
@@ -72,7 +72,7 @@ def _feed(batches: Iterator[Batch], free: Queue[_Worker], waiting: Queue[Future[
     try:
         for batch in batches:
             waiting.put(free.get().ask(batch))
-    except BaseException as error:  # noqa: BLE001  # whatever it is, the thread that writes has to know
+    except BaseException as error:  # noqa: BLE001  # any error must reach the writing thread
         waiting.put(error)
     else:
         waiting.put(None)
@@ -133,7 +133,7 @@ class _Worker:
 
 
 def _work(image: EngineImage, theirs: Connection) -> None:
-    """Answers batches until the parent is gone. ^C is for the parent, which ends us."""
+    """Answers batches until the parent ends. ^C is handled by the parent, which ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lines = RequestLines(image.open())
     with suppress(EOFError, OSError):

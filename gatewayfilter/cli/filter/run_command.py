@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def run(
     invocation: Invocation, *, listen: str | None, mode: str | None, workers: int | None, no_learn: bool, no_web: bool
 ) -> int:
-    """Start the filter: one proxy worker a core, and the learner that looks at pages which no list knows.
+    """Start the filter: one proxy worker a core, and the learner that fetches and classifies pages on no list.
 
     It runs until Ctrl-C or SIGTERM and then lets open requests end. Settings given here win over the file and the
     environment.

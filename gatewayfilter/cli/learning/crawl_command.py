@@ -42,7 +42,7 @@ _SHOWN = 300
 @click.option("--task", default="", metavar="NAME", help="Follow links by the strategy [crawl.tasks.NAME] of the settings.")
 @click.pass_obj
 def crawl(invocation: Invocation, *, urls: tuple[str, ...], rule: str, task: str) -> int:
-    """Fetch pages now, judge them, and put them on the learned lists; running workers know within a second.
+    """Fetch pages now, judge them, and put them on the learned lists; running workers apply them within a second.
 
     The crawler's safety rules hold here too: no private addresses but those in crawl.allow_networks, robots.txt, and a delay
     between pages of one host. With --json one object a line, as each page is done. Exit code 1 when a page is harmful, 2 when

@@ -1,4 +1,4 @@
-"""How a crawl shows how far it is: one living line on a terminal, a plain line now and then otherwise. On standard error."""
+"""The progress display of a crawl on standard error: one updated line on a terminal, else a plain line now and then."""
 
 from __future__ import annotations
 

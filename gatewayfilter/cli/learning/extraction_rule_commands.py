@@ -60,7 +60,7 @@ def add(invocation: Invocation, *, files: tuple[str, ...]) -> None:
 @rules_group.command("list", examples=("gatewayfilter rules list",), prints_data=True)
 @click.pass_obj
 def list_rules(invocation: Invocation) -> int:
-    """Show the rules in use, in the order in which they are asked: the first that is for a URL reads its page.
+    """Show the rules in use, in the order in which they are tried: the first that matches a URL reads its page.
 
     Exit code 1 when one cannot be used.
     """

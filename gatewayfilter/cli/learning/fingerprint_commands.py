@@ -36,7 +36,7 @@ def fingerprints_group() -> None:
 @fingerprints_group.command(examples=("gatewayfilter fingerprints stats --json",), prints_data=True)
 @click.pass_obj
 def stats(invocation: Invocation) -> None:
-    """Show how many fingerprints of each kind there are, how many are harmful, and how often they were met again."""
+    """Show how many fingerprints of each kind there are, how many are harmful, and how often they were found again."""
     with invocation.store() as store:
         counts = store.fingerprints.stats()
     if invocation.json:

@@ -1,4 +1,4 @@
-"""`gatewayfilter learn`: the statistical second opinion, trained on what people decided."""
+"""`gatewayfilter learn`: the statistical second opinion, trained on review decisions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PAGE = 500
 @click.group(
     "learn",
     cls=FilterGroup,
-    short_help="A second opinion, trained on the pages that you decided.",
+    short_help="A statistical model, trained on the pages that you reviewed.",
     examples=("gatewayfilter learn train", "gatewayfilter learn status"),
 )
 def learn_group() -> None:
-    """A statistical second opinion, trained on the pages that people approved or rejected.
+    """A statistical model as a second opinion, trained on approved and rejected pages.
 
-    It is asked only where the words are not clear, between half and one and a half times a category's limit. Off until trained.
+    It is used only where the words are not clear, between half and one and a half times a category's limit. Off until trained.
     """
 
 
@@ -79,7 +79,7 @@ def train(invocation: Invocation, *, files: tuple[str, ...]) -> int:
     else:
         _show(model)
         if used:
-            say("It is asked from now on, where the words are not clear. A running filter heeds it within a second.")
+            say("It is used from now on, where the words are not clear. A running filter applies it within a second.")
         else:
             say(f"gatewayfilter: that is little better than chance (at least {USEFUL_AUC} is needed): it is not used", err=True)
     return int(not used)

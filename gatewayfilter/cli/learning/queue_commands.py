@@ -1,4 +1,4 @@
-"""`gatewayfilter queue`: the frontier of pages to look at."""
+"""`gatewayfilter queue`: the frontier of pages to fetch."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class _StateChoice(click.Choice[str]):
         return super().convert(current_code(value), param, ctx)
 
 
-@click.group("queue", cls=FilterGroup, short_help="The queue of pages to look at.", examples=("gatewayfilter queue stats",))
+@click.group("queue", cls=FilterGroup, short_help="The queue of pages to fetch.", examples=("gatewayfilter queue stats",))
 def queue_group() -> None:
-    """The queue of pages that no list knows and that the crawler looks at, the most urgent first."""
+    """The crawler's queue of pages on no list, the most urgent first."""
 
 
 @queue_group.command(
@@ -40,7 +40,7 @@ def queue_group() -> None:
 @click.option("--task", default="", metavar="NAME", help="Follow links by the strategy [crawl.tasks.NAME] of the settings.")
 @click.pass_obj
 def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
-    """Have pages looked at by the running crawler, ahead of all others; with --task, when that task's turn comes.
+    """Queue pages for the running crawler, ahead of all others; with --task, at the priority of that task.
 
     Exit code 1 when all were in the queue already (waiting, leased, or done a short time ago), 2 when one may not be crawled:
     then none is added.
@@ -211,11 +211,11 @@ def retry(invocation: Invocation) -> None:
 
 
 @queue_group.command(examples=("gatewayfilter queue clear --yes", "gatewayfilter queue clear --task forums"), prints_data=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--task", metavar="NAME", help="Only the URLs of this crawl task, which ends with that.")
 @click.pass_obj
 def clear(invocation: Invocation, *, yes: bool, task: str | None) -> int:
-    """Empty the queue: waiting, done and dead URLs. They come back when somebody visits them again."""
+    """Empty the queue: waiting, done and dead URLs. They return when a user visits them again."""
     question = "Empty the queue?" if task is None else f"Take the URLs of the task {task} out of the queue?"
     if not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
         return 1

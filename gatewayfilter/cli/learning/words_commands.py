@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.interfaces import Page
 
-_category = click.option("--category", required=True, metavar="NAME", help="Which category they speak for.")
+_category = click.option("--category", required=True, metavar="NAME", help="The category that they count for.")
 _CONTEXT = 60
 """Characters shown before and after a hit."""
-_RUNNING = "A running filter heeds this within a second, for the pages that it judges from then on."
+_RUNNING = "A running filter applies this within a second, for the pages that it judges from then on."
 
 
 @click.group(
@@ -68,7 +68,7 @@ def _lexicon(invocation: Invocation) -> Lexicon:
     metavar="W",
     help="How much one counts.",
 )
-@click.option("--context", is_flag=True, help="It speaks against the category: its weight is taken away.")
+@click.option("--context", is_flag=True, help="It counts against the category: its weight is subtracted.")
 @click.option("--exception", is_flag=True, help="It covers words inside it, which then do not count.")
 @click.pass_obj
 def add(
@@ -195,7 +195,7 @@ def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
     prints_data=True,
 )
 @click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")
-@click.option("--category", default="", metavar="NAME", help="Which category; files of `words export` say it themselves.")
+@click.option("--category", default="", metavar="NAME", help="The category; files of `words export` contain it.")
 @click.option(
     "--weight",
     type=click.FloatRange(0, 1000, min_open=True),
@@ -228,7 +228,7 @@ def import_words(invocation: Invocation, *, file: str, category: str, weight: fl
     else:
         phrases = parse_phrase_list(content, weight=weight, scale=scale, charset=charset)
     if not category:
-        raise ClassifyError("say which category the words speak for: --category NAME")
+        raise ClassifyError("name the category of the words: --category NAME")
     if not (phrases.words or phrases.combinations or phrases.near or exceptions):
         line, why = phrases.samples[0] if phrases.samples else (1, "nothing but comments")
         raise ClassifyError(f"{file} holds no usable word; line {line}: {why}")

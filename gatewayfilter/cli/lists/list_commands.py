@@ -1,4 +1,4 @@
-"""`gatewayfilter list`: people's own entries, which outrank every list."""
+"""`gatewayfilter list`: manual rules, which outrank every list."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def list_group() -> None:
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @meaning_option("They are blocked (the default).")
 @click.option("--exact", is_flag=True, help="A host without its subdomains.")
-@click.option("--comment", default="", metavar="TEXT", help="Why, for those who come later.")
+@click.option("--comment", default="", metavar="TEXT", help="The reason, for later readers.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="When it ends: 7d, 12h or 2030-01-31 (default: never).")
 @click.option("--group", default="", metavar="NAME", help="Put it into this group, which is switched on and off as one.")
-@click.option("--force", is_flag=True, help="Also what is broader than people usually mean: com, *, /.*/.")
+@click.option("--force", is_flag=True, help="Accept entries that are usually too broad: com, *, /.*/.")
 @click.pass_obj
 def add(
     invocation: Invocation,

@@ -38,7 +38,7 @@ def is_on(rules: Iterable[ManualRule], group: str) -> bool:
 
 
 def matching(rules: Iterable[ManualRule], entry: str) -> list[ManualRule]:
-    """Returns the rules that a person names by number or pattern; a site is also found when it was added without subdomains.
+    """Returns the rules named by number or pattern; a site is also found when it was added without subdomains.
 
     Raises:
         RuleError: it is neither.

@@ -1,4 +1,4 @@
-"""`gatewayfilter list import` and `export`: people's entries from and to files."""
+"""`gatewayfilter list import` and `export`: manual rules from and to files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN_REJECTS = 5
 _MOST_ENTRIES = 100_000
-"""People's entries lie in every worker's memory and are read at each start: longer lists belong among the sources."""
+"""Manual rules are in every worker's memory and are read at each start: longer lists belong among the sources."""
 
 _PATIENCE_S = 1.0
 _LARGEST_FILE = 256_000_000
@@ -44,11 +44,11 @@ _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM
     prints_data=True,
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@meaning_option("What lines mean that do not say so themselves (default: block).")
+@meaning_option("The action of lines that have none of their own (default: block).")
 @click.option("--comment", default="", metavar="TEXT", help="For entries that bring no comment.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="For entries that bring no expiry.")
 @click.option("--group", default="", metavar="NAME", help="For entries that bring no group.")
-@click.option("--force", is_flag=True, help="Also what is broader than people usually mean, and more than 100,000 entries.")
+@click.option("--force", is_flag=True, help="Accept entries that are usually too broad, and more than 100,000 entries.")
 @click.pass_obj
 def import_entries(
     invocation: Invocation, *, file: Path, meaning: str, comment: str, expires: float | None, group: str, force: bool
@@ -153,7 +153,7 @@ def _plain_bytes(file: Path) -> bytes:
 @click.option(
     "--action",
     type=click.Choice([action.value for action in ListAction]),
-    help="Only these; hosts and domains write block unless told.",
+    help="Only these; hosts and domains write block by default.",
 )
 @click.option("--group", metavar="NAME", help="Only entries of this group.")
 @click.option("--learned", is_flag=True, help="What the crawler learned, in place of your own entries.")
@@ -161,7 +161,7 @@ def _plain_bytes(file: Path) -> bytes:
 def export_entries(invocation: Invocation, *, file_format: str, action: str | None, group: str | None, learned: bool) -> None:
     """Write your entries to standard output; `list import` reads every format back.
 
-    What a format cannot say is left out and counted on standard error: hosts and dnsmasq know no pages, for instance.
+    What a format cannot express is left out and counted on standard error: hosts and dnsmasq have no pages, for instance.
     Entries that are switched off are written by json and csv alone; expired ones by none.
     """
     if action is None and file_format in {"hosts", "domains"}:
@@ -184,7 +184,7 @@ def export_entries(invocation: Invocation, *, file_format: str, action: str | No
             if written % 1000 == 0:
                 progress("exporting", written, 0)
     if writer.left_out:
-        say(f"gatewayfilter: {counted(writer.left_out, 'entry', 'entries')} left out that {file_format} cannot say", err=True)
+        say(f"gatewayfilter: {counted(writer.left_out, 'entry', 'entries')} left out that {file_format} cannot express", err=True)
 
 
 def _shows_progress() -> bool:

@@ -1,4 +1,4 @@
-"""People's entries read from files: what `list export` writes and other programs keep, line by line."""
+"""Readers of manual rules from files: what `list export` writes and other programs keep, line by line."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def read_entries(
 
     Args:
         text: the whole file.
-        action: for entries that do not say their own (`@@`, `server=/…/#`, `rpz-passthru.`, JSON and CSV do).
-        force: also takes what is broader than people usually mean.
+        action: for entries without one of their own (`@@`, `server=/…/#`, `rpz-passthru.`, JSON and CSV have one).
+        force: also accepts patterns that are usually too broad.
         report: called now and then with the line or position.
 
     Raises:
@@ -110,8 +110,8 @@ def _line_items(text: str) -> Iterator[tuple[int, str]]:
 def _rules(item: object, action: ListAction, *, force: bool) -> Iterator[ManualRule]:
     if isinstance(item, str):
         body, _, comment = item.partition(" #")
-        for said, pattern in _patterns_of_line(body.strip(), action, force=force):
-            yield ManualRule(0, said, pattern.kind, pattern.text, comment=comment.strip())
+        for source_text, pattern in _patterns_of_line(body.strip(), action, force=force):
+            yield ManualRule(0, source_text, pattern.kind, pattern.text, comment=comment.strip())
     elif isinstance(item, dict):
         yield _rule_of_object(item, force=force)
     else:

@@ -1,4 +1,4 @@
-"""`gatewayfilter list requests`: what users asked for on block pages."""
+"""`gatewayfilter list requests`: users' requests to unblock pages."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 @click.option(
     "--allow", metavar="ID", type=int, multiple=True, help="Allow the page of this request; may be given several times."
 )
-@click.option("--dismiss", metavar="ID", type=int, multiple=True, help="Take this request off the list; the page stays blocked.")
+@click.option("--dismiss", metavar="ID", type=int, multiple=True, help="Close this request; the page stays blocked.")
 @click.pass_obj
 def requests(invocation: Invocation, *, allow: tuple[int, ...], dismiss: tuple[int, ...]) -> int:
-    """Show which pages users asked for with the button of the block page, the newest first, or settle some of them.
+    """Show users' requests to unblock pages, the newest first, or close some of them.
 
-    Settling a request settles those of others for the same page. Exit code 1 when one of them is not there.
+    Closing a request also closes those of other users for the same page. Exit code 1 when one of them is not there.
     """
     with invocation.store() as store:
         found = [] if allow or dismiss else store.unblock.open_requests()
-        settled: list[UnblockRequest] = []
+        completed: list[UnblockRequest] = []
         missing: list[int] = []
         for number in dict.fromkeys((*allow, *dismiss)):
             request = store.unblock.complete(number)
             if request is None:
                 missing.append(number)
                 continue
-            settled.append(request)
+            completed.append(request)
             if number in allow:
                 comment = f"asked for: {request.comment}" if request.comment else "asked for"
                 store.lists.add_rule(ListAction.ALLOW, EntryKind.URL, parse_url(request.url).key, comment=comment)
     if invocation.json:
-        print_json({"requests": found, "settled": settled, "missing": missing})
+        print_json({"requests": found, "settled": completed, "missing": missing})
     elif allow or dismiss:
-        for request in settled:
+        for request in completed:
             say(f"{request.request_id}: {'allows' if request.request_id in allow else 'dismissed'} {request.url}")
         if missing:
             numbers = ", ".join(map(str, missing))
             say(f"{counted(len(missing), 'request is', 'requests are')} not there: {numbers}", err=True)
     elif not found:
-        say("Nobody asks for anything.")
+        say("No open requests.")
     else:
         print_table(
             ("id", "asked", "times", "client", "url", "reason", "list", "comment"),

@@ -56,7 +56,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """An entry of a person; `covers`: whether it applies to the URL, or only holds the text."""
+    """A manual rule; `covers`: whether it applies to the URL, or only holds the text."""
 
     rule: ManualRule
     covers: bool
@@ -79,10 +79,10 @@ class _Own:
 @click.option("--partial", is_flag=True, help="Every line of the lists in which the text stands, the first 20 of each list.")
 @click.pass_obj
 def search(invocation: Invocation, *, text: str, partial: bool) -> int:
-    """Find out who lists a host or URL: your own entries, what was learned, and every line of every source.
+    """Find the lists that have a host or URL: your own entries, what was learned, and every line of every source.
 
     Your own entries and learned pages are also found by a part of their text. Sources that are switched off are searched, too.
-    Exit code 1 when nobody lists it.
+    Exit code 1 when it is on no list.
     """
     from gatewayfilter.wiring import open_engine, subscriptions
 
@@ -108,7 +108,7 @@ def search(invocation: Invocation, *, text: str, partial: bool) -> int:
     if rows:
         print_table(("where", "means", "line", "what"), rows)
         return 0
-    say(f"Nobody lists {text}." if partial else f"Nobody lists {text}. (--partial searches for a part of a line.)")
+    say(f"{text} is on no list." if partial else f"{text} is on no list. (--partial searches for a part of a line.)")
     return 1
 
 
@@ -192,7 +192,7 @@ def _lines(known: Subscriptions, progress: Progress, find: Callable[[SourceFile]
 
 
 def _adblock(engine: FilterEngine, known: Subscriptions, url: Url) -> list[_Found]:
-    """Returns every network rule in the snapshot that matches one of the ways to ask for the URL."""
+    """Returns every network rule in the snapshot that matches one of the possible requests for the URL."""
     ways = [Request(url), *(Request(url, _ELSEWHERE, resource_type) for resource_type in ResourceType)]
     sources = engine.snapshot.sources
     matches = {(match.source, match.line, match.rule): match for way in ways for match in engine.snapshot.adblock.match_all(way)}

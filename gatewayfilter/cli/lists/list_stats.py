@@ -1,4 +1,4 @@
-"""`gatewayfilter list stats`: how much stands on which list."""
+"""`gatewayfilter list stats`: the number of entries of each list."""
 
 from __future__ import annotations
 

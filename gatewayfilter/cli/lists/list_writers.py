@@ -1,4 +1,4 @@
-"""People's entries written in the formats of other programs, one at a time; what a format cannot say is counted."""
+"""Writers of manual rules in the formats of other programs, one at a time; what a format cannot express is counted."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ _WRITERS: dict[str, Callable[[ManualRule], list[str]]] = {
     "rpz": _rpz,
 }
 COMPLETE_FORMATS = ("json", "csv")
-"""Formats that say everything, group, comment, expiry and whether it is switched off included."""
+"""Formats that hold everything, group, comment, expiry and whether it is switched off included."""
 
 FORMATS = (*COMPLETE_FORMATS, *_WRITERS)
 

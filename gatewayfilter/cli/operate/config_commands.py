@@ -64,7 +64,7 @@ def _chosen(known: Iterable[str], wanted: tuple[str, ...]) -> list[str]:
 
 
 def setting_value(settings: Settings, key: str) -> object:
-    """Returns a setting's value as JSON and TOML know it, without a password.
+    """Returns a setting's value in a type of JSON and TOML, without a password.
 
     Args:
         settings: the settings.

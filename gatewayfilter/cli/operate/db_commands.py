@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group("db", cls=FilterGroup, short_help="The database.", examples=("gatewayfilter db status",))
 def db_group() -> None:
-    """The database: people's entries, what was learned, the queue and the log."""
+    """The database: manual rules, learned entries, the queue and the log."""
 
 
 @db_group.command(examples=("gatewayfilter db status --json",), prints_data=True)

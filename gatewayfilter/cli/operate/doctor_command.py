@@ -21,16 +21,16 @@ _MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 @click.command(
     cls=FilterCommand,
     examples=("gatewayfilter doctor", "sudo gatewayfilter doctor --json"),
-    short_help="Look for what is wrong, and say how to mend it.",
+    short_help="Check the installation, and show how to fix each fault.",
     prints_data=True,
 )
 @click.pass_obj
 def doctor(invocation: Invocation) -> int:
-    """Look for what is wrong, and say how to mend each.
+    """Check the installation, and show how to fix each fault.
 
-    Looks at the state folder, settings, disk, clock, certificate authority, database, lists, processes, rendering, file limits,
+    Checks the state folder, settings, disk, clock, certificate authority, database, lists, processes, rendering, file limits,
     compiled code, port, firewall, forwarding, IPv6, QUIC and DNS. Exit code 1 when something does not work; warnings and
-    notes leave it 0. The firewall can be looked at as root alone.
+    notes leave it 0. The firewall is checked as root only.
     """
     import time
 

@@ -1,4 +1,4 @@
-"""`gatewayfilter gateway`: this machine as the LAN's way out. These commands need root; the filter itself does not."""
+"""`gatewayfilter gateway`: this machine as the LAN's gateway. These commands need root; the filter itself does not."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _FAIL_OPEN = click.option(
 @click.group(
     "gateway",
     cls=FilterGroup,
-    short_help="This machine as the LAN's way out.",
+    short_help="This machine as the LAN's gateway.",
     examples=("sudo gatewayfilter gateway up --lan lan0", "sudo gatewayfilter gateway status", "gatewayfilter gateway print"),
 )
 def gateway_group() -> None:
-    """This machine as the LAN's way out: firewall rules and forwarding, for IPv4 and IPv6.
+    """This machine as the LAN's gateway: firewall rules and forwarding, for IPv4 and IPv6.
 
     In transparent mode web traffic of the LAN is redirected to the filter; in the other modes what goes around the proxy is
     refused. SSH, DNS, DHCP and everything else of the machine itself stay as they are.
@@ -96,8 +96,8 @@ def up(
 ) -> int:
     """Load the firewall rules and switch forwarding on; when a step fails, what was done is taken back.
 
-    Doing it twice is doing it once. Needs root. With --fail-open a watchdog is started that opens the way past the filter while
-    no worker listens or answers.
+    Idempotent. Needs root. With --fail-open a watchdog is started that lets traffic pass around the filter
+    while no worker listens or answers.
     """
     settings = _settings(invocation, lan, fail_open=fail_open)
     gateway = _gateway(settings)
@@ -190,7 +190,7 @@ def down(invocation: Invocation) -> None:
 @_FAIL_OPEN
 @click.pass_obj
 def status(invocation: Invocation, *, lan: tuple[str, ...], fail_open: bool | None) -> int:
-    """Compare the kernel with what is wanted. Exit code 0 when the gateway is up as wanted, else 1. Needs root."""
+    """Compare the kernel with the configuration. Exit code 0 when they agree and the gateway is up, else 1. Needs root."""
     from gatewayfilter.gateway.control import GatewayState
 
     found = _gateway(_settings(invocation, lan, fail_open=fail_open)).status()

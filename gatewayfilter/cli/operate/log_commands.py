@@ -129,7 +129,7 @@ def _site(url: str) -> str:
     examples=("gatewayfilter log purge --before 30d", "gatewayfilter log purge --before 0s --yes"), prints_data=True
 )
 @click.option("--before", required=True, metavar="TIME", callback=past_option, help="Older than this: 30d, 12h, 2030-01-31.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def purge(invocation: Invocation, *, before: float, yes: bool) -> int:
     """Remove old decisions for good."""

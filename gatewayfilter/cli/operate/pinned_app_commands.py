@@ -1,4 +1,4 @@
-"""`gatewayfilter pinned-apps`: apps that accept no other certificate than their maker's."""
+"""`gatewayfilter pinned-apps`: apps with certificate pinning, which accept no certificate of the filter."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def list_entries(invocation: Invocation) -> None:
 @click.option("--client", default="", metavar="IP", help="Only for this device.")
 @click.pass_obj
 def remove_entry(invocation: Invocation, *, host: str, client: str) -> int:
-    """Have a name looked at again, within a second; it may be found again. To keep it from that, block or allow the host.
+    """Decrypt connections to a name again, within a second.
+
+    The name may be learned again, unless the host is blocked or allowed.
 
     Exit code 1 when it was not there.
     """

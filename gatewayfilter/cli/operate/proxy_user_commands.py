@@ -1,4 +1,4 @@
-"""`gatewayfilter proxy-user`: who may use the proxy."""
+"""`gatewayfilter proxy-user`: the users of the proxy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.group(
     "proxy-user",
     cls=FilterGroup,
-    short_help="Who may use the proxy.",
+    short_help="The users of the proxy.",
     examples=("gatewayfilter proxy-user add kim",),
 )
 def proxy_user_group() -> None:
-    """The users of the proxy, in the file that `proxy.auth_file` names. A running filter takes a change in within a second."""
+    """The users of the proxy, in the file that `proxy.auth_file` names. A running filter applies a change within a second."""
 
 
 def _path(invocation: Invocation) -> Path:
@@ -38,7 +38,7 @@ def _path(invocation: Invocation) -> Path:
 @click.argument("name")
 @click.pass_obj
 def add_user(invocation: Invocation, *, name: str) -> None:
-    """Add a user, or change the password of one. The password is asked for, or is the first line of standard input."""
+    """Add a user, or change the password of one. The password is read from a prompt, or from the first line of standard input."""
     from gatewayfilter.proxy.auth.user_file import PasswordHash, read_users, write_users
 
     path = _path(invocation)

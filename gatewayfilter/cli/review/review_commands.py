@@ -1,4 +1,4 @@
-"""`gatewayfilter review`: what the classifier blocked, for a person to confirm or to undo."""
+"""`gatewayfilter review`: what the classifier blocked, for the operator to confirm or to undo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATES = ("open", "approved", "rejected")
     examples=("gatewayfilter review list", "gatewayfilter review reject 12"),
 )
 def review_group() -> None:
-    """Tasks for a person: pages and hosts that the classifier judged harmful, with the evidence. Your word always wins."""
+    """Review tasks: pages and hosts that the classifier judged harmful, with the evidence. Your decisions outrank it."""
 
 
 @review_group.command(
@@ -36,29 +36,29 @@ def review_group() -> None:
 )
 @click.option("--state", type=click.Choice([*_STATES, "all"]), default="open", show_default=True, help="Which tasks.")
 @click.option("--category", default="", metavar="NAME", help="Only tasks of this category.")
-@click.option("--group", type=click.IntRange(1), metavar="TASK", help="Only tasks whose pages are like this one's.")
-@click.option("--asked", "only_asked", is_flag=True, help="Only tasks about pages that visitors asked to have unblocked.")
+@click.option("--group", type=click.IntRange(1), metavar="TASK", help="Only tasks with pages similar to this one's.")
+@click.option("--asked", "only_asked", is_flag=True, help="Only tasks about pages that users requested to unblock.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
 @click.pass_obj
 def show_list(invocation: Invocation, *, state: str, category: str, group: int | None, only_asked: bool, limit: int) -> None:
     """List tasks, the oldest first.
 
-    `group` is the first task whose page is the same or nearly, `asked` how often visitors asked for the page on its block page.
+    `group` is the first task with the same or a similar page, `asked` how often users requested to unblock the page.
     """
-    from gatewayfilter.cli.review.unblock_index import Asked
+    from gatewayfilter.cli.review.unblock_index import UnblockIndex
     from gatewayfilter.errors import ReviewError
     from gatewayfilter.model import ReviewState
 
     with invocation.store() as store:
         wanted = None if state == "all" else ReviewState(state)
-        asked = Asked(store.unblock)
+        index = UnblockIndex(store.unblock)
         alike = store.reviews.get(group) if group else None
         if group and alike is None:
             raise ReviewError(f"there is no task {group}")
         every = all_tasks(store, wanted, category, alike.group_id if alike else 0)
-        tasks = list(islice((task for task in every if asked.of(task) or not only_asked), limit))
+        tasks = list(islice((task for task in every if index.of(task) or not only_asked), limit))
     if invocation.json:
-        print_json([{**summary(task), "asked": asked.times(task)} for task in tasks])
+        print_json([{**summary(task), "asked": index.times(task)} for task in tasks])
     elif not tasks:
         say("No task waits." if state == "open" else "There are no such tasks.")
     else:
@@ -73,7 +73,7 @@ def show_list(invocation: Invocation, *, state: str, category: str, group: int |
                     task.category,
                     f"{task.classification.score:.0f}",
                     show_moment(task.created_at),
-                    asked.times(task) or "",
+                    index.times(task) or "",
                     task.url,
                 )
                 for task in tasks

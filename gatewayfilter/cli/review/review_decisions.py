@@ -33,8 +33,8 @@ def _who() -> str:
 
 _by = click.option("--by", "who", default=_who, metavar="NAME", help="Who decides; your user name by default.")
 _note = click.option("--note", default="", metavar="TEXT", help="Why; kept with the step.")
-_alike = click.option("--alike", is_flag=True, help="Also decide the open tasks whose pages are alike.")
-_overturn = click.option("--overturn", is_flag=True, help="Also where somebody else has decided already.")
+_alike = click.option("--alike", is_flag=True, help="Also decide the open tasks with similar pages.")
+_overturn = click.option("--overturn", is_flag=True, help="Also where another reviewer has decided already.")
 _tasks = click.argument("tasks", nargs=-1, required=True, type=click.IntRange(1), metavar="TASK...")
 
 
@@ -47,11 +47,11 @@ _tasks = click.argument("tasks", nargs=-1, required=True, type=click.IntRange(1)
 @_note
 @click.pass_obj
 def approve(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who: str, note: str) -> int:
-    """Say that tasks are right: the pages are blocked, and the same content is known as harmful wherever it stands.
+    """Approve tasks: the pages are blocked, and the same content counts as harmful on every site.
 
     Open tasks about the same content are decided with it. Exit code 2 when a task could not be decided; the others are.
     """
-    return _decide(invocation, tasks, lambda desk, task: desk.approve(task, who, note), alike=alike)
+    return _decide(invocation, tasks, lambda service, task: service.approve(task, who, note), alike=alike)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review reject 12 --note 'a museum'",), prints_data=True)
@@ -62,12 +62,12 @@ def approve(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who:
 @_overturn
 @click.pass_obj
 def reject(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who: str, note: str, overturn: bool) -> int:
-    """Say that pages are harmless: they are allowed at once, and the same content is never blocked again.
+    """Reject tasks: the pages are allowed at once, and the same content is never blocked again.
 
-    Open tasks about the same content are decided with it. What visitors asked about these pages is settled by it, as by any
-    decision. Exit code 2 when a task could not be decided; the others are.
+    Open tasks about the same content are decided with it. It also closes users' requests about these pages, as any
+    decision does. Exit code 2 when a task could not be decided; the others are.
     """
-    return _decide(invocation, tasks, lambda desk, task: desk.reject(task, who, note, overturn=overturn), alike=alike)
+    return _decide(invocation, tasks, lambda service, task: service.reject(task, who, note, overturn=overturn), alike=alike)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review change 12 fraud",), prints_data=True)
@@ -79,7 +79,7 @@ def reject(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who: 
 @_overturn
 @click.pass_obj
 def change(invocation: Invocation, *, task: int, category: str, alike: bool, who: str, note: str, overturn: bool) -> int:
-    """Say that a page is harmful, but of another category; also for a task that you have decided already.
+    """Move a page to another category; also for a task that you have decided already.
 
     Open tasks about the same content are decided with it.
     """
@@ -91,7 +91,7 @@ def change(invocation: Invocation, *, task: int, category: str, alike: bool, who
         known = sorted(entry.category_id for entry in registry)
         raise ReviewError(f"there is no category {category!r}: there are {', '.join(known)}")
     return _decide(
-        invocation, (task,), lambda desk, number: desk.change(number, category, who, note, overturn=overturn), alike=alike
+        invocation, (task,), lambda service, number: service.change(number, category, who, note, overturn=overturn), alike=alike
     )
 
 
@@ -102,7 +102,7 @@ def change(invocation: Invocation, *, task: int, category: str, alike: bool, who
 @click.pass_obj
 def undo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str) -> int:
     """Take the last step of tasks back: lists, verdicts and tasks are as they were before it. Again takes back the one before."""
-    return _decide(invocation, tasks, lambda desk, task: desk.undo(task, who, note), spread=False)
+    return _decide(invocation, tasks, lambda service, task: service.undo(task, who, note), spread=False)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review redo 12",), prints_data=True)
@@ -112,7 +112,7 @@ def undo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str)
 @click.pass_obj
 def redo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str) -> int:
     """Do the step of tasks again that was undone last; only until something else is decided."""
-    return _decide(invocation, tasks, lambda desk, task: desk.redo(task, who, note), spread=False)
+    return _decide(invocation, tasks, lambda service, task: service.redo(task, who, note), spread=False)
 
 
 def _decide(
@@ -123,7 +123,7 @@ def _decide(
     alike: bool = False,
     spread: bool = True,
 ) -> int:
-    """Decides tasks one by one; what cannot be decided is said and keeps nothing else from being decided.
+    """Decides tasks one by one; one that cannot be decided is reported, and the others are still decided.
 
     Args:
         invocation: of the command.
@@ -132,7 +132,7 @@ def _decide(
         alike: also of the open tasks of their groups.
         spread: also of the open tasks about the same content.
     """
-    from gatewayfilter.cli.review.unblock_index import Asked, settle_asked
+    from gatewayfilter.cli.review.unblock_index import UnblockIndex, complete_requests
     from gatewayfilter.errors import ReviewError
     from gatewayfilter.model import ReviewState
     from gatewayfilter.wiring import review_service
@@ -140,18 +140,18 @@ def _decide(
     decided: list[ReviewTask] = []
     refused: list[ReviewError] = []
     with invocation.store() as store:
-        desk = review_service(invocation.settings(), store)
-        same = [task.task_id for number in tasks if spread for task in desk.same_content(number)]
+        service = review_service(invocation.settings(), store)
+        same = [task.task_id for number in tasks if spread for task in service.same_content(number)]
         near = _open_alike(store, tasks) if alike else []
         for number in dict.fromkeys((*tasks, *same, *near)):
             try:
-                decided.append(decide(desk, number))
+                decided.append(decide(service, number))
             except ReviewError as error:
                 refused.append(error)
-        asked = Asked(store.unblock)
+        index = UnblockIndex(store.unblock)
         for task in decided:
             if task.state is not ReviewState.OPEN:
-                settle_asked(store.unblock, asked, task)
+                complete_requests(store.unblock, index, task)
         rules = _rules_in_the_way(store, decided)
     if invocation.json and decided:
         print_json([summary(task) for task in decided])
@@ -166,7 +166,7 @@ def _decide(
 
 
 def _rules_in_the_way(store: Store, decided: list[ReviewTask]) -> dict[int, list[ManualRule]]:
-    """Returns people's rules that allow, for everybody, what was just blocked: a person's rule outranks every list."""
+    """Returns manual rules that allow, for all clients, what was just blocked: a manual rule outranks every list."""
     from gatewayfilter.engine.state.manual_rules import ManualRules
     from gatewayfilter.model import ListAction
     from gatewayfilter.urls import parse_url

@@ -147,7 +147,7 @@ def _take_over(invocation: Invocation, proposed: list[ProposedPhrase], taken: tu
     for item in () if invocation.json else chosen:
         say(f"{item.phrase!r} covers {item.word!r} from now on: it does not count for {item.category}.")
     if chosen and not invocation.json:
-        say("A running filter heeds this within a second and judges the blocked pages anew.")
+        say("A running filter applies this within a second and judges the blocked pages again.")
         say(f"To take it back: gatewayfilter words remove --category {chosen[-1].category} {shlex.quote(chosen[-1].phrase)}")
     for number in missing:
         say(f"gatewayfilter: there is no phrase {number}: there are {len(proposed):,}", err=True)

@@ -1,4 +1,4 @@
-"""`gatewayfilter review`: one task with all that is known of it."""
+"""`gatewayfilter review`: one task with all its facts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST_ALIKE = 10
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known beside a task: the others of its group, its steps (newest first), where its page lies, who asked for it."""
+    """Facts beside a task: the others of its group, its steps (newest first), where its page is stored, the requests for it."""
 
     alike: list[ReviewTask]
     steps: list[ReviewStep]
     archived: str
-    asked: list[UnblockRequest]
+    unblock_requests: list[UnblockRequest]
     today: JudgedToday | None
 
 
@@ -46,12 +46,12 @@ class _Facts:
 @click.option("--text", "whole_text", is_flag=True, help="Show all of the text that was kept, not its beginning.")
 @click.pass_obj
 def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
-    """Show a task: evidence and score breakdown, the page's text, pages like it, what visitors asked, and every step taken.
+    """Show a task: evidence and score breakdown, the page's text, similar pages, users' requests, and every step taken.
 
     Evidence and score breakdown are those of when the task was made. Where the words have changed since, the page is judged again
     and both stand beside each other.
     """
-    from gatewayfilter.cli.review.unblock_index import Asked
+    from gatewayfilter.cli.review.unblock_index import UnblockIndex
     from gatewayfilter.use_cases.rejudging import judged_today
 
     with invocation.store() as store:
@@ -63,7 +63,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
             alike=[other for other in store.reviews.tasks(group_id=found.group_id) if other.task_id != task],
             steps=store.reviews.steps(task),
             archived=store.verdicts.archived(found.url),
-            asked=Asked(store.unblock).of(found),
+            unblock_requests=UnblockIndex(store.unblock).of(found),
             today=judged_today(invocation.settings(), store, found),
         )
     if invocation.json:
@@ -74,7 +74,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
                 "alike": [other.task_id for other in facts.alike],
                 "steps": facts.steps,
                 "archived": facts.archived,
-                "asked": facts.asked,
+                "asked": facts.unblock_requests,
                 "classification": found.classification,
                 "score_breakdown": found.score_breakdown,
                 "today": facts.today,
@@ -127,9 +127,9 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
     _show_alike(task, facts.alike)
     if facts.archived:
         say(f"archived: {facts.archived}")
-    for request in facts.asked:
-        said = f": {request.comment}" if request.comment else ""
-        say(f"{show_moment(request.at)}  {request.client or 'a visitor'}  asked for {request.url}, {request.times}x{said}")
+    for request in facts.unblock_requests:
+        remark = f": {request.comment}" if request.comment else ""
+        say(f"{show_moment(request.at)}  {request.client or 'a visitor'}  asked for {request.url}, {request.times}x{remark}")
     for step in reversed(facts.steps):
         undone = " (undone)" if step.undone else ""
         note = f": {step.detail['note']}" if step.detail.get("note") else ""

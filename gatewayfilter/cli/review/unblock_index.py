@@ -1,4 +1,4 @@
-"""What visitors asked for, beside the tasks about the same pages."""
+"""The index of users' requests to unblock pages, by the review tasks about the same pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gatewayfilter.interfaces import UnblockRequest, UnblockRequests
 
 
-class Asked:
+class UnblockIndex:
     """The open requests to unblock a page, by the list keys of its URL and of its host."""
 
     def __init__(self, unblock: UnblockRequests) -> None:
@@ -27,15 +27,15 @@ class Asked:
         return self._by_key.get(task.key, [])
 
     def times(self, task: ReviewTask) -> int:
-        """Returns how often visitors asked."""
+        """Returns how often users requested the page."""
         return sum(request.times for request in self.of(task))
 
 
-def settle_asked(unblock: UnblockRequests, asked: Asked, task: ReviewTask) -> int:
-    """Takes requests off the list that a person's word about a page has answered. Returns how many.
+def complete_requests(unblock: UnblockRequests, index: UnblockIndex, task: ReviewTask) -> int:
+    """Closes the requests that a decision on a page has answered. Returns how many.
 
-    A word about a host answers none: its pages are judged one by one.
+    A decision on a host answers none: its pages are judged one by one.
     """
     if task.kind is not ReviewKind.PAGE:
         return 0
-    return sum(unblock.complete(request.request_id) is not None for request in asked.of(task))
+    return sum(unblock.complete(request.request_id) is not None for request in index.of(task))

@@ -1,4 +1,4 @@
-"""`gatewayfilter publish`, and the publishing that `source` does after a change."""
+"""`gatewayfilter publish`, and the publication by `source` after a change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     prints_data=True,
     short_help="Build the snapshot of all lists now and swap it in.",
 )
-@click.option("--full", is_flag=True, help="Read every list anew, also where only entries changed.")
+@click.option("--full", is_flag=True, help="Read every list again, also where only entries changed.")
 @click.pass_obj
 def publish(invocation: Invocation, *, full: bool) -> None:
     """Build the snapshot of all lists, entries and learned pages now; running workers swap to it without a pause.
@@ -43,7 +43,7 @@ def published_sentence(report: PublishReport) -> str:
     return (
         f"Published {counted(entries, 'entry', 'entries')} of {sources}, {report.manual_rules:,} of your own and "
         f"{report.learned:,} learned: {report.size_bytes / 1e6:.1f} MB in {report.elapsed_s:.1f} s"
-        f"{f', built anew ({report.rebuilt})' if report.rebuilt else ''}."
+        f"{f', rebuilt ({report.rebuilt})' if report.rebuilt else ''}."
     )
 
 

@@ -38,7 +38,7 @@ _no_publish = click.option(
 def source_group() -> None:
     """Subscriptions to lists of others: addresses, files and folders, in any usual format.
 
-    The learner asks each for news when it is due. A change is published at once: running workers swap without a pause.
+    The learner checks each for changes when it is due. A change is published at once: running workers swap without a pause.
     """
 
 
@@ -70,18 +70,18 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
     prints_data=True,
 )
 @click.argument("addresses", nargs=-1, metavar="ADDRESS|NAME...")
-@click.option("--defaults", is_flag=True, help="The lists of the catalogue that most people want, but for those that are there.")
+@click.option("--defaults", is_flag=True, help="The usual lists of the catalogue, without those already subscribed to.")
 @click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
 @click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
 @click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
 @click.option(
-    "--action", type=click.Choice(["block", "allow", "splice"]), help="What its entries mean (default: as the category says)."
+    "--action", type=click.Choice(["block", "allow", "splice"]), help="The action of its entries (default: that of the category)."
 )
 @click.option(
     "--interval",
     type=click.FloatRange(0, 24 * 365, min_open=True),
     metavar="HOURS",
-    help="How often to ask for news (default: sources.interval_h).",
+    help="How often to check for changes (default: sources.interval_h).",
 )
 @click.option("--preview", is_flag=True, help="Only show what it holds and what would change; nothing is kept.")
 @_no_publish
@@ -149,7 +149,7 @@ def add(  # noqa: PLR0913  one parameter an option
 
 
 def _each[T](names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None) -> tuple[list[T], int]:
-    """Does the work for each name; one that fails is said and counted, unless it is the only one."""
+    """Does the work for each name; one that fails is reported and counted, unless it is the only one."""
     results: list[T] = []
     failed = 0
     for number, name in enumerate(names):
@@ -211,11 +211,11 @@ def _change(invocation: Invocation, names: Sequence[str], work: Callable[[str], 
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "every", is_flag=True, help="All enabled sources, due or not.")
-@click.option("--force", is_flag=True, help="Fetch anew, and take a list that shrank suddenly, too.")
+@click.option("--force", is_flag=True, help="Fetch unconditionally, and accept a list that shrank suddenly.")
 @_no_publish
 @click.pass_obj
 def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force: bool, no_publish: bool) -> int:
-    """Ask sources for news: those named, or those that are due. The learner does so by itself.
+    """Check sources for changes: those named, or those that are due. The learner does so by itself.
 
     A source that cannot be fetched keeps its last good copy. Exit code 1 when one failed or was kept back.
     """
@@ -278,7 +278,7 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
 @click.option("--category", default="", metavar="NAME", help="Only lists of this category.")
 @click.pass_obj
 def catalog(invocation: Invocation, *, category: str) -> None:
-    """Show well-known lists that `source add` knows by name. Read a list's licence before you subscribe."""
+    """Show well-known lists that `source add` accepts by name. Read a list's licence before you subscribe."""
     from gatewayfilter.wiring import subscriptions
 
     known = subscriptions(invocation.settings())

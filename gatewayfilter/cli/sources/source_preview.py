@@ -1,4 +1,4 @@
-"""What `gatewayfilter source add --preview` finds out and prints."""
+"""The preview of a list, `gatewayfilter source add --preview`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How what a list holds is said."""
+"""Texts and tables about the contents and the state of sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a classification is shown: by `check`, `crawl` and `classify` alike."""
+"""The view of a classification, for `check`, `crawl` and `classify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands and groups as this program has them: common options everywhere, examples in the help, late import."""
+"""The command and group classes of this program: common options everywhere, examples in the help, late import."""
 
 from __future__ import annotations
 

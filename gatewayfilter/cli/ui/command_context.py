@@ -1,4 +1,4 @@
-"""Context of one command: the common options (state folder, configuration file, JSON or text) and what they lead to."""
+"""Context of one command: the common options (state folder, configuration file, JSON or text), settings and store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points in time as people write and read them."""
+"""Parsing and formatting of points in time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def read_duration(text: str) -> float | None:
 
 
 def read_moment(text: str, *, back: bool = False) -> float:
-    """Reads a point in time in Unix seconds: ISO 8601, in local time unless it says otherwise, or a duration from now.
+    """Reads a point in time in Unix seconds: ISO 8601, in local time unless it has an offset, or a duration from now.
 
     Args:
-        text: as a person writes it.
+        text: as typed by the user.
         back: a duration counts backwards (`30d` is thirty days ago).
 
     Raises:

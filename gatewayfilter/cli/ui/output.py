@@ -1,4 +1,4 @@
-"""Printing: tables for people, JSON for programs. Text from the network never reaches a terminal unwashed."""
+"""Output: tables for terminals, JSON for programs. Text from the network is escaped before it reaches a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _is_harmless(mark: str) -> bool:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Prints a line for people."""
+    """Prints a line of text."""
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 

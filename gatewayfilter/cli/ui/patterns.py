@@ -1,4 +1,4 @@
-"""Entries as people write and read them; `engine.manual_rules.classify_pattern` decides what a pattern means."""
+"""Parsing and formatting of manual rules' patterns; `engine.manual_rules.classify_pattern` decides what a pattern means."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pattern:
                 return f"every URL in which /{text}/ is found"
 
     def written(self) -> str:
-        """Returns it as a person would write it; `read_pattern` reads it back."""
+        """Returns it as a user would write it; `read_pattern` reads it back."""
         match self.kind:
             case EntryKind.DOMAIN:
                 return self.text.removeprefix(".")
@@ -54,13 +54,13 @@ class Pattern:
 
     @property
     def whole_site(self) -> str:
-        """The host where only its start page is meant, which people seldom do; `""` otherwise."""
+        """The host where only its start page is meant, which is rarely intended; `""` otherwise."""
         host, slash, rest = self.text.partition("/")
         return host if self.kind is EntryKind.URL and slash and not rest else ""
 
 
 def written(rule: ManualRule) -> str:
-    """Returns an entry's pattern as a person would write it."""
+    """Returns an entry's pattern as a user would write it."""
     return Pattern(rule.kind, rule.pattern).written()
 
 
@@ -68,8 +68,8 @@ def read_pattern(text: str, *, force: bool = False) -> Pattern:
     """Reads a pattern.
 
     Args:
-        text: as a person writes it.
-        force: also takes what is broader than people usually mean.
+        text: as typed by the user.
+        force: also accepts patterns that are usually too broad.
 
     Raises:
         RuleError: it is none, or too broad.

@@ -1,4 +1,4 @@
-"""How long work shows itself: a bar on a terminal, a plain line a step otherwise. Always on standard error."""
+"""Progress display of long work: a bar on a terminal, else a plain line a step. Always on standard error."""
 
 from __future__ import annotations
 

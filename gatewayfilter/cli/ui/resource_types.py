@@ -1,4 +1,4 @@
-"""Resource types as people and other programs name them."""
+"""Names of resource types, with the aliases of other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks as lists, exports and programs see them."""
+"""Review tasks as rows of tables and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def all_tasks(store: Store, state: ReviewState | None, category: str = "", group
 
 
 def summary(task: ReviewTask) -> dict[str, object]:
-    """Returns a task as JSON, without what only one who looks at it wants."""
+    """Returns a task as JSON, without the details that only `review show` prints."""
     return {
         "task": task.task_id,
         "group": task.group_id,

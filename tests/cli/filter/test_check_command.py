@@ -151,8 +151,8 @@ def test_a_category_can_be_switched_off(cli: Cli, monkeypatch: pytest.MonkeyPatc
         ("http://learned.example/x", 0, "learned: gambling"),
         ("mine", 0, "every URL that fits *mine*"),
         ("by Kim", 0, "by Kim"),
-        ("nobody.example", 1, "Nobody lists nobody.example."),
-        ("not a host", 1, "Nobody lists"),
+        ("nobody.example", 1, "nobody.example is on no list."),
+        ("not a host", 1, "is on no list."),
     ],
 )
 def test_search_says_who_lists_it(text: str, code: int, where: str, cli: Cli) -> None:

@@ -99,7 +99,7 @@ def test_export_counts_what_a_format_cannot_say(cli: Cli) -> None:
     cli("list", "add", "ads.example", "http://a.example/x", "*banner*")
     cli("list", "add", "--allow", "good.example")
     answer = cli("list", "export", "--format", "hosts")
-    assert (answer.out, answer.err) == ("0.0.0.0 ads.example\n", "gatewayfilter: 2 entries left out that hosts cannot say\n")
+    assert (answer.out, answer.err) == ("0.0.0.0 ads.example\n", "gatewayfilter: 2 entries left out that hosts cannot express\n")
     assert cli("list", "export", "--format", "domains", "--action", "allow").out == "good.example\n"
 
 

@@ -15,7 +15,7 @@ def _ask(state: Path, *urls: str) -> None:
 
 
 def test_requests_are_shown_allowed_and_dismissed(cli: Cli, state: Path) -> None:
-    assert cli("list", "requests").out == "Nobody asks for anything.\n"
+    assert cli("list", "requests").out == "No open requests.\n"
     _ask(state, "http://a.example/x?y", "http://b.example/")
     table = cli("list", "requests").out
     assert "for school" in table

@@ -184,7 +184,7 @@ def test_publish_reports(cli: Cli, hosts: Path) -> None:
     assert {item["source"]["name"] for item in report["sources"]} >= {"gambling-hosts"}
     assert "1 of your own" in cli("publish").out
     assert cli("publish", "--json").json["rebuilt"] == ""
-    assert "built anew (that was asked for)" in cli("publish", "--full").out
+    assert "rebuilt (on request)" in cli("publish", "--full").out
 
 
 def test_the_catalogue_is_shown_by_category(cli: Cli) -> None:
