@@ -1,9 +1,9 @@
 """The crawler: from a URL in the queue to a judged page.
 
-The steps of one URL: `crawl_worker` leases it from the frontier · `fetch.url_policy` tells whether it may be fetched at all,
+The steps of one URL: `crawl_worker` leases it from the frontier · `fetch.url_policy` decides whether it may be fetched at all,
 `fetch.robots` and `fetch.politeness` whether and when the site allows it · `fetch.fetcher` gets it, decoded and bounded, over
 sockets that `net.address_guard` admits · `visitor` hands it to the sink (classifier and lists), in memory or, when that lags,
-over `buffer.page_buffer` and its archive on the disk · `outcomes` decides what becomes of the URL · `link_queue` puts links into
+over `buffer.page_buffer` and its archive on the disk · `outcomes` sets the URL's next state · `link_queue` puts links into
 the frontier that were not seen, as far as `links.strategy` goes. `context` holds the collaborators of all of them; `foreground`
 does the same while a command waits; `spool_reader` judges pages that passed the proxy, without fetching them.
 """

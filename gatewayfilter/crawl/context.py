@@ -1,4 +1,4 @@
-"""The collaborators of a crawler, as `gatewayfilter.wiring.crawling` joins them."""
+"""The collaborators of a crawler, as `gatewayfilter.wiring.crawling` assembles them."""
 
 import time
 from collections.abc import Callable

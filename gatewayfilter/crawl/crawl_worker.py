@@ -181,7 +181,7 @@ class CrawlWorker:
         """Visits a leased URL and returns what to write to the frontier."""
         outcomes = self._outcomes
         if outcomes.has_died_too_often(lease):
-            return outcomes.crashed(lease, f"crawlers ended {lease.attempts - 1} times while they looked at it")
+            return outcomes.crashed(lease, f"crawlers ended {lease.attempts - 1} times during its visit")
         try:
             strategy = strategy_of(self._settings, lease.task)
             target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)

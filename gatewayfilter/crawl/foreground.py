@@ -1,4 +1,4 @@
-"""The crawl in the foreground, while a command waits: URLs that were named, and where a strategy follows links, their links.
+"""The crawl in the foreground, while a command waits: named URLs, and where a strategy follows links, their links.
 
 The queue in the database is not touched: what is still to do at the end is forgotten. Verdicts go on the lists.
 """
@@ -77,9 +77,9 @@ class ForegroundCrawl:
 
     Args:
         context: its collaborators; the frontier is not used.
-        task: whose strategy counts; `""`: no links are followed.
-        report: told of each page as it is done.
-        progress: told whenever that changes.
+        task: the crawl task with the strategy; `""`: no links are followed.
+        report: called with each page as it is done.
+        progress: called whenever that changes.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ForegroundCrawl:
         """Visits these URLs, and what they lead to. A scheme may be left away.
 
         Returns:
-            What came of each, in the order in which they were done. What is wrong with a page is in its outcome.
+            The outcome of each, in the order in which they were done. What is wrong with a page is in its outcome.
 
         Raises:
             StoreError: a verdict could not be kept.

@@ -1,4 +1,4 @@
-"""The way of links into the queue: those that were not seen, as far as the budgets of site and strategy go."""
+"""The queue of found links: those not seen before, within the budgets of site and strategy."""
 
 from collections.abc import Sequence
 

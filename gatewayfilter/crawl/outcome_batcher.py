@@ -69,7 +69,7 @@ class OutcomeBatcher:
             try:
                 await self.run(partial(self._complete, batch))
             except GatewayFilterError as error:  # the leases run out, and the URLs are handed out again
-                _log.warning("cannot settle pages: %s", error)
+                _log.warning("cannot complete pages: %s", error)
             finally:
                 for pending in batch:
                     if not pending.done.done():

@@ -1,7 +1,7 @@
-"""The outcomes of visits: what becomes of a URL once it was visited.
+"""The outcomes of visits: the next state of a URL after its visit.
 
 ===========================  ========================================================================
-end of a page                what becomes of its URL
+end of a visit               next state of the URL
 ===========================  ========================================================================
 judged, or unchanged         on a list now: done, with a short rest against offers still on their way
 of a kind not judged         rests a day
@@ -89,7 +89,7 @@ type Completion = Visited | Retry | Rest | DeadLetter
 
 
 class OutcomeHandler:
-    """Decides what becomes of URLs, and writes it. The methods that return a `Completion` write nothing.
+    """Decides the next state of URLs, and writes it. The methods that return a `Completion` write nothing.
 
     Counts `pages_refused`, `pages_failed`, `pages_retried` and `dead_letters`.
     """
@@ -107,7 +107,7 @@ class OutcomeHandler:
         return lease.attempts > self._context.settings.max_attempts + DEATHS
 
     def complete(self, completion: Completion) -> list[bytes]:
-        """Writes what becomes of a URL. Runs in the queue's thread, inside of `together`.
+        """Writes the next state of a URL. Runs in the queue's thread, inside of `together`.
 
         Returns:
             The digests of URLs that are seen once that stands.
@@ -152,7 +152,7 @@ class OutcomeHandler:
                 self._frontier.done_all(self._finished)
 
     def postponed(self, lease: Lease, error: HostBusyError) -> Completion:
-        """A page whose host may not be requested now."""
+        """A page on a host that may not be requested now."""
         at = self._clock() + error.retry_after_s * _JITTER.uniform(1.0, 1.5)
         return Retry(lease, at, str(error), counted=False)
 
@@ -170,7 +170,7 @@ class OutcomeHandler:
         return Retry(lease, self._clock() + max(_back_off_s(lease.attempts), asked_s), str(error))
 
     def not_kept(self, lease: Lease) -> Completion:
-        """A page whose verdict the database refused."""
+        """A page with a verdict that the database refused."""
         return Retry(lease, self._clock() + _back_off_s(lease.attempts), "the verdict could not be kept", counted=False)
 
     def stopped(self, lease: Lease) -> Completion:

@@ -1,4 +1,4 @@
-"""The visit of one URL: fetch, judge, find links. The queue has no part in it."""
+"""The visit of one URL: fetch, judge, find links. Independent of the queue."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ class CrawlOutcome:
         status: HTTP status, 0 without an answer.
         classification: `None` for a page that is not classified or was not fetched.
         error: why there is no classification, in one sentence; `""` without an error.
-        refused: we did not want to fetch it (policy, robots.txt, address), rather than could not.
+        refused: the crawler did not fetch it (policy, robots.txt, address); otherwise the fetch failed.
         elapsed_ms: fetching and judging, waits included.
     """
 
@@ -59,7 +59,7 @@ class VisitResult:
 
     Attributes:
         links: those that its strategy follows, as a rule of harmful pages alone, and those that an extraction rule names.
-        buffered: it lies in the buffer and is judged later.
+        buffered: it is in the buffer and is judged later.
         unchanged: not modified, by its origin's answer; the last verdict is renewed.
         rendered: by a browser, so its origin's validators do not cover all of it.
         task: to which it belongs, `""` for none.
@@ -83,7 +83,7 @@ class Target:
     Attributes:
         url: canonical.
         priority: see `Priority`.
-        strategy: whose links are followed.
+        strategy: decides which links are followed.
         depth: links away from where the task began.
         validators: of the page that was judged before, for a conditional request; `None` fetches it whole.
     """

@@ -133,7 +133,7 @@ async def test_retry_after_is_kept_and_no_failed_try(origin: Origin) -> None:
     [(url, not_before, error)] = crawl.frontier.retried
     assert url == origin.url("/b")
     assert NOW + 900 <= not_before <= NOW + 1500
-    assert "may not be asked" in error
+    assert "may not be requested" in error
     assert origin.requests == ["/robots.txt", "/a"]
     assert crawl.counters["pages_failed"] == 1
 

@@ -1,4 +1,4 @@
-"""The batcher of pages to classify: the database takes several for little more than one."""
+"""The batcher of pages to classify: one transaction for several costs the database little more than for one."""
 
 import asyncio
 import contextlib

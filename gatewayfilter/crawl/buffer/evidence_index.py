@@ -1,4 +1,4 @@
-"""The index of archived pages that are evidence: until when, and where they lie. A log: a note costs one write."""
+"""The index of archived pages that are evidence: until when, and where they are stored. A log: an entry costs one write."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class EvidenceIndex:
             self._note(reference, _Pin(until, known.place if known else reference))
 
     def move(self, reference: str, place: str) -> None:
-        """Notes where a pinned page lies now.
+        """Records where a pinned page is stored now.
 
         Raises:
             OSError: it could not be written.
@@ -62,7 +62,7 @@ class EvidenceIndex:
         self._note(reference, replace(self._pins[reference], place=place))
 
     def place_of(self, reference: str) -> str:
-        """Returns where a page lies."""
+        """Returns where a page is stored."""
         pin = self._pins.get(reference)
         return reference if pin is None else pin.place
 

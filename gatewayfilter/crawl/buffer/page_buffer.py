@@ -1,4 +1,4 @@
-"""The buffer between fetching and scanning, and the evidence of what was blocked: pages lie in the archive.
+"""The buffer between fetching and scanning, and the evidence of what was blocked: pages are kept in the archive.
 
 A page goes from the fetcher to the scanner in memory, and to the disk beside: nothing waits for the disk. Only when the scanner
 lags, pages that are not urgent stay on the disk alone until it has caught up.
@@ -54,7 +54,7 @@ class PageBuffer:
     Args:
         sink: judges; called in the thread that calls `page` or `scan_first`.
         archive: where pages lie.
-        evidence: notes where the page behind a harmful verdict lies.
+        evidence: the index of the pages behind harmful verdicts.
         evidence_s: for which evidence is kept at least: as long as learned blocks count.
         counters: where pages are counted.
         backlog: what waits to be scanned; `None` buffers nothing.
@@ -148,7 +148,7 @@ class PageBuffer:
         return Scanned(page, classification, task, depth)
 
     def evidence_of(self, page: Page) -> str:
-        """Returns where the page behind an earlier verdict lies, `""` for none. Raises `StoreError`."""
+        """Returns where the page behind an earlier verdict is stored, `""` for none. Raises `StoreError`."""
         return self._evidence.archived(page.url)
 
     def keep_longer(self, page: Page, reference: str) -> None:
@@ -206,7 +206,7 @@ class PageBuffer:
                 self._evidence.note_archived(url, reference)
         except (OSError, StoreError) as error:
             self._counters.add("archive_failures")
-            _log.warning("cannot note where the evidence of a page lies: %s", error)
+            _log.warning("cannot record where the evidence of a page is stored: %s", error)
 
 
 def _read_waiting(waiting: str) -> tuple[str, str, int]:

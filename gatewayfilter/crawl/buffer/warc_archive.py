@@ -1,4 +1,4 @@
-"""The archive of fetched pages: WARC segments on disk, the buffer between fetching and scanning, and the evidence for people.
+"""The archive of fetched pages: WARC segments on disk, the buffer between fetching and scanning, and the evidence for reviewers.
 
 Source: [url-filter] the file buffer that decouples a fast crawler from a slower scanner; [page-dedup steps 1-2] crawl, archive,
 unpack. The format is WARC 1.1 (ISO 28500) with one Zstandard frame a record, as common tools read it (`.warc.zst`).
@@ -113,7 +113,7 @@ class WarcArchive:
 
     def _segment(self) -> Path:
         if self._current is not None and not self._current.exists():
-            self._current = None  # another process made room: what is written from now on must not lie where other pages lay
+            self._current = None  # another process made room: new pages must not be written where other pages were
         if self._current is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._current = self.folder / self._name("pages")
@@ -190,7 +190,7 @@ def _append(path: Path, frame: bytes) -> int:
 
 
 def _record(page: Page, fetched_at: float) -> bytes:
-    """Returns the WARC response record of a page; its body is kept decoded, so the headers that spoke of its coding go."""
+    """Returns the WARC response record of a page; its body is kept decoded, so the headers about its encoding are removed."""
     try:
         phrase = HTTPStatus(page.status).phrase
     except ValueError:

@@ -38,10 +38,10 @@ RATIO_FROM = 262_144
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"})
 _GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"})
-"""Types of compressed sitemaps, which are told by their names."""
+"""Content types of compressed sitemaps, which are recognised by their names."""
 
 type Permit = Callable[[Url], Awaitable[None]]
-"""Asked before each hop; raises `FetchError` where the fetcher must not go."""
+"""Called before each hop; raises `FetchError` for a URL that must not be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class Fetcher:
     It uses no proxy but those that the settings name, not even one from the environment, keeps no cookies and sends no Referer.
 
     Attributes:
-        politeness: the turns of hosts.
+        politeness: the schedule of requests per host.
 
     Args:
-        settings: limits and manners.
-        politeness: the turns of hosts.
-        counters: where looked-up names are counted.
+        settings: limits and politeness.
+        politeness: the schedule of requests per host.
+        counters: `dns_hits`, `dns_misses`.
         images: whether images are read like texts.
 
     Raises:
@@ -146,7 +146,7 @@ class Fetcher:
 
         Args:
             url: what to fetch.
-            urgent: a person waits: goes ahead of the delay between requests to a host.
+            urgent: a user waits: not subject to the delay between requests to a host.
             patience_s: longest wait for a host's turn.
             permit: called before each hop, e.g. robots.txt.
             max_bytes: most decoded bytes, 0 for the setting's.
@@ -258,7 +258,7 @@ def _tls_context(upstream_ca: Path | None) -> ssl.SSLContext:
 
 
 def _condition(validators: Validators) -> dict[str, str]:
-    """Returns the headers that ask for a page only if it has changed (RFC 9110 §13.1)."""
+    """Returns the headers of a conditional request (RFC 9110 §13.1)."""
     written = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
     return {name: value for name, value in written.items() if value}
 

@@ -35,7 +35,7 @@ class _Host:
     Attributes:
         running: requests that hold or wait for a connection; `active` those that hold one.
         next_at: when it may be requested next; `blocked_until` by its own Retry-After.
-        asked_delay_s: what its robots.txt wishes between two requests.
+        asked_delay_s: the crawl delay in its robots.txt.
         latency_s: how long it takes until its answer begins, smoothed.
         penalty_s: what is added to its delay because it failed or answered 429 or 503.
         last_at: when it was last requested.
@@ -60,7 +60,7 @@ class Politeness:
 
     The time between two requests to a host adapts, from `per_host_delay_s` to `per_host_delay_max_s`: a host that takes long
     to answer is requested as seldom as that; one that fails, or answers 429 or 503, twice as seldom each time, over one
-    connection, until it answers well again; what robots.txt wishes is kept. After `FORGIVE_S` without a request all but that
+    connection, until it answers well again; a crawl delay in robots.txt is kept. After `FORGIVE_S` without a request all but that
     is forgotten.
 
     Counts `hosts_throttled`.
@@ -102,7 +102,7 @@ class Politeness:
         start = max(host.blocked_until, now if urgent else host.next_at)
         wait_s = max(start - now, CROWDED_S if host.running >= self._places(host) else 0.0)
         if wait_s > patience_s:
-            raise HostBusyError(f"{netloc} may not be asked for another {wait_s:.1f} s", wait_s)
+            raise HostBusyError(f"{netloc} may not be requested for another {wait_s:.1f} s", wait_s)
         host.next_at = max(start, now, host.next_at if urgent else 0.0) + self.delay_s(netloc)
         host.running += 1
         try:
@@ -136,11 +136,11 @@ class Politeness:
             self._wake(host)
 
     def failed(self, netloc: str) -> None:
-        """Takes note that a host was not to be reached, or broke off."""
+        """Records that a host could not be reached, or aborted a response."""
         self._slow_down(self._host(netloc))
 
     def wishes(self, netloc: str, delay_s: float) -> None:
-        """Takes note of the delay that the host's robots.txt wishes; kept as far as `per_host_delay_max_s`."""
+        """Records the crawl delay in the host's robots.txt; kept up to `per_host_delay_max_s`."""
         self._host(netloc).asked_delay_s = delay_s
 
     def _slow_down(self, host: _Host) -> None:

@@ -24,12 +24,12 @@ TTL_S = 86_400.0
 RETRY_MAX_S = 600.0
 """Longest time between two tries where robots.txt fails; the first comes after 2 s, before the page's own next try."""
 MAX_CHARACTERS = 5_000_000
-"""Of all that are kept. Their rules take some fifteen bytes a character, and whoever has a wildcard in the DNS has any number of
-origins, each with a robots.txt as long as may be."""
+"""Of all that are kept. Their rules take some fifteen bytes a character, and a site with a wildcard in the DNS has any number of
+origins, each with a robots.txt of the longest size."""
 MAX_SITEMAPS = 20
 _LONGEST_SITEMAP = 4096
 MAX_DELAY_S = 300.0
-"""A longer `Crawl-delay` is no wish but a refusal of other words; `per_host_delay_max_s` bounds it further."""
+"""A longer `Crawl-delay` amounts to a refusal; `per_host_delay_max_s` bounds it further."""
 UNREACHABLE_S = 30 * 86_400.0
 """How long an origin whose robots.txt fails is left alone (RFC 9309 §2.3.1.4), counted since this process first tried."""
 _AGENT_LINE = re.compile(r"^[ \t]*(user[- ]?agent)[ \t]*[: \t][ \t]*([^\r\n#]*)", re.IGNORECASE | re.MULTILINE)

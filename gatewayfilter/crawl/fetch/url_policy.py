@@ -118,7 +118,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """Tells whether 20 characters or more look drawn rather than written.
+    """Returns whether 20 characters or more look drawn rather than written.
 
     Drawn ones step between letters and digits, or from lower to upper case, at nearly every second character (hexadecimal
     0.47, base64 0.44, base32 0.40 of the places); written ones at a few, and slugs have a separator every few characters.

@@ -1,4 +1,4 @@
-"""References of pages and redirects, made absolute."""
+"""The resolution of references in pages and redirects to absolute URLs."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ def resolve(base: Url, reference: str) -> Url:
         UrlError: not an http(s) URL.
     """
     text = reference.strip()
-    if not text.isprintable():  # tells ten times as fast that there is nothing to drop
+    if not text.isprintable():  # ten times as fast where there is nothing to drop
         text = text.translate(_DROPPED)
     if "\\" in text:
         head, mark, query = text.partition("?")

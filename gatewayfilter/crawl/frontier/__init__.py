@@ -1,1 +1,1 @@
-"""The frontier's side of the crawler: leases, the hash ring, seen URLs."""
+"""The crawler's use of the frontier: leases, the hash ring, seen URLs."""

@@ -1,10 +1,10 @@
 """The MD5 de-duplication tree: an exact set of URL digests that can forget.
 
-Source: [cloud-crawler §3.1] a URL's MD5 is walked down a tree, so that look-up does not depend on the number of URLs, a URL
+Source: [cloud-crawler §3.1] a URL's MD5 is walked down a tree, so that lookup does not depend on the number of URLs, a URL
 can be deleted, and nothing but an MD5 collision is a false positive.
 Deviation: the paper gives every digit a level. Here a level is a byte, and below the last branching the rests of the digests
 stand side by side in one array until there are too many of them: a level less of pointers for each byte saved, at 16 bytes an
-entry instead of hundreds. A leaf holds a bounded number of rests, so look-up stays as independent of the size as in the paper.
+entry instead of hundreds. A leaf holds a bounded number of rests, so lookup stays as independent of the size as in the paper.
 """
 
 import logging

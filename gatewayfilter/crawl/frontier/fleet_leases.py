@@ -86,7 +86,7 @@ class FleetLeases:
 
     def lease(self, limit: int, lease_s: float, now: float) -> list[Lease]:
         """Returns up to `limit` URLs of this crawler's sites, the most urgent first, oldest first among equals."""
-        if not self._began:  # what it had in work when it was killed; alone, what anybody had
+        if not self._began:  # its own leases of before it was killed; alone, all leases
             self._returned(
                 self._frontier.release((self._name,), now) if self._crawlers else self._frontier.release_except((), now)
             )
@@ -99,9 +99,9 @@ class FleetLeases:
             self._crawlers.leave(self._name)
 
     def _turn(self, ring: HashRing, now: float) -> None:
-        """Takes the sites that another ring gives, and what those had in work who are gone."""
+        """Takes the sites that another ring assigns, and the leases of crawlers that ended."""
         gone, come = self._ring.members - ring.members, ring.members - self._ring.members
-        _log.info("%s: %d crawlers share the queue (%d came, %d went)", self._name, len(ring.members), len(come), len(gone))
+        _log.info("%s: %d crawlers share the queue (%d joined, %d left)", self._name, len(ring.members), len(come), len(gone))
         self._ring = ring
         own = tuple(slot for slot in range(SITE_SLOTS) if ring.owner(str(slot)) == self._name)
         self._slots = own if len(ring.members) > 1 else None
@@ -109,5 +109,5 @@ class FleetLeases:
 
     def _returned(self, count: int) -> None:
         if count:
-            _log.info("%s: %d URLs that crawlers had in work which are gone are handed out again", self._name, count)
+            _log.info("%s: %d leases of crawlers that ended are leased again", self._name, count)
             self._counters.add("leases_returned", count)

@@ -29,7 +29,7 @@ class SeenUrls(Protocol):
     """A set of URL digests that outlives its process. Not for several threads at a time."""
 
     def __contains__(self, digest: bytes) -> bool:
-        """Tells whether a digest was added."""
+        """Returns whether a digest was added."""
         ...
 
     def add(self, digest: bytes) -> bool:

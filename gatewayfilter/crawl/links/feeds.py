@@ -53,7 +53,7 @@ class _StopError(Exception):
 
 
 def feed_of(page: Page) -> Feed | None:
-    """Returns the links of a page that is a sitemap or feed, told by its root element; `None` for any other. Never raises."""
+    """Returns the links of a page that is a sitemap or feed, by its root element; `None` for any other. Never raises."""
     body = page.body
     if body.startswith(_GZIP):
         body = gunzip(body, MAX_BYTES)

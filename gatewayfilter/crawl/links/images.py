@@ -1,4 +1,4 @@
-"""The pictures that a page shows, to be compared with harmful ones.
+"""The images that a page shows, to be compared with harmful ones.
 
 Source: [page-dedup] pages and the images on them are compared with the fingerprints alike.
 """

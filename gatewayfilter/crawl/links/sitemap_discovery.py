@@ -1,4 +1,4 @@
-"""Discovery over sitemaps and feeds: of sites where a harmful page was found, and of tasks that want it.
+"""Discovery over sitemaps and feeds: of sites where a harmful page was found, and of tasks that enable it.
 
 A harmful page names its feeds and sitemaps; these are queued, once a day a site, beside the sitemaps that its robots.txt names,
 or `/sitemap.xml` where that names none. When they come back, their links to the same site are queued. A sitemap or feed of any
@@ -31,7 +31,7 @@ _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
 
 
 class FocusedDiscovery:
-    """Finds further links on sites with harmful pages. Knows the last `MAX_SITES` of them; safe to share between threads.
+    """Finds further links on sites with harmful pages. Keeps the last `MAX_SITES` of them; safe to share between threads.
 
     Args:
         settings: `follow_links` bounds the links of one sitemap or feed, 0 switches all of it off.

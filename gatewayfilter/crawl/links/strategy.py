@@ -18,7 +18,7 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What becomes of the links of a page, and of the page when its time comes again.
+    """How the links of a page are queued, and when the page is visited again.
 
     Attributes:
         task: its name; `""` for what users visit and what harmful pages lead to.
@@ -48,13 +48,13 @@ class Strategy:
         return max(self.recrawl_s, _DAY_S)
 
     def follows(self, depth: int, *, harmful: bool) -> bool:
-        """Tells whether the links of a page at this depth are followed."""
+        """Returns whether the links of a page at this depth are followed."""
         if depth >= self.depth or not self.links_a_page:
             return False
         return self.follow is Follow.ALL or (harmful and self.follow is Follow.HARMFUL)
 
     def leads_to(self, own: Url, link: Url) -> bool:
-        """Tells whether a link of the page `own` leads where the crawl may go."""
+        """Returns whether the target of a link on the page `own` is in the scope of the crawl."""
         if not self.hosts:
             return registrable_domain(link.host) == registrable_domain(own.host)
         return any(_is_host(link.host, pattern) for pattern in self.hosts)

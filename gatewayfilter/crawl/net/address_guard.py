@@ -1,6 +1,6 @@
-"""The guard at the socket: the crawler never reaches an address that is not public, or is near, by whatever way it got there.
+"""The guard at the socket: the crawler never reaches an address that is not public, or is on the local network.
 
-A check of names or of the resolver's answers is passed by IP literals, by redirects and by names that change between look-up
+A check of names or of the resolver's answers is passed by IP literals, by redirects and by names that change between lookup
 and connection. This one stands where the socket for one resolved address is made, so that it sees all of them.
 
 A public address is no outsider's by itself: devices of an IPv6 network have such addresses, and so may this machine. They are
@@ -33,7 +33,7 @@ class ForbiddenSocketError(ForbiddenAddressError, OSError):
 
 
 class AddressGuard:
-    """Says which addresses may be connected to, and makes sockets for those alone.
+    """Decides which addresses may be connected to, and creates sockets for those alone.
 
     Args:
         settings: `allow_networks` and `allow_ports`.
@@ -76,5 +76,5 @@ class AddressGuard:
         return "" if port in self._ports else f"port {port} may not be crawled"
 
     def is_allowed_network(self, address: IPv4Address | IPv6Address) -> bool:
-        """Tells whether the operator lets this address be crawled (`crawl.allow_networks`)."""
+        """Returns whether the operator allows this address to be crawled (`crawl.allow_networks`)."""
         return any(address in network for network in self._networks)

@@ -26,7 +26,7 @@ class FloodError(aiohttp.ClientError):
 
 
 def allow_body(limit: int) -> None:
-    """Sets how many bytes the body of the next answer may have, for requests that this task makes from now on."""
+    """Sets how many bytes the body of the next answer may have, for later requests of this task."""
     _most.set(limit * _BODY_FACTOR + ALLOWANCE)
 
 

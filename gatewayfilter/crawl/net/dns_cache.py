@@ -1,6 +1,6 @@
 """The crawler's DNS cache, in front of the system's resolver.
 
-Source: [cloud-crawler, middleware] a DNS cache with look-up, insert, delete and periodic refresh.
+Source: [cloud-crawler, middleware] a DNS cache with lookup, insert, delete and periodic refresh.
 Deviation: no timer walks the whole cache: an entry that is still in use is refreshed in the background shortly before it
 runs out, one that is not in use runs out. The system's resolver gives no time to live, so ours is a setting.
 """
@@ -17,9 +17,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from gatewayfilter.telemetry import Counters
 
 NEGATIVE_S = 30.0
-"""For which a name that could not be resolved is not looked up again."""
+"""Seconds for which a name that could not be resolved is not resolved again."""
 REFRESH_SHARE = 0.25
-"""The last part of an entry's life in which a look-up has it refreshed."""
+"""The last part of an entry's life, in which a lookup refreshes it."""
 MAX_NAMES = 20_000
 """About 1 KB each; the longest unused goes first."""
 
@@ -44,7 +44,7 @@ class DnsCache(AbstractResolver):
     Args:
         resolver: resolves what is not in the cache; closed with this one.
         ttl_s: for which an answer counts; 0 remembers nothing.
-        counters: where look-ups are counted.
+        counters: `dns_hits`, `dns_misses`.
         clock: seconds, monotonic.
     """
 
@@ -62,7 +62,7 @@ class DnsCache(AbstractResolver):
         return len(self._entries)
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
-        """Returns the addresses of a name. Look-ups of one name at the same time share one question.
+        """Returns the addresses of a name. Concurrent lookups of one name share one query.
 
         Raises:
             OSError: it has none.
@@ -83,7 +83,7 @@ class DnsCache(AbstractResolver):
         return [_with_port(address, port) for address in entry.addresses]
 
     def insert(self, host: str, addresses: list[ResolveResult], family: socket.AddressFamily = socket.AF_UNSPEC) -> None:
-        """Puts a name's addresses into the cache, as if they had been looked up now."""
+        """Puts a name's addresses into the cache, as if they had been resolved now."""
         self._keep((host, int(family)), tuple(addresses), "")
 
     def delete(self, host: str) -> bool:
@@ -94,7 +94,7 @@ class DnsCache(AbstractResolver):
         return bool(keys)
 
     async def close(self) -> None:
-        """Gives up look-ups under way and closes the resolver behind."""
+        """Cancels lookups under way and closes the resolver behind."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)

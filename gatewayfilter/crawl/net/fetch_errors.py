@@ -7,7 +7,7 @@ error                          what the worker does with the URL
 `UnreachableError`             another try later, then the dead letters
 `RefusedError`                 rests: the policy and robots.txt change seldom
 `ForbiddenAddressError`        rests likewise
-any other `FetchError`         rests: the answer is broken, and another try at once will not mend it
+any other `FetchError`         rests: the answer is broken, and another try at once would fail as well
 =============================  =========================================================================
 """
 
@@ -39,10 +39,10 @@ class RefusedError(FetchError):
 
 
 def is_retryable(error: FetchError) -> bool:
-    """Tells whether another try may go better."""
+    """Returns whether another try may succeed."""
     return isinstance(error, UnreachableError)
 
 
 def is_refusal(error: FetchError) -> bool:
-    """Tells whether we refused, rather than the origin failed."""
+    """Returns whether the crawler refused, rather than the origin failed."""
     return isinstance(error, (RefusedError, ForbiddenAddressError))

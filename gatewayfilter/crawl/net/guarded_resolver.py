@@ -36,5 +36,5 @@ class PooledResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Ends the threads; look-ups under way are not waited for."""
+        """Ends the threads; lookups under way are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""Outbound proxies: collected, checked now and then; requests go through the best.
+"""Outbound proxies of the crawler: collected, checked now and then; requests go through the best.
 
 Source: [cloud-crawler, middleware] collector, checker and ring of outbound proxies.
 
-The guard stays closed: a name is looked up and judged here, and the proxy gets the judged address, never the name.
+The address guard stays in force: a name is resolved and judged here, and the proxy gets the judged address, never the name.
 So neither a proxy inside the network nor a name that changes its answer leads inside. The proxies' own addresses are set by
 the operator.
 """
@@ -45,14 +45,14 @@ _COLLECT_TIMEOUT_S = 20.0
 
 
 class OutboundProxies:
-    """Asks through outbound proxies. An asynchronous context manager; use it from one event loop.
+    """Sends requests through outbound proxies. An asynchronous context manager; use it from one event loop.
 
     Counts `proxies_failed`.
 
     Args:
         settings: which proxies.
         guard: which addresses may be connected to.
-        resolver: looks names up; the caller closes it.
+        resolver: resolves names; the caller closes it.
         tls: for origins.
         headers: of each request.
         counters: where failures are counted.
@@ -105,10 +105,10 @@ class OutboundProxies:
             await self._session.close()
 
     async def get(self, url: Url, headers: Mapping[str, str] = NO_HEADERS) -> aiohttp.ClientResponse:
-        """Asks for a URL through the proxy whose turn it is.
+        """Requests a URL through the next proxy.
 
         Args:
-            url: what to ask for.
+            url: the URL to request.
             headers: beside those of each request.
 
         Raises:
@@ -141,12 +141,12 @@ class OutboundProxies:
         if response.status == 407:
             response.close()
             self._failed(proxy)
-            raise UnreachableError("the outbound proxy wants other credentials")
+            raise UnreachableError("the outbound proxy requires other credentials")
         self.pool.succeeded(proxy, (time.monotonic() - started) * 1000)
         return response
 
     async def check(self) -> int:
-        """Checks the proxies that are due. Returns how many answered; without a page to ask for none is checked."""
+        """Checks the proxies that are due. Returns how many answered; without a check page none is checked."""
         return await self._checker.check_due() if self._checker is not None else 0
 
     async def _keep_up(self) -> None:
@@ -158,7 +158,7 @@ class OutboundProxies:
                     await collect_proxies(self.pool, self._settings.proxies_from)
                 await self.check()
             except Exception:  # noqa: BLE001  the outermost boundary: the proxies known so far are used on
-                _log.exception("looking after the outbound proxies failed")
+                _log.exception("the maintenance of outbound proxies failed")
             self._ready.set()
             await asyncio.sleep(CHECK_S)
 

@@ -17,10 +17,10 @@ _TELLING = ("x-forwarded-for", "forwarded", "x-real-ip", "client-ip", "via")
 
 
 class ProxyChecker:
-    """Asks for a known page through each proxy that is due.
+    """Requests a known page through each proxy that is due.
 
     Args:
-        pool: whose proxies are checked.
+        pool: the proxies to check.
         check_url: a page that answers 2xx; one that repeats the request's headers in its body shows whether a proxy is
             anonymous, any other one cannot tell.
         timeout_s: longest wait for an answer.

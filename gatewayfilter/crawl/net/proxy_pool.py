@@ -3,7 +3,7 @@
 Source: [cloud-crawler, middleware] a pool of outbound proxies: collector, checker that measures response time and drops dead
 ones, a ring ordered by response time that is walked per domain from its head, so that good ones come first and one domain
 sees many addresses.
-Deviation: no order by carrier, which cannot be told from an address; a proxy that was dropped is tried again later.
+Deviation: no order by carrier, which an address does not show; a proxy that was dropped is tried again later.
 """
 
 import time
@@ -30,9 +30,9 @@ class PooledProxy:
     """One outbound proxy and what is known of it.
 
     Attributes:
-        address: `http://HOST:PORT`, credentials included where it wants some.
+        address: `http://HOST:PORT`, credentials included where it requires some.
         response_ms: smoothed time of an answer, 0 before the first.
-        anonymous: whether it hides whom it works for; `None` before a check that can tell.
+        anonymous: whether it hides its client; `None` before a check that can detect it.
         failures: in a row.
         dropped_until: seconds, monotonic; 0 while it is in use.
     """
@@ -52,11 +52,11 @@ class PooledProxy:
 
 
 class ProxyPool:
-    """Chooses a proxy for each request, and learns from what came of it. Not for several threads at a time.
+    """Chooses a proxy for each request, and rates it by the result. Not for several threads at a time.
 
     Args:
         addresses: `HOST:PORT` or URLs.
-        anonymous_only: leaves out proxies that a check found to tell whom they work for.
+        anonymous_only: leaves out proxies that reveal their client, as found by a check.
         clock: seconds, monotonic.
 
     Raises:
@@ -135,7 +135,7 @@ class ProxyPool:
         self._order()
 
     def due(self) -> list[str]:
-        """Returns the proxies to check now: those never used, and those dropped whose rest is over."""
+        """Returns the proxies to check now: those never used, and those dropped that are due for another try."""
         now = self._clock()
         return [
             proxy.address

@@ -149,7 +149,7 @@ class RenderProxy:
                 writer.write(await _answer_head(origin_reader))
                 await _relay(origin_reader, writer, budget)
         except* OSError:
-            pass  # either side has gone
+            pass  # either side has closed
         finally:
             origin_writer.close()
 
@@ -168,7 +168,7 @@ class RenderProxy:
                 async with asyncio.timeout(CONNECT_S):
                     return await asyncio.open_connection(entry["host"], port, limit=MAX_HEAD)
         if refused:
-            _log.debug("a page that is rendered asked for an address that is refused: %s", ForbiddenAddressError(refused))
+            _log.debug("a rendered page requested an address that is refused: %s", ForbiddenAddressError(refused))
             raise _RefusedError("403 Forbidden Address")
         raise _RefusedError("502 Unreachable")
 

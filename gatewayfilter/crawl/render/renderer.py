@@ -90,16 +90,16 @@ def can_render() -> str:
 
 def _refusal(settings: CrawlSettings) -> str:
     if os.geteuid() == 0:
-        return "the filter runs as root, to whom Chromium refuses its sandbox: run it as a user of its own"
+        return "the filter runs as root, and Chromium has no sandbox for root: run it as a user of its own"
     return "they would go past the outbound proxies (crawl.proxies)" if settings.proxies or settings.proxies_from else ""
 
 
 @contextlib.asynccontextmanager
 async def renderer(settings: CrawlSettings, counters: Counters) -> "AsyncIterator[Renderer | None]":
-    """Opens what renders pages, `None` where `crawl.render` is off or something is in the way, which is logged.
+    """Opens a renderer; `None` where `crawl.render` is off or rendering is not available, which is logged.
 
-    Outbound proxies are in the way: scripts and their data would go past them, and tell origins whom the crawler works for.
-    So is root: scripts of strangers never run without Chromium's sandbox.
+    Not available with outbound proxies: scripts and their data would bypass them, and reveal the crawler to origins.
+    Nor as root: foreign scripts never run without Chromium's sandbox.
     """
     if settings.render is RenderRule.OFF:
         yield None
@@ -243,7 +243,7 @@ class Renderer:
         async def decide(event: dict[str, Any]) -> None:
             number, address = event["requestId"], event["request"]["url"]
             refused = "redirectedRequestId" in event and not self._may_load(address, str(event["resourceType"]).lower())
-            with contextlib.suppress(Exception):  # the page has gone
+            with contextlib.suppress(Exception):  # the page has closed
                 if refused:
                     await session.send("Fetch.failRequest", {"requestId": number, "errorReason": "BlockedByClient"})
                 else:
@@ -253,7 +253,7 @@ class Renderer:
         await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "requestStage": "Request"}]})
 
     def _may_load(self, address: str, resource_type: str) -> bool:
-        """Tells whether a page may load something; scripts are named by digests, which resemble secrets: the guard is enough."""
+        """Returns whether a page may load a URL; scripts are named by digests, which resemble secrets: the guard is enough."""
         if resource_type not in _ALLOWED:
             return False
         try:
