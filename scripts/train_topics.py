@@ -168,14 +168,14 @@ def thinned(samples: Iterable[Sample], origin: str) -> list[Sample]:
 
 
 def may_learn(sample: Sample, without: str | None) -> bool:
-    """Tells whether a sample is learned from."""
+    """Returns whether a sample is learned from."""
     if without and sample.origin.split("-")[0] == without:
         return False
     return sample.half == "tune" or sample.origin in set(HARMFUL + FINE) - set(REPORTED)
 
 
 def is_measured(sample: Sample, without: str) -> bool:
-    """Tells whether a sample is measured where one writer was left out."""
+    """Returns whether a sample is measured where one writer was left out."""
     if sample.origin.split("-")[0] == without:
         return sample.half == "report"
     return sample.origin.startswith(("folder", "data")) and sample.half == "report"

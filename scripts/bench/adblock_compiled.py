@@ -1,7 +1,7 @@
 """Our matcher compiled with mypyc, as a peer of itself: what would compiled wheels gain?
 
 The package is copied aside, its inner modules are compiled there, and the copy answers lines like peers/peer.mjs.
-docs/decisions/0005-no-compiled-wheels.md says what came of it.
+docs/decisions/0005-no-compiled-wheels.md has the result.
 """
 
 import json

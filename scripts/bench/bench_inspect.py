@@ -78,7 +78,7 @@ def site(body: bytes) -> Iterator[int]:
 
 
 def free_port() -> int:
-    """Returns a port that nobody uses now."""
+    """Returns a free port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return int(taken.getsockname()[1])
 

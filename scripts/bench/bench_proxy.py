@@ -129,20 +129,20 @@ class Contestant:
 
 
 def free_port() -> int:
-    """Returns a port that nobody uses."""
+    """Returns a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(port: int, timeout_s: float = 120.0) -> None:
-    """Waits until somebody listens."""
+    """Waits until the port accepts connections."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.1)
-    raise SystemExit(f"nobody listens on port {port}")
+    raise SystemExit(f"nothing listens on port {port}")
 
 
 @contextlib.contextmanager
@@ -227,7 +227,7 @@ def peers(folder: Path) -> Iterator[list[Contestant]]:
 
 
 def wait_until_serving(status: Path, timeout_s: float = 60.0) -> None:
-    """Waits until a worker says that it serves."""
+    """Waits until a worker reports that it serves."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, ValueError):

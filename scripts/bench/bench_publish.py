@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         keys = [learned(number).key for number in range(options.learned)]
         few = keys[:10]
         steps: list[tuple[str, Callable[[], object]]] = [
-            (f"{options.domains:,} domains from text, everything built anew", lambda: None),
+            (f"{options.domains:,} domains from text, everything rebuilt", lambda: None),
             ("a person's rule comes", lambda: store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".x.example")),
             (f"{len(keys):,} learned entries come", lambda: store.lists.put_learned([learned(n) for n in range(len(keys))])),
             ("10 learned entries go", lambda: store.lists.remove_learned(few)),

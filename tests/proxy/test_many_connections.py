@@ -1,6 +1,6 @@
 """Many connections at once: the silent ones stay, the busy ones are served, and nothing is left of either.
 
-scripts/bench/bench_wire.py does the same with two thousand and five hundred.
+scripts/bench/bench_relay.py does the same with two thousand and five hundred.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What connections go through in the wire's benchmarks: workers of ours, `gatewayfilter run`, haproxy."""
+"""The contestants of the relay benchmark: workers of ours, `gatewayfilter run`, haproxy."""
 
 import contextlib
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What is done to the contestants of the wire's benchmarks: connections, requests, downloads, streams, silence."""
+"""The load on the contestants of the relay benchmark: connections, requests, downloads, streams, silence."""
 
 import asyncio
 import contextlib
@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from wire_contestants import Contestant
-from wire_origin import BODY
+from relay_contestants import Contestant
+from relay_origin import BODY
 
 _SETTLE_S: Final = 0.02
 _AT_ONCE: Final = 8

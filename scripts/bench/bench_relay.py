@@ -1,6 +1,6 @@
 """What passes through: spliced connections beside intercepted ones and haproxy in TCP mode, streams, many connections.
 
-    python scripts/bench/bench_wire.py [--rounds N] [--gigabytes N] [--connections N] [--stream-mb N] [--idle N] [--active N]
+    python scripts/bench/bench_relay.py [--rounds N] [--gigabytes N] [--connections N] [--stream-mb N] [--idle N] [--active N]
                                        [--only PART ...]
 
 Prints Markdown tables. CPU time is that of the proxy's process alone, user and system, all its threads, with what it does beside
@@ -19,9 +19,9 @@ from pathlib import Path
 import psutil
 import trustme
 from bench_proxy import free_port, wait_for
-from wire_contestants import SPAWN, Contestant, forked, haproxy, worker
-from wire_load import connect_often, cpu, download, first_byte_ms, hold_many, request_often, stream_many
-from wire_origin import raise_limit, run_origin
+from relay_contestants import SPAWN, Contestant, forked, haproxy, worker
+from relay_load import connect_often, cpu, download, first_byte_ms, hold_many, request_often, stream_many
+from relay_origin import raise_limit, run_origin
 
 PARTS = ("splice", "https", "many", "streams")
 
@@ -123,7 +123,7 @@ def main() -> None:
 def measure_workers(folder: Path, ports: Sequence[int], options: argparse.Namespace) -> None:
     """Runs the workers and haproxy side by side."""
     with (
-        worker(folder / "spliced", "GatewayFilter, front door", [".localhost"]) as spliced,
+        worker(folder / "spliced", "GatewayFilter, listener", [".localhost"]) as spliced,
         worker(folder / "opened", "GatewayFilter, intercepting", []) as opened_up,
         haproxy(folder, ports) as relay,
     ):

@@ -1,4 +1,4 @@
-"""The origin of the wire's benchmarks: bytes of any length, by TCP and by HTTPS, in a process of its own."""
+"""The origin of the relay benchmark: bytes of any length, by TCP and by HTTPS, in a process of its own."""
 
 import asyncio
 import re
