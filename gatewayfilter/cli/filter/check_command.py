@@ -145,9 +145,8 @@ def _show(
             say(sentence)
     if reviewed_task is not None and reviewed_task.decided_at is not None:
         what = reviewed_task.category if reviewed_task.blocked else "harmless"
-        say(
-            f"\n{reviewed_task.decided_by} said on {show_moment(reviewed_task.decided_at)} that it is {what} (review task {reviewed_task.task_id})."
-        )
+        number, at = reviewed_task.task_id, show_moment(reviewed_task.decided_at)
+        say(f"\n{reviewed_task.decided_by} said on {at} that it is {what} (review task {number}).")
     if judged is not None:
         classification, judged_at = judged
         if (

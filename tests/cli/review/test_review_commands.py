@@ -82,7 +82,7 @@ def test_another_category_and_what_does_not_go(cli: Cli) -> None:
     assert cli("review", "list", "--state", "approved", "--json").json[0]["category"] == "fraud"
     assert "there is no category 'frodo'" in cli("review", "change", "1", "frodo").complains()
     assert "task 1 was approved by" in cli("review", "approve", "1").complains()
-    assert "say --overturn" in cli("review", "reject", "1", "--by", "somebody else").complains()
+    assert "add --overturn" in cli("review", "reject", "1", "--by", "somebody else").complains()
     assert "rejected, not blocked" in cli("review", "reject", "1", "--by", "somebody else", "--overturn").out
     assert "there is no task 9" in cli("review", "reject", "9").complains()
 
