@@ -1,4 +1,4 @@
-"""How the lists grow: a classified page becomes an entry with evidence and an expiry, and a review task in doubt."""
+"""Learning: a classified page becomes a list entry with evidence and an expiry, and in doubt a review task."""
 
 from gatewayfilter.learn.image_classifier import load_image_classifier
 from gatewayfilter.learn.learning_pipeline import LearningPipeline

@@ -1,4 +1,4 @@
-"""The hook for a classifier of images: named in the settings, written by others, kept from doing harm.
+"""The hook for an external image classifier, named in the settings; its failures are contained.
 
 Source: [page-dedup] images are judged like texts, and their verdicts kept with their fingerprints.
 Deviation: none is bundled. What judges pictures well is large, and a choice of the operator's.
@@ -32,7 +32,7 @@ class ForeignImages:
         self._said: set[str] = set()
 
     def classify_image(self, body: bytes, content_type: str) -> Classification | None:
-        """Judges an image; `None` when it cannot tell."""
+        """Judges an image; `None` when it has no verdict."""
         try:
             found: object = self._other.classify_image(body, content_type)
         except Exception as error:  # noqa: BLE001  it is not ours: one picture may not end the judging of the others

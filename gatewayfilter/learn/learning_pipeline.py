@@ -1,4 +1,4 @@
-"""What becomes of a fetched page."""
+"""The pipeline of a fetched page: classification, list entries, review tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A page's verdict, the page's identity where it has one, and whether a person gave the verdict."""
+    """A page's verdict, the page's identity where it has one, and whether the verdict is manual."""
 
     classification: Classification
     identity: ContentId | None = None
@@ -46,9 +46,9 @@ class LearningPipeline:
         classify: judges what is not known.
         list_growth: puts it on the lists.
         counters: where pages are counted.
-        settings: what becomes of harmful pages.
+        settings: the treatment of harmful pages.
         recognition: finds the verdict of content that was judged before; `None` judges every page.
-        intake: makes tasks for people; `None` makes none.
+        intake: makes review tasks; `None` makes none.
         read_text: returns the text of a page, for review tasks and for manual verdicts on the same text.
         images: judges images that are on no list of known ones; `None` uses the lists alone.
     """
@@ -111,7 +111,7 @@ class LearningPipeline:
         return [None if found is None else found.classification for found in judged]
 
     def _learn(self, page: Page, found: _Judged) -> None:
-        """Learns a page that is harmful, or of which a person spoke."""
+        """Learns a page that is harmful, or has a manual verdict."""
         classification = found.classification
         mode = self._settings.mode_of(classification.category)
         entry = self._put_on_list(page, classification, by_hand=found.by_hand, mode=mode)

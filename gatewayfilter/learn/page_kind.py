@@ -1,4 +1,4 @@
-"""Which pages have text to judge.
+"""Page kinds: which pages have text to judge.
 
 What a browser would show as a page is judged, whatever its origin calls it; nothing that an origin puts into a page may
 make us pass it over. The signs are those of the WHATWG MIME Sniffing Standard, §7.1 and §7.2.

@@ -11,7 +11,7 @@ MOST_LEARNED: Final = 500_000
 
 
 def recheck_offers(lists: ListStore, now: float, limit: int = 1000) -> list[CrawlRequest]:
-    """Takes expired entries off the lists, through the change feed, and returns the blocked pages, to be looked at again.
+    """Removes expired entries from the lists, through the change feed, and returns the blocked pages, to be judged again.
 
     A harmless page is not offered: the next visit makes it unknown and brings it to the frontier by itself. So does, should
     this process die before the offers are in the frontier, the next visit to a blocked one.

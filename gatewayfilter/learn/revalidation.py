@@ -39,7 +39,7 @@ class Revisits:
         validators: where they are kept.
         verdicts: what was judged.
         list_growth: renews an entry.
-        settings: a harmful page that waits for a person (`learn.mode = "review"`) is judged again, so that its task is opened.
+        settings: a harmful page that waits for review (`learn.mode = "review"`) is judged again, so that its task is opened.
         words: returns the version of the words in use: other words judge the same page differently.
         clock: Unix seconds.
         recognition: the manual verdicts on content; `None` where there are none.
@@ -87,7 +87,7 @@ class Revisits:
     def note(self, page: Page) -> None:
         """Keeps the validators of a page that came whole and was judged; of one without any, forgets what was known.
 
-        Those of a page that a person judged are not kept: it comes whole each time, and costs no judgement.
+        Those of a page with a manual verdict are not kept: it comes whole each time, and costs no judgement.
 
         Raises:
             StoreError: the database refuses.
@@ -115,7 +115,7 @@ class Revisits:
         return classification
 
     def _contents(self, page: Page, recognition: Recognition) -> bytes:
-        """Returns by what a page's content is known again. The text of harmless ones is not asked for in a judgement either."""
+        """Returns the identities of a page's content. The text of harmless ones is not used in a judgement either."""
         if page.content_type.startswith("image/"):
             return _written(image_identity(image_digest(page.body)))
         contents = _written(recognition.ids.of_page(page.body))

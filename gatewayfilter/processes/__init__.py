@@ -11,7 +11,7 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
 
     Args:
         settings: all settings.
-        say: takes the lines for the person who started it.
+        say: prints lines for the operator.
 
     Returns:
         The exit code: 0 after a clean stop.

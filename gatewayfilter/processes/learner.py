@@ -1,4 +1,4 @@
-"""The learner process: crawls what users met first, grows the lists, keeps the snapshot and the subscriptions fresh."""
+"""The learner process: crawls unknown pages, grows the lists, keeps the snapshot and the subscriptions up to date."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ REPUBLISH_AFTER_S = 30.0
 REPUBLISH_AFTER_MOST_S = 3600.0
 """The pause before a snapshot that cannot be used is rebuilt once more: doubled each time.
 
-It is reset once a snapshot was good until then: where a process can use none, for want of memory or of descriptors, each one
+It is reset once a snapshot was good until then: where a process can use none, for lack of memory or of descriptors, each one
 that is published seems good for a moment.
 """
 RETRY_AFTER_MOST_S = 120.0
@@ -156,7 +156,7 @@ class _Learner:
                 self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
 
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
-        """Runs a job that may publish, and takes note of the snapshot that came of it, or of its failure."""
+        """Runs a job that may publish, and records the resulting snapshot, or its failure."""
         self._tried_at = time.monotonic()
         had_failed, self._has_failed = self._has_failed, not await self._jobs.run(job)
         self._retry_after_s = min(2 * self._retry_after_s, RETRY_AFTER_MOST_S) if had_failed else REPUBLISH_AFTER_S

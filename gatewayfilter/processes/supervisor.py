@@ -125,7 +125,7 @@ class _Supervisor:
             changed |= child.reap()
             child.restart_if_due()
         if not self._ready and all(child.hopeless for child in self._proxies):
-            raise StartupError("no proxy worker could start; the log says why")
+            raise StartupError("no proxy worker could start; the log has the reason")
         if changed or not self._ready:
             self._write_status()
 
@@ -150,8 +150,8 @@ class _Supervisor:
                 for line in banner(self._settings, workers=len(self._proxies)):
                     self._say(line)
                 sys.stdout.flush()
-            except (OSError, ValueError):  # the reader may be gone (`run | head -1`): the filter stays
-                _log.info("nobody reads what the filter says; it goes on")
+            except (OSError, ValueError):  # the reader may have closed (`run | head -1`): the filter continues
+                _log.info("standard output is closed; the filter continues")
                 _silence(sys.stdout)
 
     def _drain(self) -> None:

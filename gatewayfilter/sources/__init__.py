@@ -1,4 +1,4 @@
-"""Lists from outside: read in any format, subscribed to, kept on disk, and compiled into snapshots."""
+"""Block lists of other publishers: read in any format, subscribed to, kept on disk, and compiled into snapshots."""
 
 from gatewayfilter.sources.catalog import CatalogEntry
 from gatewayfilter.sources.categories import Categories, Category

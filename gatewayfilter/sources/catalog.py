@@ -15,9 +15,9 @@ class CatalogEntry:
 
     Attributes:
         name: as in `source add NAME`.
-        licence: as its publisher states it, for people to read before they subscribe.
-        description, description_zh: one sentence for people, in English and simplified Chinese.
-        interval_h: update interval that its publisher wants, in hours; 0 for none.
+        licence: as its publisher states it, to be read before subscribing.
+        description, description_zh: one sentence, in English and simplified Chinese.
+        interval_h: update interval that its publisher recommends, in hours; 0 for none.
         default: one of the usual lists, which are added together.
     """
 

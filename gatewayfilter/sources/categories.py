@@ -1,4 +1,4 @@
-"""The registry of categories (`lists/categories.toml`): titles, and what being in one means by default."""
+"""The registry of categories (`lists/categories.toml`): titles, and the default action of each."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ class Category:
 
     Attributes:
         category_id: as in verdicts and settings.
-        title, title_zh: in English and in simplified Chinese, for people.
+        title, title_zh: for display, in English and in simplified Chinese.
         description: one sentence.
         action: what its lists mean unless a subscription sets another.
         aliases: words in file and folder names by which it is guessed.

@@ -1,4 +1,4 @@
-"""What a list would change: how many of its entries other lists have already, and which visited addresses it would block."""
+"""The preview of a list: how many of its entries other lists have already, and which visited addresses it would block."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Compiles sources, manual rules and learned entries into a snapshot, and puts it into use.
+"""Publication: compiles sources, manual rules and learned entries into a snapshot, and puts it into use.
 
 Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot/patch.py): the lists
 are not read again, however long they are. Everything is built again when a list changed, came or went; when the program or the
@@ -41,7 +41,7 @@ _READERS = 2
 """Raised when the readers of lists take or refuse what they did not before: lists that are stored are then read again."""
 
 _LARGEST_LIST = 4_000_000_000
-"""Bound for files that a person names on the command line, in bytes, plain: it only stops decompression bombs."""
+"""Bound for files named on the command line, in bytes, plain: it only stops decompression bombs."""
 
 
 @dataclass(frozen=True, slots=True)

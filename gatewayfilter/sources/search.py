@@ -1,4 +1,4 @@
-"""Finds the lines of lists that match a URL, or hold a text, by reading the lists: the snapshot holds no line numbers."""
+"""The search for lines of lists that match a URL, or hold a text; it reads the lists, as the snapshot has no line numbers."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def covering_keys(url: Url) -> frozenset[str]:
 def lines_about(item: SourceFile, url: Url) -> Iterator[ListLine]:
     """Yields the lines of a list that match a URL, in order; none of an Adblock list, whose rules the engine matches.
 
-    Reads the whole file, about 3 s a gigabyte: only lines that name the host's registrable domain are looked at closely.
+    Reads the whole file, about 3 s a gigabyte: only lines that name the host's registrable domain are parsed.
 
     Raises:
         OSError: the file cannot be read.

@@ -12,7 +12,7 @@ from gatewayfilter.errors import SourceError
 
 @contextmanager
 def locked_source(folder: Path, name: str) -> Iterator[Path]:
-    """Holds a source's lock, and yields an empty work folder that is gone afterwards unless it was renamed.
+    """Holds a source's lock, and yields an empty work folder that is deleted afterwards unless it was renamed.
 
     A process that is killed in between leaves a work folder behind, which the next one removes: the lock goes with its process.
 

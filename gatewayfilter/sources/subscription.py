@@ -1,4 +1,4 @@
-"""What is known of a subscription: its definition, its state, its last report; each a small JSON file in its folder."""
+"""The records of a subscription: its definition, its state, its last report; each a small JSON file in its folder."""
 
 import json
 import os
@@ -88,7 +88,7 @@ class SourceFile:
 
 
 class UpdateStatus(StrEnum):
-    """What came of an update."""
+    """The outcome of an update."""
 
     UPDATED = "updated"
     UNCHANGED = "unchanged"
@@ -98,7 +98,7 @@ class UpdateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """What came of the update of one source.
+    """The outcome of the update of one source.
 
     Attributes:
         report: of the copy that was fetched, or of the one in use when nothing was.

@@ -40,7 +40,7 @@ type Progress = Callable[[str, int, int], None]
 _CATEGORY = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 _FIRST_RETRY_S = 300.0
 _LONGEST_WAIT_S = 7 * 86_400.0
-"""What a server may ask us to wait at most (Retry-After)."""
+"""Longest wait that a server may request (Retry-After), in seconds."""
 
 _JITTER = 0.1
 """Share of the interval by which updates are spread, so that they are not all due at once."""
@@ -95,7 +95,7 @@ class Subscriptions:
         return [*self._starters, *sorted(name for name in own if NAME.fullmatch(name) and not name.startswith(PREFIX))]
 
     def all(self) -> list[Subscription]:
-        """Returns all sources, in the order of `names`; one whose definition is damaged is logged and left out."""
+        """Returns all sources, in the order of `names`; one with a damaged definition is logged and left out."""
         found: list[Subscription] = []
         for name in self.names():
             try:
@@ -179,7 +179,7 @@ class Subscriptions:
             interval_h: update interval in hours; 0 for that of the catalogue or the settings.
             fetch: False leaves the first download to the next update.
             preview: only report what the list holds; nothing is kept.
-            look: called with the plain list of a preview, before it is gone.
+            look: called with the plain list of a preview, before it is deleted.
             progress: called with the bytes downloaded.
 
         Raises:
@@ -245,7 +245,7 @@ class Subscriptions:
             raise SourceError(f"{definition.address} answers 304 to a first request")
         definition = replace(definition, list_format=got.report.list_format)
         if definition.action is not ListAction.BLOCK and definition.list_format is ListFormat.ADBLOCK:
-            raise SourceError("an Adblock list blocks, and says itself what it allows: add it with --action block")
+            raise SourceError("an Adblock list blocks, and has exceptions of its own: add it with --action block")
         now = self._clock()
         return definition, _fresh_state(got, now), got.report
 
@@ -277,7 +277,7 @@ class Subscriptions:
             if not (self._folder / name / "source.json").exists():
                 raise SourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
             work.rmdir()
-            (self._folder / name).rename(work)  # gone at once; the lock's end deletes it
+            (self._folder / name).rename(work)  # renamed at once; the lock's end deletes it
 
     def enable(self, name: str) -> None:
         """Lets a source take part in the next snapshot. Raises SourceError when there is none."""

@@ -1,4 +1,4 @@
-"""What commands do with the assembled parts, without printing: crawl URLs now, fetch and judge one page, check proxies.
+"""Use cases of the commands, without printing: crawl URLs now, fetch and judge one page, check proxies.
 
 A command in `gatewayfilter.cli` reads its arguments, calls one of these functions and shows what it returned.
 """

@@ -26,12 +26,12 @@ def crawl_now(
         settings: the settings.
         store: the database.
         urls: where to begin.
-        report: told of each page as it is done.
-        task: by whose strategy links are followed; `""` follows none.
-        progress: told how far the crawl is, whenever that changes.
+        report: called with each page as it is done.
+        task: the crawl task with the strategy of links; `""` follows none.
+        progress: called with the crawl's progress whenever it changes.
 
     Returns:
-        What came of each page, in the order in which they were done.
+        The outcome of each page, in the order in which they were done.
     """
     context = replace(crawl_context(settings, store, Counters()), seen=SeenFilter(), revisits=None)
     return asyncio.run(ForegroundCrawl(context, task, report, progress).run(urls))

@@ -1,4 +1,4 @@
-"""The assembly: which implementation of an interface is in use.
+"""Dependency wiring: which implementation of an interface is in use.
 
 Each function imports the packages that it joins when it is called: a command pays for what it uses, and for nothing else. The
 assembly of a proxy worker stands apart in `gatewayfilter.wiring.proxy`, which imports mitmproxy at once.

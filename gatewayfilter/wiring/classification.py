@@ -1,4 +1,4 @@
-"""The words, rules and models by which pages are judged."""
+"""Wiring of the classifier: the words, rules and models that pages are judged by."""
 
 from __future__ import annotations
 

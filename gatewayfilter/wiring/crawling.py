@@ -1,4 +1,4 @@
-"""The crawler, and the reader of pages that passed the proxy."""
+"""Wiring of the crawler, and of the reader of pages that passed the proxy."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def page_buffer(
 
     Args:
         settings: the settings.
-        store: where it is noted where evidence lies.
+        store: the place of evidence is recorded in it.
         counters: where pages are counted.
         sink: judges.
         backlog: name of the journal of pages that wait; `""` for one that lets none wait.

@@ -1,4 +1,4 @@
-"""Publishing, and the decision over what was published."""
+"""Wiring of publication, and of the engine over the published snapshot."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
 
     Args:
         settings: the settings.
-        store: people's rules and learned entries.
-        progress: told of the steps.
+        store: manual rules and learned entries.
+        progress: called at each step.
         full: reads every list again even where the snapshot could follow from the one in use.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The growth of the lists by judged pages, and the review of its doubtful cases by people."""
+"""Wiring of learning: list growth by judged pages, and the manual review of doubtful cases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def recognition(settings: Settings, store: Store, words: Callable[[], str] = str
     """Returns the recognition of judged content; the hits that it counts are written before the store is closed.
 
     Args:
-        settings: for the state folder, where the key of the fingerprints lies.
+        settings: for the state folder with the key of the fingerprints.
         store: where fingerprints are kept.
         words: returns the version of the words in use.
     """
@@ -68,7 +68,7 @@ def recognition(settings: Settings, store: Store, words: Callable[[], str] = str
 
 
 def review_service(settings: Settings, store: Store) -> ReviewService:
-    """Returns where people decide tasks."""
+    """Returns the service that decides review tasks."""
     from gatewayfilter.learn import ReviewService
 
     known = recognition(settings, store)

@@ -1,4 +1,4 @@
-"""A proxy worker: the addon, and the threads beside it that follow the lists and write to the database.
+"""Wiring of a proxy worker: the addon, and the threads beside it that follow the lists and write to the database.
 
 No name of this module is exported by `gatewayfilter.wiring`: it imports mitmproxy, which only the proxy's processes need.
 """
@@ -208,7 +208,7 @@ def assemble_services(
     users = None
     if settings.proxy.auth_file is not None:
         if settings.proxy.mode == "transparent":
-            raise StartupError("proxy.auth_file cannot be used in transparent mode: clients do not know that there is a proxy")
+            raise StartupError("proxy.auth_file cannot be used in transparent mode: clients are not configured to use a proxy")
         users = Users(settings.proxy.auth_file)
     pinned_apps = open_pinned_apps(settings, counters)
     policy = HostPolicy(engine, settings.tls, recorder, counters, pinned_apps)

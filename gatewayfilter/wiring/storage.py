@@ -1,4 +1,4 @@
-"""The state folder and what lies in it: database, snapshots, subscriptions, categories."""
+"""Wiring of the state folder: database, snapshots, subscriptions, categories."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def categories() -> Categories:
 
 
 def category_title(registry: Categories, category: str, language: str) -> str:
-    """Returns a category's name for people in a language (`en`, `zh-Hans`)."""
+    """Returns a category's title in a language (`en`, `zh-Hans`)."""
     found = registry.get(category)
     return found.title_zh if language.startswith("zh") else found.title

@@ -1,1 +1,1 @@
-"""Reviews by a person: tasks, decisions, undo, near-duplicates."""
+"""Manual review: tasks, decisions, undo, near-duplicates."""

@@ -23,13 +23,13 @@ REJECT = "reject"
 CHANGE = "change"
 UNDO = "undo"
 _MOST_STEPS = 1000
-"""Of one task that are looked at for what may be taken back or done again."""
+"""Steps of one task that are read for undo and redo."""
 
 
 class ReviewService:
     """Decides tasks. Every step records who and when, can be undone, and can be redone.
 
-    Each step is one transaction that begins with reading the task: of two people who decide at the same time the second is told
+    Each step is one transaction that begins with reading the task: of two reviewers who decide at once the second is told
     what the first one decided. Within it verdicts come first, then lists, then fingerprints: the order in which the learner takes
     their locks.
 
@@ -62,7 +62,7 @@ class ReviewService:
         self._undo_log = UndoLog(reviews, lists, verdicts, recognition)
 
     def approve(self, task_id: int, who: str, note: str = "") -> ReviewTask:
-        """Approves a task: it is blocked, and the same content counts as harmful from now on.
+        """Approves a task: it is blocked, and the same content counts as harmful afterwards.
 
         Raises:
             ReviewError: there is no such task, or it is decided already.
@@ -75,17 +75,17 @@ class ReviewService:
             return self._block(task, who, note, APPROVE)
 
     def change(self, task_id: int, category: str, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
-        """Moves a task to another category; also one that the same person has decided already.
+        """Moves a task to another category; also one that the same reviewer has decided already.
 
         Args:
             task_id: the task's number.
             category: the right one.
-            who: the person.
+            who: the reviewer.
             note: why.
-            overturn: also where another person has decided already.
+            overturn: also where another reviewer has decided already.
 
         Raises:
-            ReviewError: there is no such task, the category is empty or the one it has, or somebody else has decided.
+            ReviewError: there is no such task, the category is empty or the one it has, or another reviewer has decided.
             StoreError: the database refuses.
         """
         with self._together():
@@ -96,19 +96,19 @@ class ReviewService:
             return self._block(task, who, note, CHANGE, category)
 
     def reject(self, task_id: int, who: str, note: str = "", *, overturn: bool = False) -> ReviewTask:
-        """Rejects a task: the page is harmless and allowed, by a manual rule in the person's name, which outranks every list.
+        """Rejects a task: the page is harmless and allowed, by a manual rule in the reviewer's name, which outranks every list.
 
-        The same content is known as harmless from now on, wherever it stands. A host is taken off the list and not listed
+        The same content counts as harmless afterwards, on every site. A host is removed from the list and not listed
         again; its pages go on being judged one by one.
 
         Args:
             task_id: the task's number.
-            who: the person.
+            who: the reviewer.
             note: why.
-            overturn: also where another person has approved it.
+            overturn: also where another reviewer has approved it.
 
         Raises:
-            ReviewError: there is no such task, it is rejected already, or somebody else has approved it.
+            ReviewError: there is no such task, it is rejected already, or another reviewer has approved it.
             StoreError: the database refuses.
         """
         with self._together():
@@ -158,7 +158,7 @@ class ReviewService:
             return self._block(task, who, note, step.action, category, redoes=undo.step_id)
 
     def same_content(self, task_id: int) -> list[ReviewTask]:
-        """Returns the other open tasks whose pages have this page's body or text: a decision on one holds for all.
+        """Returns the other open tasks about pages with this page's body or text: a decision on one holds for all.
 
         Raises:
             StoreError: the database refuses.
@@ -219,9 +219,9 @@ def _decided(task: ReviewTask) -> str:
 
 
 def _may_overturn(task: ReviewTask, who: str, *, overturn: bool) -> None:
-    """Refuses what another person would not see coming: a decision made meanwhile is not overturned by accident."""
+    """Refuses to overturn by accident a decision that another reviewer made meanwhile."""
     if task.state is not ReviewState.OPEN and task.decided_by != who and not overturn:
-        raise ReviewError(f"task {task.task_id} {_decided(task)}: undo that first, or say --overturn")
+        raise ReviewError(f"task {task.task_id} {_decided(task)}: undo that first, or add --overturn")
 
 
 def _last_undo(steps: list[ReviewStep]) -> ReviewStep | None:

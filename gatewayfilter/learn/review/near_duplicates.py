@@ -1,7 +1,7 @@
-"""Harmless pages that are nearly the same as a harmful one: a mirror whose words were toned down, the entrance to the rest.
+"""Near duplicates: harmless pages that are nearly the same as a harmful one, such as a toned-down mirror or an entrance page.
 
 Source: [page-dedup] content level, for the expansion of links. Likeness never hands on a verdict: such a page stays allowed,
-its links are looked at like those of a harmful page, and a person is asked.
+its links are followed like those of a harmful page, and a review task is opened.
 """
 
 import time
@@ -17,7 +17,7 @@ COMPARED = 2000
 _FRESH_S = 30.0
 """For which the outlines are believed: a task that was opened meanwhile is met by the next page."""
 _MOST_CANDIDATES = 20
-"""Of the tasks with like titles whose texts are compared."""
+"""Tasks with similar titles that are compared by text."""
 _NOTED = 256
 
 
@@ -28,7 +28,7 @@ class NearDuplicates:
     hashed, which costs 1 ms.
 
     Args:
-        reviews: the tasks; those whose pages are blocked count.
+        reviews: the tasks; those with blocked pages count.
         clock: Unix seconds.
     """
 
@@ -42,7 +42,7 @@ class NearDuplicates:
         self._noted: OrderedDict[str, None] = OrderedDict()
 
     def find(self, title: str, text: Callable[[], str]) -> TaskOutline | None:
-        """Returns the newest task whose page is a near duplicate of this one, `None` for none.
+        """Returns the newest task with a near duplicate of this page, `None` for none.
 
         Args:
             title: the page's; without one there is nothing to find.
@@ -71,7 +71,7 @@ class NearDuplicates:
         return None
 
     def note(self, url: str) -> None:
-        """Notes that the page at this address is kin; the last `_NOTED` are known."""
+        """Records that the page at this URL is a near duplicate; the last `_NOTED` are kept."""
         self._noted[url] = None
         if len(self._noted) > _NOTED:
             self._noted.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Proposes exception phrases from pages that a person found harmless: phrases around a word in which it means no harm."""
+"""Suggestions of exception phrases, from rejected pages: phrases around a word in which it is harmless."""
 
 import re
 from collections import Counter
@@ -27,11 +27,11 @@ then there these they this to too up us very was we were what when which who wil
 _SAYS_LITTLE = frozenset(_FUNCTION_WORDS.split())
 """One beside a sensitive word makes no other meaning of it, and stands beside it on harmful pages too."""
 MAX_OCCURRENCES = 50
-"""Of one word in one page that are looked at."""
+"""Occurrences of one word in one page that are examined."""
 MAX_COUNTED = 200_000
 """Phrases that are counted at a time: beyond it those that were met least often are forgotten."""
 MAX_CHECKED = 20_000
-"""Of the most useful phrases that are looked for on harmful pages, all in one pass over each."""
+"""Most useful phrases that are searched on harmful pages, all in one pass over each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ def propose(
     """Returns phrases that stand around sensitive words on rejected pages and on no approved one, the most useful first.
 
     Of phrases that stand on equally many pages the shortest is proposed; at most three for a word. Beside the word there must be
-    one with meaning of its own: "the casino" would cover the word nearly everywhere. A person takes them over
+    one with meaning of its own: "the casino" would cover the word nearly everywhere. A reviewer accepts them
     (`gatewayfilter review phrases --take`); nothing else does.
 
     Args:
-        rejected: tasks whose pages a person found harmless.
-        approved: tasks whose pages a person found harmful.
+        rejected: tasks that a reviewer rejected: harmless pages.
+        approved: tasks that a reviewer approved: harmful pages.
         limit: most phrases.
         known: exceptions that are there already, of whatever category.
     """

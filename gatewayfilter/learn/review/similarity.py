@@ -1,6 +1,6 @@
-"""Which pages are alike: by their titles, loosely, then by their texts.
+"""The similarity of pages: by their titles, loosely, then by their texts.
 
-Source: [page-dedup] content level: the title's similarity first, then the body's, for those whose titles are alike.
+Source: [page-dedup] content level: the title's similarity first, then the body's, for those with similar titles.
 Deviation: no word segmentation: titles are compared by character pairs, texts by a 64-bit simhash over character 5-grams,
 which serves Chinese and English alike. Likeness groups tasks, reports and leads to further links; it never hands on a verdict.
 """
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 SHINGLE = 5
 """Characters hashed together."""
 MAX_CHARACTERS = 12_000
-"""Of a text that are looked at: about 1 ms."""
+"""Characters of a text that are compared: about 1 ms."""
 ALIKE_BITS = 10
 """Bits of 64 that the simhashes of near duplicates differ in at most (docs/classification.md)."""
 ALIKE_TITLES = 0.5

@@ -1,6 +1,6 @@
-"""Makes tasks for people of what was judged harmful.
+"""The intake of review tasks: harmful pages and hosts become tasks for a reviewer.
 
-Source: [page-dedup] bad content becomes a disposal task for review by a person; tasks of like pages stand together.
+Source: [page-dedup] bad content becomes a disposal task for review by a person; tasks of similar pages form a group.
 """
 
 import time
@@ -45,7 +45,7 @@ class TaskIntake:
         most_open: tasks that may wait at once; beyond it new ones are dropped and counted.
         clock: Unix seconds.
         together: makes one transaction of what is read and written meanwhile, in which no other task is opened.
-        explain: tells how scores came about; `None` keeps no score breakdown with tasks.
+        explain: returns the score breakdown; `None` keeps none with tasks.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class TaskIntake:
     ) -> int | None:
         """Opens a task for a harmless page that is nearly the same as the harmful page of another task, in that one's group.
 
-        The page stays allowed until a person decides. Returns the task's number, `None` when there is none to open.
+        The page stays allowed until a reviewer decides. Returns the task's number, `None` when there is none to open.
 
         Args:
             page: what was judged.
@@ -155,7 +155,7 @@ class TaskIntake:
         return self._open(task)
 
     def refused(self, key: str) -> bool:
-        """Returns whether a person rejected the last task about this list key.
+        """Returns whether the last task about this list key was rejected.
 
         Raises:
             StoreError: the database refuses.
@@ -164,7 +164,7 @@ class TaskIntake:
         return task is not None and task.state is ReviewState.REJECTED
 
     def confirmed(self, key: str, category: str) -> bool:
-        """Returns whether a person approved the last task about this list key, in this category.
+        """Returns whether the last task about this list key was approved, in this category.
 
         Raises:
             StoreError: the database refuses.
@@ -185,7 +185,7 @@ class TaskIntake:
                 self._counters.add("reviews_dropped")
                 return None
             self._counters.add("reviews_opened")
-            # What a person allowed passes all the same, by that manual rule.
+            # What a reviewer allowed passes all the same, by that manual rule.
             allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
 
@@ -198,7 +198,7 @@ class TaskIntake:
             return None
 
     def _group_of(self, task: ReviewTask) -> int:
-        """Returns the group of an open task whose page is the same or a near duplicate, 0 for none."""
+        """Returns the group of an open task with the same page or a near duplicate, 0 for none."""
         title = task.classification.title
         for other in self._store.outlines(task.category, _COMPARED):
             same = task.page is not None and task.page.digest == other.page_digest

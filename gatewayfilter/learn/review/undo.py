@@ -1,4 +1,4 @@
-"""What stood before a step of a person, kept with the step, and how it is put back."""
+"""Undo of review steps: the state before each step, kept with the step, and its restoration."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -51,7 +51,7 @@ class UndoLog:
     def put_back(self, task: ReviewTask, step: ReviewStep, now: float) -> ReviewTask:
         """Makes everything be as before a step. Returns the task as it was; it is not written.
 
-        What others did since stays: a rule that a person made or changed, and a verdict on the same content that was given in
+        What others did since stays: a rule that a user made or changed, and a verdict on the same content that was given in
         another task.
 
         Raises:
@@ -85,7 +85,7 @@ class UndoLog:
             self._verdicts.record(url, verdict, now)
 
     def rules_of(self, task: ReviewTask) -> list[ManualRule]:
-        """Returns people's rules for exactly the addresses of a task's page, for everybody.
+        """Returns the manual rules for exactly the URLs of a task's page, for all clients.
 
         Raises:
             StoreError: the database refuses.
@@ -95,7 +95,7 @@ class UndoLog:
         return [r for r in self._lists.rules() if r.kind is EntryKind.URL and r.pattern in task.keys and not r.group]
 
     def remove_own_rules(self, task: ReviewTask) -> None:
-        """Removes the rules that a rejection made; those that a person made or changed since stay.
+        """Removes the rules that a rejection made; those that a user made or changed since stay.
 
         Raises:
             StoreError: the database refuses.
@@ -133,7 +133,7 @@ def mark(task: ReviewTask) -> str:
 
 
 def said(task: ReviewTask) -> Classification:
-    """Returns the verdict of the person who decided a task."""
+    """Returns the verdict of the reviewer who decided a task."""
     category = "" if task.state is ReviewState.REJECTED else task.category
     return replace(task.classification, category=category)
 

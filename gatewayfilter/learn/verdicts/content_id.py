@@ -1,4 +1,4 @@
-"""The identity of content: an MD5 to find it by, a keyed BLAKE3 to believe it by.
+"""The identity of content: an MD5 for lookup, a keyed BLAKE3 for verification.
 
 Source: [page-dedup] a page, a text or an image is known again by its MD5.
 Deviation: MD5 can be collided on purpose (a harmless twin would open a harmful page), so 128 bits of a keyed BLAKE3 over the
@@ -74,7 +74,7 @@ def load_key(path: Path) -> bytes:
     except OSError as error:
         raise StartupError(f"cannot read the key of the fingerprints {path}: {error.strerror}") from error
     if len(key) != KEY_BYTES:
-        raise StartupError(f"the key of the fingerprints {path} is damaged: remove it, and known pages are judged anew")
+        raise StartupError(f"the key of the fingerprints {path} is damaged: remove it, and known pages are judged again")
     return key
 
 

@@ -1,4 +1,4 @@
-"""From a classification to list entries.
+"""List growth: from a classification to list entries.
 
 Source: [url-filter §crawler and sensitive words] what is judged harmful goes on the black list, all else on the white list.
 Deviation: entries expire and are judged again, because pages change; and each carries its evidence.
@@ -17,7 +17,7 @@ from gatewayfilter.urls import Url, domain_key, is_ip_literal, parse_url
 
 _DAY_S = 86_400.0
 CONFIRMED = "; confirmed by a person"
-"""How the evidence of an entry ends that a person approved."""
+"""The end of the evidence of an entry that a reviewer approved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class _Lesson:
     """What is to be written of a judged page: its verdict under each of its URLs, and an entry for each list key.
 
     Attributes:
-        key: of the URL that was asked for.
-        counting: the URL whose verdict counts for its host, `""` for none.
+        key: of the URL that was requested.
+        counting: the URL that counts for its host, `""` for none.
     """
 
     key: str
@@ -50,7 +50,7 @@ class ListGrowth:
         verdicts: where judgements go.
         settings: how long entries count, and when a host is listed whole.
         clock: Unix seconds.
-        user_content: hosts where anybody may publish.
+        user_content: hosts with content of their users.
         together: makes one transaction of what is written meanwhile.
     """
 
@@ -81,19 +81,19 @@ class ListGrowth:
     ) -> LearnedEntry:
         """Records the verdict with its evidence and puts the page on its list.
 
-        After a redirect both URLs are listed, the one that was asked for and the one that answered: the second is what other
-        pages link to. An address that a person confirmed to be harmful stays blocked for as long as that word counts, whatever
+        After a redirect both URLs are listed, the one that was requested and the one that answered: the second is what other
+        pages link to. An address that a reviewer confirmed as harmful stays blocked for as long as that decision holds, whatever
         its page contains by now: a classification never overrides a manual verdict.
 
         Args:
             page: what was judged.
             classification: the verdict.
-            block: whether a harmful page is blocked at once; otherwise it stands among the known pages until a person decides.
-            by_hand: a person gave the verdict.
+            block: whether a harmful page is blocked at once; otherwise it is among the known pages until a reviewer decides.
+            by_hand: the verdict is manual.
             counts: whether it may count for the page's host; else it does only where the same text counted before.
 
         Returns:
-            The entry of the URL that was asked for.
+            The entry of the URL that was requested.
 
         Raises:
             StoreError: it could not be written. The verdict may be recorded already; learning the page again makes it whole.
@@ -118,12 +118,12 @@ class ListGrowth:
         answered = asked if page.final_url == page.url else parse_url(page.final_url)
         urls = {url.text: url for url in (asked, answered)}
         entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
-        # Not the URL that was asked for, which may be a redirect that anybody can write; and the client chooses a query.
+        # Not the requested URL, which may be a redirect that anyone can write; and the client chooses a query.
         counting = answered.text if counts and not page.secondhand and not answered.query else ""
         return _Lesson(asked.key, classification, tuple(urls), counting, entries)
 
     def _write(self, lessons: Sequence[_Lesson], now: float, *, also_confirmed: bool = False) -> dict[str, LearnedEntry]:
-        """Writes lessons. Returns the entries that stand in the place of theirs: a person confirmed them."""
+        """Writes lessons. Returns the entries that replace theirs: a reviewer confirmed them."""
 
         def stands(entry: LearnedEntry) -> bool:
             return not also_confirmed and is_confirmed(entry) and entry.expires_at > now
@@ -139,11 +139,11 @@ class ListGrowth:
         """Lists the whole host of a harmful page when enough of its pages are harmful, and most of those that were judged.
 
         Pages count that the crawler fetched, by their texts and their paths, so that one page under many addresses is one page.
-        Never for hosts where anybody may publish, for addresses without a name, or when `learn.domains` is off.
+        Never for hosts with content of their users, for addresses without a name, or when `learn.domains` is off.
 
         Args:
             page: the page that was just learned.
-            refused: returns whether a person refused to have this list key listed.
+            refused: returns whether a reviewer rejected this list key.
 
         Returns:
             The new entry (not put on the list when `learn.domains` is `review`), `None` when there is none.
@@ -190,5 +190,5 @@ class ListGrowth:
 
 
 def is_confirmed(entry: LearnedEntry) -> bool:
-    """Returns whether a person approved that this address is blocked."""
+    """Returns whether a reviewer approved that this URL is blocked."""
     return entry.action is ListAction.BLOCK and entry.detail.endswith(CONFIRMED)

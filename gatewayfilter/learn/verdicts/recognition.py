@@ -18,13 +18,13 @@ from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerpr
 VALID_S = 30 * 86_400.0
 """One month, as in the paper."""
 MANUAL_VALID_S = 3650 * 86_400.0
-"""Of a manual verdict. Deviation: the paper's month is for verdicts that can be computed again; people are not asked twice."""
+"""Of a manual verdict. Deviation: the paper's month is for verdicts that can be computed again; reviewers are not asked twice."""
 _MOST_RECENT = 4096
 """Fingerprints kept in memory, some 2 KB each."""
 _RECENT_S = 600.0
 """For which they are used without a database query, though another learner may have judged again."""
 _WARM_AFTER = 16
-"""Look-ups in the database after which a process reads the fingerprints that were met last, all at once: one by one each costs
+"""Lookups in the database after which a process reads the fingerprints that were found last, all at once: one by one each costs
 0.1 ms and more. Commands that judge a page or two do not."""
 _HITS_OF_HARMLESS = 5
 """Evidence that is kept with a harmless verdict: reading it back is half of what knowing a page from the database costs."""
@@ -72,7 +72,7 @@ class Recognition:
     def knows_images(self) -> bool:
         """Returns whether any image is stored; queries the database once a minute at most.
 
-        A database that refuses is asked again later: nothing but images depends on the answer.
+        A database that refuses is queried again later: nothing but images depends on the answer.
         """
         now = self._clock()
         if now - self._asked_for_images_at >= _FLUSH_EVERY_S:
@@ -123,7 +123,7 @@ class Recognition:
             content: what was judged.
             classification: the verdict.
             url: where it was seen.
-            judge: the person's name, `""` for the classifier.
+            judge: the reviewer's name, `""` for the classifier.
             at: when it was judged (Unix seconds), `None` for now.
 
         Raises:
@@ -212,7 +212,7 @@ class Recognition:
     def _remember(self, fingerprints: Iterable[Fingerprint], now: float) -> None:
         """Keeps harmless verdicts of the classifier.
 
-        Others are looked up each time: a person may have decided otherwise meanwhile, in another process.
+        Others are looked up each time: a reviewer may have decided otherwise meanwhile, in another process.
         """
         with self._lock:
             for fingerprint in fingerprints:

@@ -1,4 +1,4 @@
-"""Hosts where anybody may publish: one page of theirs is no evidence about the next."""
+"""Hosts of user content: one page of theirs is no evidence about the next."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +9,7 @@ from gatewayfilter.urls import host_suffixes
 class UserContentHosts:
     """Hosts of user content, each with its subdomains.
 
-    Hosts that give each user a name of their own (`alice.blog.example`) need not be here where the public suffix list knows
+    Hosts that give each user a name of their own (`alice.blog.example`) need not be here where the public suffix list has
     them: their users' hosts are counted apart anyway.
     """
 
@@ -26,5 +26,5 @@ class UserContentHosts:
         return cls(filter(None, (line.partition("#")[0].strip().lower() for line in lines)))
 
     def holds(self, host: str) -> bool:
-        """Returns whether anybody may publish on this host."""
+        """Returns whether this host has content of its users."""
         return any(name in self._hosts for name in host_suffixes(host))

@@ -51,7 +51,7 @@ def run_inspector(settings: Settings, channel: socket.socket) -> None:
                 if public and page is not None and found is not None:
                     learning.take(page)
         except (ConnectionError, ValueError) as error:
-            _log.info("the proxy worker is gone: %s", error)
+            _log.info("the proxy worker ended: %s", error)
     learning.finish()
 
 
@@ -102,7 +102,7 @@ class _Learning:
         self._thread.start()
 
     def known(self, page: Page | None) -> Classification | None:
-        """Returns the earlier verdict of a person, or of the classifier with the same words, on this content."""
+        """Returns the earlier manual verdict on this content, or that of the classifier with the same words."""
         if page is None or self._recognition is None:
             return None
         try:

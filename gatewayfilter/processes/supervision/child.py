@@ -25,7 +25,7 @@ class Child:
     Attributes:
         name: as in `run/<name>.json` and the log.
         restarts: how often it was started again.
-        stalls: how often it was killed for want of heartbeats.
+        stalls: how often it was killed because heartbeats were missing.
         exit_code: of its last end, `None` while it never ended.
 
     Args:
@@ -119,7 +119,7 @@ class Child:
             self.start()
 
     def terminate(self) -> None:
-        """Asks the process to drain and end."""
+        """Signals the process to drain and end."""
         if self._process is not None and self._process.is_alive():
             self._process.terminate()
 

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def begin_child(settings: Settings) -> None:
-    """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor is gone."""
+    """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor has ended."""
     set_up_logging(settings.log.level)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -28,9 +28,9 @@ def begin_child(settings: Settings) -> None:
 
 @contextmanager
 def ending_with_a_sentence() -> Iterator[None]:
-    """Ends the process with 2 where it cannot go on for reasons of the program's own, each told in one sentence.
+    """Ends the process with code 2 on errors of the program's own, each printed as one sentence.
 
-    Those that a task group gathered are told too; anything else goes on as it came.
+    Those of an exception group are printed too; any other exception is raised unchanged.
     """
     try:
         yield
@@ -53,5 +53,5 @@ def _leaves(group: ExceptionGroup) -> Iterator[Exception]:
 
 def _follow_parent(sentinel: int) -> None:
     wait([sentinel])
-    _log.warning("the supervisor is gone; stopping")
+    _log.warning("the supervisor has ended; stopping")
     os.kill(os.getpid(), signal.SIGTERM)

@@ -24,7 +24,7 @@ def freeze_startup() -> None:
 
 
 def trim() -> bool:
-    """Returns free memory to the system that lies between blocks in use; it takes a millisecond or two.
+    """Returns free memory between blocks in use to the system; it takes a millisecond or two.
 
     glibc by itself gives back only what is free at the end of the heap, where one small block that lives long holds all before
     it: a process stays as large as it was in its busiest moment.

@@ -20,7 +20,7 @@ class Heartbeat:
         os.set_blocking(line.fileno(), False)
 
     def beat(self) -> None:
-        """Sends a heartbeat. Never waits and never fails: the supervisor may be stopped or gone."""
+        """Sends a heartbeat. Never waits and never fails: the supervisor may be stopped or dead."""
         with suppress(OSError):
             os.write(self._line.fileno(), b".")
 

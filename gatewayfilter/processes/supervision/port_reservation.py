@@ -24,13 +24,13 @@ def reserve_address(settings: Settings) -> Iterator[Settings]:
     host, port = split_address(settings.proxy.listen)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # Without SO_REUSEPORT the kernel refuses a port that anybody else uses, with or without SO_REUSEPORT of theirs.
+        # Without SO_REUSEPORT the kernel refuses a port that any other process uses, with or without SO_REUSEPORT of theirs.
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
             probe.listen(1)
             port = int(probe.getsockname()[1])
-        # No SO_REUSEADDR here: with it, anybody else who sets it could bind the port while no worker listens.
+        # No SO_REUSEADDR here: with it, any process that sets it could bind the port while no worker listens.
         holder = socket.socket(family, socket.SOCK_STREAM)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind((host, port))

@@ -43,5 +43,5 @@ class ServiceManager:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
                 channel.connect(self._address)
                 channel.sendall(text.encode())
-        except OSError:  # the manager went away; what it is told is a courtesy
+        except OSError:  # the manager ended; notifications are optional
             return

@@ -1,4 +1,4 @@
-"""Gets a list into a work folder: downloaded or copied, unpacked, recognised, counted. Nothing else is touched."""
+"""The acquisition of a list into a work folder: downloaded or copied, unpacked, recognised, counted."""
 
 import os
 from collections.abc import Callable, Collection

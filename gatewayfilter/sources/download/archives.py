@@ -1,4 +1,4 @@
-"""Finds the list in a tar or zip archive: a UT1 category, or the one file that is a list."""
+"""The search for the list in a tar or zip archive: a UT1 category, or the one file that is a list."""
 
 import tarfile
 import zipfile
@@ -33,7 +33,7 @@ class Archive:
         """Opens a file of the archive.
 
         Raises:
-            ListError: it is encrypted, or packed in a way that Python does not know.
+            ListError: it is encrypted, or packed by a method that Python does not support.
         """
         try:
             if isinstance(self._file, zipfile.ZipFile):

@@ -1,4 +1,4 @@
-"""Reads compressed files as streams: gzip, bzip2, xz and zstd, recognised by their first bytes, each in bounded memory.
+"""Streaming decompression of files: gzip, bzip2, xz and zstd, recognised by their first bytes, each in bounded memory.
 
 A stream that ends before its own end mark raises EOFError, so that half a download is never taken for a list.
 """
@@ -13,7 +13,7 @@ from typing import IO, Protocol, cast
 import zstandard
 
 _MEMORY_LIMIT = 128 << 20
-"""Bytes that a decompressor may ask for: the largest window that `xz -9` and `zstd --ultra` make is half of that."""
+"""Bytes that a decompressor may allocate: the largest window that `xz -9` and `zstd --ultra` make is half of that."""
 
 _XZ_FEED = 65_536
 _ZSTD_FEED = 512

@@ -1,4 +1,4 @@
-"""Downloads a list into a file: http(s) only, TLS verified, bounded in time, size and redirects."""
+"""The HTTP download of a list into a file: http(s) only, TLS verified, bounded in time, size and redirects."""
 
 import http.client
 import random
@@ -45,7 +45,7 @@ type Received = Callable[[int, int], None]
 
 
 class _PassingError(SourceError):
-    """A failure that may be gone in a moment.
+    """A failure that is likely to be temporary.
 
     Attributes:
         retry_after_s: Retry-After of the server, 0 for none.
@@ -88,7 +88,7 @@ def download(
     sleep: Callable[[float], None] = time.sleep,
     received: Received | None = None,
 ) -> Validators | None:
-    """Downloads into `target`; a failure that may pass is tried twice more, after about 1 and 2 s.
+    """Downloads into `target`; a temporary failure is retried twice, after about 1 and 2 s.
 
     A server with a longer Retry-After is not tried again; the error has `retry_after_s`.
 

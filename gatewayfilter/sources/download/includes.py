@@ -1,4 +1,4 @@
-"""`!#include`: puts the parts of an Adblock list that stand in files of their own where the list wants them.
+"""`!#include`: inserts the parts of an Adblock list that are in files of their own.
 
 A part must lie in the list's own folder or below: a list on a shared host has no authority over other lists there. As in
 uBlock Origin, parts may include parts, conditions around an include count, and each part is bounded like a list.
@@ -131,7 +131,7 @@ def part_address(address: str, name: str) -> str:
         name: as the list writes it.
 
     Raises:
-        SourceError: it lies elsewhere than in the list's folder or below.
+        SourceError: it is outside of the list's folder.
     """
     parts = name.split("/")
     if not name or any(part in {"", ".", ".."} for part in parts) or any(mark in name for mark in "\\?#%:\x00"):

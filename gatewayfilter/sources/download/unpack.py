@@ -1,4 +1,4 @@
-"""Turns what was downloaded or given as a path into one plain UTF-8 list file: compressed files, archives, UT1 folders."""
+"""The conversion of a download or a path into one plain UTF-8 list file: compressed files, archives, UT1 folders."""
 
 import codecs
 import tarfile

@@ -1,4 +1,4 @@
-"""Finds out from its first lines how a list is written, and refuses what is no list."""
+"""Format detection from the first lines of a list, and the refusal of files that are no list."""
 
 import re
 from collections import Counter
@@ -7,14 +7,14 @@ from gatewayfilter.errors import ListError
 from gatewayfilter.sources.formats.list_format import ListFormat
 
 HEAD_SIZE = 65_536
-"""Bytes that are looked at."""
+"""Bytes that are examined."""
 
 _LINES = 500
 _LONGEST = 300
-"""Characters of a line that are looked at: the expressions below are not made for lines of any length."""
+"""Characters of a line that are examined: the expressions below are not made for lines of any length."""
 
 _LEAST_KNOWN = 0.5
-"""Share of the lines that must look like the format found."""
+"""Share of the lines that must match the format found."""
 
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body|script|title|meta|\?xml|!--)", re.IGNORECASE)
 _ADBLOCK_SIGN = re.compile(
@@ -36,7 +36,7 @@ _PROSE_WORDS = 4
 
 _PROSE_MARKS = frozenset("#$|@/")
 _MOST_PROSE = 0.15
-"""Share of such lines from which a file is read by people; lists of every kind have none in their first 500 entries."""
+"""Share of such lines from which a file counts as prose; lists of every kind have none in their first 500 entries."""
 
 _END_TAG = re.compile(rb"</[a-zA-Z]")
 

@@ -1,4 +1,4 @@
-"""Reads lists that `list export` wrote, as JSON or CSV, entry by entry: however long the file, one entry is held at a time."""
+"""The reader of lists that `list export` wrote, as JSON or CSV, entry by entry, one in memory at a time."""
 
 import codecs
 import csv
@@ -82,7 +82,7 @@ def entry_key(item: object, action: ListAction) -> str:
     if said != action:
         raise RuleError(f"means {said or 'nothing'}, in a list that means {action}")
     if kind in {EntryKind.WILDCARD, EntryKind.REGEX}:
-        raise RuleError(f"a {kind}, which only people's own entries can be: `list import` takes it")
+        raise RuleError(f"a {kind}, which only manual rules can be: `list import` accepts it")
     if kind not in EntryKind:
         raise RuleError(f"{kind!r} is no kind of entry")
     if canonical(EntryKind(kind), pattern) != pattern:

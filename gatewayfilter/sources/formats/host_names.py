@@ -1,4 +1,4 @@
-"""Host names as lists may hold them: which are taken at once, which are looked at closely, which are refused."""
+"""The validation of host names in lists: which are accepted at once, which are parsed in full, which are refused."""
 
 from functools import lru_cache
 from importlib.resources import files

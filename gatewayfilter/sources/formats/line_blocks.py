@@ -1,4 +1,4 @@
-"""Reads a list as blocks of whole lines; memory stays bounded whatever the file holds."""
+"""The reader of a list as blocks of whole lines, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import BinaryIO

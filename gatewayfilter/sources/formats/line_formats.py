@@ -90,7 +90,7 @@ def _read_dnsmasq(text: str, reject: Reject) -> list[str]:
     if keyword == "address" and target not in SINKS | {"", "#"}:
         raise RuleError("sends the name to a real address")
     if keyword != "address" and target:
-        raise RuleError("asks a server instead of blocking")
+        raise RuleError("forwards to a server instead of blocking")
     keys: list[str] = []
     for name in names.split("/"):
         try:
@@ -125,7 +125,7 @@ _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _PORT = r"(?::(?!(?:80|443)/)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"
 _ESCAPE = r"%(?!2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])[0-9A-F]{2}"
 _PATH = rf"(?:[A-Za-z0-9_~=&;,+!$*|()\[\]@:?/-]++|(?<!/)\.|{_ESCAPE})*+"
-"""What the parser of URLs and their keys leave as it is; a segment that begins with a dot is looked at closely."""
+"""What the parser of URLs and their keys leave as it is; a segment that begins with a dot is parsed in full."""
 
 _URL_LINE = re.compile(rf"^https?://({HOST_NAME}|{_OCTET}(?:\.{_OCTET}){{3}})({_PORT}/{_PATH})(?<!\?)$", re.ASCII | re.MULTILINE)
 

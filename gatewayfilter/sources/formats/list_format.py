@@ -1,4 +1,4 @@
-"""The formats of lists, and what became of the lines of one."""
+"""The formats of lists, and the counts of a parsed list."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Reads a list of any format into a sink, which is the snapshot's builder or only counts."""
+"""The parser of lists of any format into a sink: the snapshot's builder, or a counter."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

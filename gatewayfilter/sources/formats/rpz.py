@@ -1,4 +1,4 @@
-"""Reads response policy zones: DNS zone files in which the target of a name is its action.
+"""The reader of response policy zones: DNS zone files in which the target of a name is its action.
 
 Source: draft-vixie-dnsop-dns-rpz-00 §4 (policy actions), §3.1 (QNAME triggers); RFC 1035 §5 for the file.
 """

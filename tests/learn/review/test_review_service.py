@@ -136,7 +136,7 @@ def test_a_change_of_mind_and_back(world: World) -> None:
     world.visit()
     world.desk.reject(1, "ada")
     rejected = (world.store.reviews.get(1), world.store.lists.rules())
-    with pytest.raises(ReviewError, match="was rejected by ada already: undo that first, or say --overturn"):
+    with pytest.raises(ReviewError, match="was rejected by ada already: undo that first, or add --overturn"):
         world.desk.change(1, "fraud", "bob")
     world.desk.change(1, "fraud", "bob", overturn=True)
     assert world.store.lists.rules() == []

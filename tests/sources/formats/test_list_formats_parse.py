@@ -145,7 +145,7 @@ def test_what_says_nothing_is_a_comment(list_format: ListFormat, line: str) -> N
         (DOMAINS, "||example.com^", "not a host"),
         (DOMAINS, "xn--\u00e9.example", "not a host"),
         (DNSMASQ, "address=/example.com/192.0.2.1", "real address"),
-        (DNSMASQ, "server=/example.com/8.8.8.8", "asks a server"),
+        (DNSMASQ, "server=/example.com/8.8.8.8", "forwards to a server"),
         (DNSMASQ, "address=/#/0.0.0.0", "not a host"),
         (DNSMASQ, "address=/com/0.0.0.0", "public suffix"),
         (DNSMASQ, "conf-dir=/etc", "no address="),
