@@ -1,4 +1,4 @@
-"""The settings by section: names, types, defaults and what each is for. How they are read: config.py."""
+"""Settings of section by section: names, types, defaults and what each is for. How they are read: config.py."""
 
 import os
 from pathlib import Path
@@ -6,37 +6,16 @@ from pathlib import Path
 from pydantic import Field
 
 from gatewayfilter.settings.base import Section, split_address
-from gatewayfilter.settings.judging import (
-    ClassifySettings,
-    CrawlSettings,
-    CrawlTask,
-    Dedup,
-    DomainGrowth,
-    Extractor,
-    Follow,
-    GrowthMode,
-    LearnSettings,
-    RenderRule,
-    RobotsRule,
-)
-from gatewayfilter.settings.keeping import (
-    CosmeticScope,
-    FilterSettings,
-    LogLevel,
-    LogPrivacy,
-    LogSettings,
-    SourceSettings,
-    StoreSettings,
-)
-from gatewayfilter.settings.serving import (
-    DenyRule,
-    GatewaySettings,
-    OnError,
-    ProxySettings,
-    RawTcpRule,
-    TlsSettings,
-    UnknownRule,
-)
+from gatewayfilter.settings.classify import ClassifySettings, Extractor
+from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow, RenderRule, RobotsRule
+from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
+from gatewayfilter.settings.gateway import GatewaySettings
+from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
+from gatewayfilter.settings.log import LogLevel, LogPrivacy, LogSettings
+from gatewayfilter.settings.proxy import OnError, ProxySettings, RawTcpRule, UnknownRule
+from gatewayfilter.settings.sources import SourceSettings
+from gatewayfilter.settings.store import StoreSettings
+from gatewayfilter.settings.tls import DenyRule, TlsSettings
 
 __all__ = [
     "ClassifySettings",

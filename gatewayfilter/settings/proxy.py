@@ -1,14 +1,12 @@
-"""Settings of the proxy, of TLS and of the gateway."""
+"""Settings of section `[proxy]`."""
 
 from enum import StrEnum
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from gatewayfilter.settings.base import Section, split_address
-from gatewayfilter.urls import canonical_host
 
 
 class UnknownRule(StrEnum):
@@ -33,13 +31,6 @@ class RawTcpRule(StrEnum):
     OFF = "off"
     KNOWN = "known"
     ON = "on"
-
-
-class DenyRule(StrEnum):
-    """How an HTTPS connection to a blocked host is refused."""
-
-    PAGE = "page"
-    ALERT = "alert"
 
 
 class ProxySettings(Section):
@@ -115,62 +106,3 @@ class ProxySettings(Section):
         if value in {"regular", "transparent"} or value.startswith(("upstream:http://", "upstream:https://")):
             return value
         raise ValueError("must be regular, transparent or upstream:http://HOST:PORT")
-
-
-class TlsSettings(Section):
-    """Which HTTPS connections are opened, passed through unread, or refused."""
-
-    deny: DenyRule = DenyRule.PAGE
-    """A blocked host: open the connection and show the block `page`, or end it with a TLS `alert`."""
-    splice: bool = True
-    """Whether the hosts of splice lists and of your own splice entries pass through unread."""
-    pinned_apps: bool = True
-    """Whether apps that accept no other certificate than their maker's are noticed and passed through unread."""
-    pinned_apps_after: int = Field(default=3, ge=2, le=100)
-    """After how many broken-off connections of one device to one name, within ten minutes."""
-    pinned_apps_days: float = Field(default=7.0, gt=0, le=365)
-    """How long that lasts, in days."""
-    pinned_apps_per_client: int = Field(default=100, ge=1, le=1000)
-    """For how many names at once a device can have that."""
-
-
-class GatewaySettings(Section):
-    """This machine as the gateway of a LAN, and the PAC file."""
-
-    lan: tuple[str, ...] = ()
-    """LAN interfaces; `gateway up` redirects their web traffic, e.g. `["lan0"]`."""
-    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
-    """TCP ports that are redirected; on UDP they are QUIC."""
-    reject_quic: bool = True
-    """Whether QUIC (HTTP/3), which the filter cannot see, is refused, so that browsers turn to TCP."""
-    reject_dot: bool = False
-    """Whether DNS over TLS and over QUIC (port 853) are refused, so that devices use the network's own DNS."""
-    filter_private: bool = False
-    """Whether connections to other private networks are redirected too."""
-    own_port_80: bool = False
-    """Whether port 80 of the gateway itself is the filter's set-up page and `/wpad.dat`; nothing else may use it then."""
-    bypass_devices: tuple[str, ...] = ()
-    """Devices that go past the filter: addresses, networks or hardware addresses."""
-    bypass_destinations: tuple[str, ...] = ()
-    """Destinations that go past the filter: addresses or networks."""
-    fail_open: bool = False
-    """Whether web traffic goes past the filter while no worker listens or answers, instead of nowhere."""
-    hosts: tuple[str, ...] = ("gatewayfilter.internal", "192.0.2.80", "2001:db8::80")
-    """Names and addresses under which the filter serves its set-up page to all clients behind it."""
-    pac_bypass: tuple[str, ...] = ()
-    """Hosts that the PAC file sends past the filter: `bank.example` (with all below it), addresses, networks."""
-
-    @field_validator("hosts")
-    @classmethod
-    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(canonical_host(item) for item in value)
-
-    @field_validator("pac_bypass")
-    @classmethod
-    def _are_hosts_or_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for item in value:
-            if "/" in item:
-                ip_network(item)
-            else:
-                canonical_host(item.removeprefix("*").removeprefix("."))
-        return value

@@ -1,0 +1,21 @@
+"""Settings of section `[classify]`."""
+
+from enum import StrEnum
+
+from gatewayfilter.settings.base import Section
+
+
+class Extractor(StrEnum):
+    """How the main text of a page is found."""
+
+    DENSITY = "density"
+    RESILIPARSE = "resiliparse"
+
+
+class ClassifySettings(Section):
+    """How pages are read."""
+
+    extractor: Extractor = Extractor.DENSITY
+    """Extractor of a page's main text: text `density`, or `resiliparse`."""
+    topics: bool = True
+    """Whether what a page reads like counts where its words are not clear; off: words alone, and a model of your own."""

@@ -1,0 +1,32 @@
+"""Settings of section `[filter]`."""
+
+from enum import StrEnum
+
+from pydantic import field_validator
+
+from gatewayfilter.settings.base import Section
+
+
+class CosmeticScope(StrEnum):
+    """What is hidden on pages."""
+
+    OFF = "off"
+    SPECIFIC = "specific"
+    ALL = "all"
+
+
+class FilterSettings(Section):
+    """What is blocked."""
+
+    disabled_categories: tuple[str, ...] = ()
+    """Categories that do not block, although a list or the classifier names them."""
+    cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
+    """What Adblock rules hide on pages: nothing, what names the site or is of a short list, or all (EasyList: +212 kB)."""
+    replace: bool = True
+    """Whether Adblock rules may change the text of responses (`$replace`) and take elements out of the HTML (`##^`)."""
+
+    @field_validator("cosmetic", mode="before")
+    @classmethod
+    def _was_a_switch(cls, value: object) -> object:
+        """Takes the words of earlier releases: on for all rules, off for none."""
+        return {"true": CosmeticScope.ALL, "false": CosmeticScope.OFF}.get(str(value).lower(), value)

@@ -1,0 +1,40 @@
+"""Settings of section `[log]`."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from gatewayfilter.settings.base import Section
+
+
+class LogPrivacy(StrEnum):
+    """What the decision log keeps of a URL."""
+
+    FULL = "full"
+    NO_QUERY = "no-query"
+    HOST = "host"
+    OFF = "off"
+
+
+class LogLevel(StrEnum):
+    """How much the processes write to standard error."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogSettings(Section):
+    """What is written down."""
+
+    level: LogLevel = LogLevel.INFO
+    """How much the processes write to standard error."""
+    privacy: LogPrivacy = LogPrivacy.FULL
+    """What the decision log keeps of a URL: `full`, `no-query`, `host` or `off` (nothing is logged)."""
+    hash_clients: bool = False
+    """Whether clients are logged as a keyed hash instead of their address."""
+    retention_days: float = Field(default=30.0, gt=0)
+    """Decisions older than this many days are removed."""
+    retention_mb: float = Field(default=500.0, gt=0)
+    """The decision log is cut from its oldest end above this size, in MB on disk, indexes included."""
