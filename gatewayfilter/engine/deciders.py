@@ -10,8 +10,8 @@ from typing import Protocol
 
 from gatewayfilter.engine.adblock import AdblockMatch
 from gatewayfilter.engine.adblock.syntax.parser import is_generic
+from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.question import Question
-from gatewayfilter.engine.spellings import spellings_of
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.list_lookup import KeyAnswer, find_listing, may_be_listed
 from gatewayfilter.engine.state.manual_rules import written_pattern
@@ -157,7 +157,7 @@ def adblock_verdict(state: EngineState, match: AdblockMatch, stub: str = "") -> 
 
 
 class Spellings:
-    """Other spellings of a URL (spellings.py): a block covers all spellings, an allowing entry only its own."""
+    """Other spellings of a URL (path_spellings.py): a block covers all spellings, an allowing entry only its own."""
 
     name = "spellings"
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gatewayfilter.engine.adblock import AdblockMatch
 from gatewayfilter.engine.deciders import Adblock, BloomGate, Decider, ListTable, ManualDecider, Spellings, adblock_verdict
+from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.question import Question
-from gatewayfilter.engine.spellings import spellings_of
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.host_cache import host_keys
 from gatewayfilter.engine.state.list_lookup import may_be_listed, silent_entries

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 
+from gatewayfilter.engine.adblock_changes import change_response
 from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.host_decision import decide_host
@@ -11,7 +12,6 @@ from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
-from gatewayfilter.engine.traffic_changes import change_response
 from gatewayfilter.model import (
     Action,
     Change,

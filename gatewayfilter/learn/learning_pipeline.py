@@ -8,8 +8,8 @@ from gatewayfilter.classify import is_pdf
 from gatewayfilter.documents.page_parts import HTML_TYPES
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, ClassifyImage, Page, ReadText
-from gatewayfilter.learn.asked_words import address_words, asked_words, touches
 from gatewayfilter.learn.page_kind import is_readable
+from gatewayfilter.learn.reflected_words import address_words, asked_words, touches
 from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth, is_confirmed
 from gatewayfilter.learn.verdicts.recognition import Recognition

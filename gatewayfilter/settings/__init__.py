@@ -1,4 +1,4 @@
-"""Settings of section by section: names, types, defaults and what each is for. How they are read: config.py."""
+"""The settings by section: names, types, defaults and what each is for. How they are read: config.py."""
 
 import os
 from pathlib import Path

@@ -9,9 +9,9 @@ from typing import BinaryIO
 from gatewayfilter.engine.state.manual_rules import hosts_of_prefixes
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.formats.exported import csv_items, entry_key, json_items
 from gatewayfilter.sources.formats.line_blocks import text_blocks
 from gatewayfilter.sources.formats.line_formats import LineFormat, line_format, read_line
+from gatewayfilter.sources.formats.list_export import csv_items, entry_key, json_items
 from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH, ListFormat
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.urls import Url, digest_of, domain_key, host_key, host_suffixes, registrable_domain

@@ -142,7 +142,7 @@ def test_a_block_that_is_added_while_it_runs_counts_at_once() -> None:
         ("pay.bank.example@evil.example", LOOK),
     ],
 )
-def test_spellings(host: str, action: HostAction) -> None:
+def test_path_spellings(host: str, action: HostAction) -> None:
     assert engine(["192.0.2.7", "[2001:db8::7]"], [".bank.example"]).decide_host(host).action is action
 
 

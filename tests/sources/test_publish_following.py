@@ -64,7 +64,7 @@ def test_entries_come_and_go_without_a_list_being_read(place: Place, monkeypatch
         raise AssertionError("a list was read")
 
     full = place.publish(full=True)
-    assert full.rebuilt == "that was asked for"
+    assert full.rebuilt == "on request"
     monkeypatch.setitem(publish_function.__globals__, "parse_list", unread)
     place.learn("a.example/1", "b.example/2")
     rule = place.store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")

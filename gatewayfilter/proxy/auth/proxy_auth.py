@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from mitmproxy import http
 from mitmproxy.connection import Client
 
-from gatewayfilter.proxy.auth.login_turns import LoginTurns, Outcome
+from gatewayfilter.proxy.auth.password_check_queue import LoginTurns, Outcome
 from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.telemetry import Counters
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from gatewayfilter.proxy.listener.answered_writer import AnsweredWriter
 from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy
 from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake, HandshakeServices
+from gatewayfilter.proxy.listener.tunnel_writer import AnsweredWriter
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.poller import READ

@@ -5,7 +5,7 @@
 | replaced for the whole process | `REPLACEMENTS` here |
 | set on single objects | `INSTANCES` in upstream.py |
 | subclasses that our code uses itself | `FastHttpLayer`, `FastPathContext`, `HookRunner` in fastpath/; the classes of server.py |
-| relied on and not replaced | `RELIED_ON` in relied_on.py |
+| relied on and not replaced | `RELIED_ON` in upstream_digests.py |
 
 tests/proxy/mitm/test_mitmproxy_pin.py compares the digests with the installed version, and checks that nothing else is replaced.
 """
@@ -18,7 +18,7 @@ from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http import HttpLayer, _http1
 from mitmproxy.proxy.layers.tls import TLSLayer
 
-from gatewayfilter.proxy.mitm.fastpath import patches, tls_path
+from gatewayfilter.proxy.mitm.fastpath import fast_functions, tls_path
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
@@ -31,6 +31,7 @@ from gatewayfilter.proxy.mitm.upstream import CORRECTNESS, SPEED
 from gatewayfilter.proxy.mitm.upstream import Replacement as _Row
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
+_MESSAGE: Final = "mitmproxy.http:MessageData"
 _unreadable: Final = ErrorAnswers.unreadable_request
 _PageRow: Final = partial(_Row, makes_pages=True)
 _HTTP: Final = "mitmproxy.proxy.layers.http:"
@@ -47,10 +48,10 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http_layers, "HttpStream", GatewayHttpStream, CORRECTNESS, f"{_HTTP}HttpLayer.make_stream", "65849da2d51c8719"),
     _Row(HttpLayer, "get_connection", get_connection, CORRECTNESS, f"{_HTTP}HttpLayer.get_connection", "735692cf8c26eb9f"),
     _PageRow(_http1, "make_error_response", _unreadable, CORRECTNESS, f"{_HTTP1}make_error_response", "1ebe7083b78d5937"),
-    _Row(http.MessageData, "__post_init__", patches.skip_type_checks, SPEED, "mitmproxy.http:MessageData", "2fe4b7f15ac77ea3"),
-    _Row(http.Headers, "get_all", patches.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),
-    _Row(http.Headers, "get", patches.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
-    _Row(http.Headers, "__contains__", patches.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
+    _Row(http.MessageData, "__post_init__", fast_functions.skip_type_checks, SPEED, _MESSAGE, "2fe4b7f15ac77ea3"),
+    _Row(http.Headers, "get_all", fast_functions.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),
+    _Row(http.Headers, "get", fast_functions.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
+    _Row(http.Headers, "__contains__", fast_functions.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
     _Row(TLSLayer, "receive_data", tls_path.receive_data, SPEED, f"{_TLS}receive_data", "27a803d5985345f3"),
     _Row(TLSLayer, "tls_interact", tls_path.tls_interact, SPEED, f"{_TLS}tls_interact", "bcbe8bc50bf0bafc"),
     _Row(TLSLayer, "send_data", tls_path.send_data, SPEED, f"{_TLS}send_data", "90cfb4fb55863fde"),

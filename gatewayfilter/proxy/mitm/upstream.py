@@ -1,4 +1,4 @@
-"""Rows of the tables of install.py and relied_on.py, and the one function that sets attributes on objects of mitmproxy."""
+"""Rows of the tables of install.py and upstream_digests.py, and the one function that sets attributes on objects of mitmproxy."""
 
 import asyncio
 from collections.abc import Callable, Mapping

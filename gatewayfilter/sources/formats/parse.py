@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources.formats.exported import Item, csv_items, entry_key, json_items
 from gatewayfilter.sources.formats.host_names import all_ordinary
 from gatewayfilter.sources.formats.line_blocks import text_blocks, text_lines
 from gatewayfilter.sources.formats.line_formats import LineFormat, line_format, read_line
+from gatewayfilter.sources.formats.list_export import Item, csv_items, entry_key, json_items
 from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT, ListFormat, ParseReport
 from gatewayfilter.urls import digest_of, domain_key, registry_suffixes
 

@@ -142,7 +142,7 @@ def test_private_addresses_stay_private_when_translated(address: object) -> None
         "http://[fd00:ec2::254]/",
     ],
 )
-def test_spellings_of_inner_addresses_are_refused_before_any_connection(url: str) -> None:
+def test_path_spellings_of_inner_addresses_are_refused_before_any_connection(url: str) -> None:
     assert "not a public address" in may_crawl(parse_url(url), CrawlSettings())
 
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy.auth import login_turns
+from gatewayfilter.proxy.auth import password_check_queue
 from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
@@ -100,7 +100,7 @@ def test_transparent_mode_cannot_ask(tmp_path: Path, file: Path) -> None:
 async def test_requests_and_tunnels_have_to_log_in(
     state: Path, origin: Origin, client_tls: ssl.SSLContext, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login_turns, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(password_check_queue, "FIRST_PAUSE_S", 0.0)
     right = aiohttp.BasicAuth("kim", "secret: with a colon")
     async with wire_gateway(state, {}, users=file) as gateway, aiohttp.ClientSession() as client:
         for wrong in (None, aiohttp.BasicAuth("kim", "guess")):

@@ -13,8 +13,8 @@ import mitmproxy.version
 import pytest
 
 from gatewayfilter.proxy.mitm.install import REPLACEMENTS, install
-from gatewayfilter.proxy.mitm.relied_on import RELIED_ON, VERSION
 from gatewayfilter.proxy.mitm.upstream import NeededFor, Replacement, set_on
+from gatewayfilter.proxy.mitm.upstream_digests import RELIED_ON, VERSION
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
 

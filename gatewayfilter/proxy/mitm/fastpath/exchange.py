@@ -6,7 +6,7 @@ hook has to wait, the outcome is known beforehand. request.py and response.py do
 the state in which mitmproxy would have left them. The flow, the hooks and their order are the same. Everything else takes the
 slow path, also from the middle of a message: hooks that ran are not run again.
 
-proxy/mitm/relied_on.py lists the code that this stands in for; tests/proxy/mitm/fastpath/test_fastpath_exchange.py and
+proxy/mitm/upstream_digests.py lists the code that this stands in for; tests/proxy/mitm/fastpath/test_fastpath_exchange.py and
 test_fastpath_fuzz.py compare both paths.
 """
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.spellings import has_spellings, spellings_of
+from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
 from gatewayfilter.model import Action, EntryKind, ListAction, Reason
 from gatewayfilter.urls import parse_url
 from tests.engine.test_filter_engine import engine, entry, manual, request, snapshot

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from gatewayfilter.addresses.client_network import network_of
-from gatewayfilter.proxy.auth import login_turns
-from gatewayfilter.proxy.auth.login_turns import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
+from gatewayfilter.proxy.auth import password_check_queue
+from gatewayfilter.proxy.auth.password_check_queue import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
 
 
 def _wrong() -> bool:
@@ -20,7 +20,7 @@ def _right() -> bool:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_turns, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(password_check_queue, "FIRST_PAUSE_S", 0.0)
 
 
 async def test_wrong_passwords_of_one_client_do_not_hold_up_another() -> None:
@@ -88,7 +88,7 @@ async def test_the_pause_grows_with_each_failure_and_is_forgotten(monkeypatch: p
     async def sleep(seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr("gatewayfilter.proxy.auth.login_turns.asyncio.sleep", sleep)
+    monkeypatch.setattr("gatewayfilter.proxy.auth.password_check_queue.asyncio.sleep", sleep)
     turns = LoginTurns(lambda: now)
     for number in range(6):
         await turns.attempt("192.0.2.1", bytes([number]), _wrong)
@@ -99,14 +99,14 @@ async def test_the_pause_grows_with_each_failure_and_is_forgotten(monkeypatch: p
 
 
 async def test_what_is_known_of_clients_is_bounded(no_pause: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_turns, "_MOST_CLIENTS", 10)
+    monkeypatch.setattr(password_check_queue, "_MOST_CLIENTS", 10)
     turns = LoginTurns()
     for number in range(40):
         await turns.attempt(f"192.0.2.{number}", b"x", _wrong)
     for number in range(40):
         await turns.attempt("192.0.2.1", bytes([number]), _wrong)
     assert len(turns._clients) == 10
-    assert len(turns._clients["192.0.2.1"].wrong) == login_turns._MOST_WRONG
+    assert len(turns._clients["192.0.2.1"].wrong) == password_check_queue._MOST_WRONG
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Faster forms of functions of mitmproxy, with equal results (tests/proxy/mitm/fastpath/test_fastpath_patches.py compares them).
+"""Faster forms of functions of mitmproxy, with equal results (tests/proxy/mitm/fastpath/test_fast_functions.py compares them).
 
 proxy/mitm/install.py puts them in place.
 """

@@ -7,7 +7,7 @@ import pytest
 from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
-from gatewayfilter.learn.asked_words import address_words, asked_words
+from gatewayfilter.learn.reflected_words import address_words, asked_words
 from gatewayfilter.model import Classification, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
 from gatewayfilter.store import Store
@@ -100,7 +100,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize(("query", "repeated"), SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings_of_what_is_repeated(learner: Learner, query: str, repeated: str) -> None:
+def test_path_spellings_of_what_is_repeated(learner: Learner, query: str, repeated: str) -> None:
     learner.see(f"https://library.test/?{query}", search_page(repeated))
     assert learner.blocked() == []
     assert learner.counters["pages_reflected"] == 1  # so it was harmful to look at
