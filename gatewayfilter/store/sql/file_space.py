@@ -64,4 +64,4 @@ def _fold_back(database: Database, log: Path) -> None:
         with database.read() as connection, closing(connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")) as result:
             busy = result.scalar()
         if busy:
-            _log.info("the write-ahead log of the database is long, and somebody still reads it: trying again")
+            _log.info("the write-ahead log of the database is long, and a reader still uses it: trying again")
