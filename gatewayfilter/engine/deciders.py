@@ -38,7 +38,7 @@ class Decider(Protocol):
 class ManualDecider:
     """Manual rules."""
 
-    name = "person"
+    name = "manual"
 
     def decide(self, question: Question) -> Verdict | None:
         """A rule that allows beats one that blocks."""

@@ -42,7 +42,7 @@ def test_first_visit_passes_and_the_next_one_is_blocked(
 
     answer = gateway.json("check", url)
     deciders = [item["decider"] for item in answer["answers"]]
-    assert deciders == ["person", "bloom", "blacklist", "adblock", "spellings", "whitelist", "unknown"]
+    assert deciders == ["manual", "bloom", "blacklist", "adblock", "spellings", "whitelist", "unknown"]
     assert answer["verdict"]["action"] == "block"
     assert answer["classification"]["classification"]["category"] == "gambling"
     assert answer["classification"]["classification"]["evidence"]

@@ -74,7 +74,7 @@ EVERYTHING = {
 
 def test_the_order_is_the_documented_one() -> None:
     assert [decider.name for decider in DECIDERS] == [
-        "person",
+        "manual",
         "bloom",
         "blacklist",
         "adblock",
@@ -261,14 +261,14 @@ def answer_table(asked: FilterEngine, asks: Request) -> list[tuple[str, str]]:
 def test_explain_answers_for_everybody_even_after_the_decision() -> None:
     asked = engine(snapshot(rules=[manual(BLOCK, EntryKind.DOMAIN, ".x.example")], **EVERYTHING))  # type: ignore[arg-type]
     assert answer_table(asked, request(PAGE)) == [
-        ("person", "block"), ("bloom", "maybe"), ("blacklist", "block"),
+        ("manual", "block"), ("bloom", "maybe"), ("blacklist", "block"),
         ("adblock", "block"), ("spellings", "miss"), ("whitelist", "allow"), ("unknown", "allow"),
     ]  # fmt: skip
 
 
 def test_explain_of_what_nobody_knows() -> None:
     assert answer_table(engine(snapshot()), request(PAGE)) == [
-        ("person", "miss"), ("bloom", "miss"), ("blacklist", "skipped"),
+        ("manual", "miss"), ("bloom", "miss"), ("blacklist", "skipped"),
         ("adblock", "miss"), ("spellings", "miss"), ("whitelist", "skipped"), ("unknown", "allow"),
     ]  # fmt: skip
 

@@ -73,7 +73,7 @@ def test_a_persons_splice_rule_neither_allows_nor_blocks_a_url(
     request = Request(parse_url("https://bank.example/x"))
     assert engine.decide(request).reason is reason
     answers = {answer.decider: answer.answer for answer in engine.explain(request).answers}
-    assert answers["person"] == "miss"
+    assert answers["manual"] == "miss"
 
 
 def test_a_splice_rule_does_not_hide_one_that_blocks() -> None:

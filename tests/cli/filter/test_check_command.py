@@ -86,8 +86,8 @@ def test_the_verdict_is_the_exit_code(
 def test_every_decider_answers_in_order(cli: Cli) -> None:
     answers = cli("check", "bad.example", "--json").json["answers"]
     names = [answer["decider"] for answer in answers]
-    assert names == sorted(names, key=["person", "bloom", "blacklist", "adblock", "spellings", "whitelist", "unknown"].index)
-    assert {"person", "bloom", "blacklist", "adblock", "whitelist"} <= set(names)
+    assert names == sorted(names, key=["manual", "bloom", "blacklist", "adblock", "spellings", "whitelist", "unknown"].index)
+    assert {"manual", "bloom", "blacklist", "adblock", "whitelist"} <= set(names)
     out = cli("check", "bad.example").out
     assert all(name in out for name in names)
     assert "BLOCK (blacklist), by bad-sites, rule .bad.example, category malware" in out
