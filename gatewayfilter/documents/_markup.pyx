@@ -1,8 +1,8 @@
-"""Compiled twin of tags.py, html_text.py and references.py: one pass over the markup gives texts and references at once.
+"""Compiled twin of tags.py, open_elements.py, html_text.py and references.py: one pass over the markup gives texts and references at once.
 
 What each step means stands there; here stand the differences. Memory is read by `at`, `find` and `count` alone, which check
 every index against the end of the page, and written by `put` alone, which checks the room. All steps are linear.
-What is rare (character references, names beyond ASCII, attributes that may hide) is left to the Python of the twin.
+What is rare (character references, names beyond ASCII, styles that may hide) is left to the Python of the twin.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
@@ -11,10 +11,11 @@ from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from gatewayfilter.documents import html_text, references, tags
+from gatewayfilter.documents import html_text, open_elements, references, rendering, tags
 from gatewayfilter.documents.text_density import Block
-from gatewayfilter.documents.html_text import HtmlText, hides
+from gatewayfilter.documents.html_text import HtmlText
 from gatewayfilter.documents.references import PageImage, PageLink, References
+from gatewayfilter.documents.rendering import special, style_effect
 from gatewayfilter.documents.tags import text_of, unescaped
 
 cdef extern from *:
@@ -59,6 +60,18 @@ cdef struct Piece:  # of a text: a part of the page, set off by white space or n
     size_t stop
     bint apart
 
+cdef struct Look:  # what attributes of any tag were seen
+    Span style
+    Span hidden
+    bint has_style
+    bint has_hidden
+    bint is_closed  # by "/>"
+
+cdef struct Element:
+    uint64_t name
+    uint32_t bits
+    int space
+
 cdef struct Pieces:
     Piece* rows
     size_t count
@@ -79,41 +92,72 @@ cdef enum:  # the attributes that mean something
 cdef enum:  # the tags that mean something; others have numbers from OTHER on, or 0 where they are not known
     A = 1
     TITLE
-    TEMPLATE
     META
     IMG
     AREA
-    INPUT
     LINK
     BASE
     HTML
     BODY
     P
+    BR
+    INPUT
+    SELECT
+    OPTION
+    OPTGROUP
+    DIALOG
+    DETAILS
+    SUMMARY
+    IFRAME
+    TEXTAREA
+    PLAINTEXT
+    SCRIPT
+    STYLE
+    FONT
+    SVG
     OTHER
 
 cdef enum:  # what is known of a tag
-    INLINE = 1
+    PARTING = 1
     VOID = 2
-    ENDS_PARAGRAPH = 4
     RAW = 8
     TEXT = 16
     NO_SCRIPT = 32
+    NEVER_RENDERED = 64
+    NEVER_RENDERED_SVG = 128
+    SPECIAL_TAG = 256
+    WITHIN = 512  # of text in a "noscript" too
 
 cdef enum:
-    SLOTS = 512  # four times as many as there are tags; a power of two
+    HTML_SPACE
+    SVG_SPACE
+    MATH_SPACE
+
+cdef enum:
+    SLOTS = 1024  # some five times as many as there are tags; a power of two
     CHUNK = 32
 
 cdef struct Tag:
     uint64_t key
     int number
     int flags
+    uint32_t bits, closes, stops, end_stops
 
 cdef Tag[SLOTS] known_tags
 cdef uint64_t[ATTRIBUTES] attribute_keys
 cdef size_t max_html = tags.MAX_HTML, max_tags = tags.MAX_TAGS, max_attributes = tags.MAX_ATTRIBUTES
 cdef Py_ssize_t max_links = references.MAX_LINKS, max_images = references.MAX_IMAGES, max_text = references.MAX_TEXT
 cdef frozenset titles = html_text.TITLES, descriptions = html_text.DESCRIPTIONS, keywords = html_text.KEYWORDS
-cdef frozenset label_types = html_text.LABEL_TYPES
+cdef dict tag_names = {}, bare_specials = {}
+cdef size_t max_search = open_elements.MAX_SEARCH
+cdef size_t max_styles = 1000
+cdef uint32_t IS_P = open_elements.P, IS_HEADING = open_elements.HEADING, IS_LINK = open_elements.LINK
+cdef uint32_t IS_FORMATTING = open_elements.FORMATTING, IS_SPECIAL = open_elements.SPECIAL
+cdef uint32_t BUTTON_SCOPE = open_elements.BUTTON_SCOPE, NEVER = open_elements.NEVER, P_CLOSER = open_elements.P_CLOSER
+cdef uint32_t FOREIGN_ROOT = open_elements.FOREIGN_ROOT, BREAKOUT = open_elements.BREAKOUT
+cdef uint32_t SVG_TEXT = open_elements.SVG_TEXT, MATH_TEXT = open_elements.MATH_TEXT
+cdef uint32_t ANY = open_elements.ANY, END_SPECIAL = open_elements.SPECIAL
+cdef int HIDES = rendering.HIDES, INVISIBLE = rendering.INVISIBLE, VISIBLE = rendering.VISIBLE, DISPLAYED = rendering.DISPLAYED
 
 
 # Memory ----------------------------------------------------------------------------------------------------------------------
@@ -156,25 +200,6 @@ cdef inline size_t count(const Char* text, size_t end, uint32_t wanted) noexcept
         total += text[index] == wanted
         index += 1
     return total
-
-
-cdef inline size_t find_sign(const Char* text, size_t index, size_t end) noexcept nogil:
-    """An index from one on up to which no double d, no n two after another and no z before an e stands."""
-    cdef size_t step
-    cdef Char found
-    while index < end and end - index >= CHUNK + 2:
-        found = 0
-        for step in range(CHUNK):
-            found |= (
-                <Char>((text[index + step] | 0x20) == c"d") & <Char>((text[index + step + 1] | 0x20) == c"d")
-                | <Char>((text[index + step] | 0x20) == c"n") & <Char>((text[index + step + 2] | 0x20) == c"n")
-                | <Char>((text[index + step] | 0x20) == c"z") & <Char>((text[index + step + 1] | 0x20) == c"e")
-            )
-        if found:
-            break
-        index += CHUNK
-        STEPS(1)
-    return index
 
 
 cdef inline size_t put(Char* text, size_t index, size_t room, uint32_t character) noexcept nogil:
@@ -226,21 +251,6 @@ cdef inline uint32_t lower(uint32_t c) noexcept nogil:
     return c | 0x20 if c"A" <= c <= c"Z" else c
 
 
-cdef inline uint64_t packed(const Char* text, size_t start, size_t stop) noexcept nogil:
-    """The characters of a name of up to eight in lower case; 0 for a longer one, and where one is NUL or not ASCII."""
-    cdef uint64_t key = 0
-    cdef uint32_t c
-    cdef size_t index
-    if stop - start > 8:
-        return 0
-    for index in range(start, stop):
-        c = lower(at(text, index, stop))
-        if c == 0 or c >= 0x80:
-            return 0
-        key = key << 8 | c
-    return key
-
-
 cdef inline bint says(const Char* text, size_t start, size_t stop, const char* word, size_t length) noexcept nogil:
     """Tells whether a lower-case word stands at an index, in any case."""
     cdef size_t index
@@ -250,6 +260,36 @@ cdef inline bint says(const Char* text, size_t start, size_t stop, const char* w
         if lower(at(text, start + index, stop)) != <uint8_t>word[index]:
             return False
     return True
+
+
+LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml")
+
+
+cdef inline uint64_t packed_long(const Char* text, size_t start, size_t stop) noexcept nogil:
+    """The place of a name among `LONG_NAMES`, from 1 on: no character that a name begins with is so small."""
+    cdef size_t length = stop - start
+    if length == 10:
+        return 1 if says(text, start, stop, b"blockquote", 10) else 2 if says(text, start, stop, b"figcaption", 10) else 0
+    if length == 9:
+        return 3 if says(text, start, stop, b"plaintext", 9) else 0
+    if length == 13:
+        return 4 if says(text, start, stop, b"foreignobject", 13) else 0
+    return 5 if length == 14 and says(text, start, stop, b"annotation-xml", 14) else 0
+
+
+cdef inline uint64_t packed(const Char* text, size_t start, size_t stop) noexcept nogil:
+    """A number for a known name, its characters in lower case if it has up to eight; 0 for a longer one, or not in ASCII."""
+    cdef uint64_t key = 0
+    cdef uint32_t c
+    cdef size_t index
+    if stop - start > 8:
+        return packed_long(text, start, stop)
+    for index in range(start, stop):
+        c = lower(at(text, index, stop))
+        if c == 0 or c >= 0x80:
+            return 0
+        key = key << 8 | c
+    return key
 
 
 cdef inline bint stands(const Char* text, size_t start, size_t stop, const char* word, size_t length) noexcept nogil:
@@ -265,7 +305,7 @@ cdef inline bint stands(const Char* text, size_t start, size_t stop, const char*
 
 cdef inline Tag* slot_of(uint64_t key) noexcept nogil:
     """The place of a tag, or the empty one where it would stand."""
-    cdef uint64_t place = (key * 0x9e3779b97f4a7c15ULL) >> 55  # 9 bits
+    cdef uint64_t place = (key * 0x9e3779b97f4a7c15ULL) >> 54  # 10 bits
     while known_tags[place & (SLOTS - 1)].key != key and known_tags[place & (SLOTS - 1)].key != 0:
         place += 1
     return &known_tags[place & (SLOTS - 1)]
@@ -273,17 +313,19 @@ cdef inline Tag* slot_of(uint64_t key) noexcept nogil:
 
 # Markup ----------------------------------------------------------------------------------------------------------------------
 
-cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, Span* values) noexcept nogil:
+cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, Span* values, Look* look) noexcept nogil:
     """Goes over attributes to the `>` that ends them, or to the end; notes the first value of each known one, if asked."""
     cdef size_t name, name_stop, value, value_stop, after, limit = index + max_attributes
     cdef uint32_t c
     cdef uint64_t key
     cdef int number
     cdef uint32_t seen = 0
+    look.has_style = look.has_hidden = look.is_closed = False
     while index < end:
         c = at(text, index, end)
         if c == c">":
             return index
+        look.is_closed = c == c"/"
         if is_gap(c) or c == c"/":
             index += 1
             continue
@@ -314,6 +356,12 @@ cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, S
                         break
                     index += 1
                 value_stop = index
+        if name < limit:
+            after = min(name_stop, limit)
+            if after - name == 5 and not look.has_style and says(text, name, after, b"style", 5):
+                look.has_style, look.style = True, Span(min(value, limit), min(value_stop, limit))
+            elif after - name == 6 and not look.has_hidden and says(text, name, after, b"hidden", 6):
+                look.has_hidden, look.hidden = True, Span(min(value, limit), min(value_stop, limit))
         if values != NULL and name < limit:
             key = packed(text, name, min(name_stop, limit))
             if key:
@@ -376,107 +424,99 @@ cdef inline size_t text_end(const Char* text, size_t index, size_t end) noexcept
         index += 1
 
 
-cdef inline size_t skipped_back(const Char* text, size_t start, size_t index) noexcept nogil:
-    """The index after the last of up to nine characters before one that may be white space."""
-    cdef size_t least = index - 9 if index - start > 9 else start
-    cdef uint32_t c
-    while index > least:
-        c = at(text, index - 1, index)
-        if 0x20 < c < 0x80:
-            break
-        index -= 1
-    return index
-
-
-cdef inline size_t skipped(const Char* text, size_t index, size_t stop) noexcept nogil:
-    """The index of the first of up to ten characters that is no white space."""
-    cdef size_t most = index + 9 if stop - index > 9 else stop
-    cdef uint32_t c
-    while index < most:
-        c = at(text, index, stop)
-        if 0x20 < c < 0x80:
-            break
+cdef inline size_t after_spaces(const Char* text, size_t index, size_t stop) noexcept nogil:
+    while index < stop and is_space(at(text, index, stop)):
         index += 1
     return index
 
 
-cdef enum Hiding:
-    NO
-    ASK  # html_text.hides knows
-    YES
-
-
-cdef inline bint stands_before(const Char* text, size_t start, size_t index, const char* word, size_t length) noexcept nogil:
-    return index - start >= length and says(text, index - length, index, word, length)
-
-
-cdef inline Hiding told_by_colon(const Char* text, size_t start, size_t index, const char* word, size_t length) noexcept nogil:
-    """Tells whether `word : ` stands before an index, where its value begins."""
-    cdef size_t colon = skipped_back(text, start, index), place
+cdef inline bint may_matter(const Char* text, size_t index, size_t stop) noexcept nogil:
+    """Tells whether rendering.style_effect has to be asked about a style: whatever matches its expression, and more."""
+    cdef size_t place
     cdef uint32_t c
-    if colon == start or at(text, colon - 1, index) != c":":
-        return NO
-    place = skipped_back(text, start, colon - 1)
-    c = lower(at(text, place - 1, index)) if place > start else 0
-    if c != c"y" and c != c"n":  # "display", "visibility", or the end of what html_text.py takes away
-        return NO
-    if place < colon - 1 or index - colon > 1 or (index > colon and not is_space(at(text, colon, index))):
-        return ASK
-    return YES if stands_before(text, start, place, word, length) else ASK
-
-
-cdef inline Hiding by_hidden(const Char* text, size_t start, size_t index, size_t stop) noexcept nogil:
-    """Tells what a "hidden" at an index does. It is NO only where html_text.py takes nothing away that joins something else."""
-    cdef uint32_t before = at(text, index - 1, stop) if index > start else 0, after = at(text, index + 6, stop), c
-    cdef bint stands_alone
-    if before == c"-" and stands_before(text, start, index, b"aria-", 5):
-        c = at(text, index - 6, stop) if index - start > 5 else 0
-        return NO if (is_gap(c) or c == c'"' or c == c"'") and (after == c"=" or after == c'"' or after == c"'") else ASK
-    if before == c"-" or before == c"_" or is_letter(before) or c"0" <= before <= c"9":
-        return ASK if stands_before(text, start, index, b"hidden", 6) else NO
-    c = at(text, index - 2, stop) if index - start >= 2 else 0
-    if before == c":" or (before == c" " and c == c":"):
-        return told_by_colon(text, start, index, b"visibility", 10)
-    stands_alone = is_gap(before) and 0x20 < c < 0x80 and c != c":" and c != c"=" and lower(c) != c"n"
-    if (before == c'"' or before == c"'") and c == c"=":  # the first word of a value, unless it is type="hidden"
-        c = at(text, index - 3, stop) if index - start >= 3 else 0
-        stands_alone = 0x20 < c < 0x80 and lower(c) != c"e"
-    if stands_alone and after == c"-":
-        return NO
-    if stands_alone and (is_gap(after) or after == c"=" or after == c'"' or after == c"'" or index + 6 == stop):
-        return YES
-    return ASK
-
-
-cdef inline Hiding hiding(const Char* text, size_t start, size_t stop) noexcept nogil:
-    """Tells whether attributes hide: the same as html_text.hides, unless it is ASK."""
-    cdef size_t index = start, place, chunk_stop
-    cdef uint32_t c
-    cdef Hiding found
     while index < stop:
-        index = find_sign(text, index, stop)
-        chunk_stop = min(index + CHUNK, stop)
-        while index < chunk_stop:
-            c = at(text, index, stop) | 0x20
-            found = NO
-            if c == c"d":
-                if index - start >= 2 and says(text, index - 2, stop, b"hidden", 6):
-                    found = by_hidden(text, start, index - 2, stop)
-            elif c == c"n":
-                if says(text, index, stop, b"none", 4):
-                    found = told_by_colon(text, start, index, b"display", 7)
-            elif c == c"z":
-                if index - start >= 7 and says(text, index - 7, stop, b"font-size", 9):
-                    place = skipped(text, index + 2, stop)
-                    if at(text, place, stop) == c":":
-                        place = skipped(text, place + 1, stop)
-                        c = at(text, place + 1, stop)
-                        if at(text, place, stop) == c"0" and c != c"." and not c"0" <= c <= c"9":
-                            found = ASK
-            if found != NO:
-                return found
-            index += 1
-    return NO
+        c = lower(at(text, index, stop))
+        if c == c"\\" or c == c"&":
+            return True
+        elif c == c"/":
+            if at(text, index + 1, stop) == c"*":
+                return True
+        elif c == c"-":
+            place = index + 1
+            while place < stop and place < index + 5 and c"0" <= at(text, place, stop) <= c"9":
+                place += 1
+            if place == index + 5:
+                return True
+        elif c == c"n":
+            if says(text, index, stop, b"none", 4):
+                return True
+        elif c == c"v":
+            if says(text, index, stop, b"visib", 5):
+                return True
+        elif c == c"o":
+            if says(text, index, stop, b"opacity", 7):
+                return True
+        elif c == c"h":
+            if says(text, index, stop, b"hidden", 6):
+                return True
+            if says(text, index, stop, b"height", 6):
+                place = after_spaces(text, index + 6, stop)
+                if at(text, place, stop) == c":" and at(text, after_spaces(text, place + 1, stop), stop) == c"0":
+                    return True
+        elif c == c"b":
+            if says(text, index, stop, b"block", 5):
+                return True
+        elif c == c"f":
+            if says(text, index, stop, b"flex", 4) or says(text, index, stop, b"font-size", 9):
+                return True
+        elif c == c"g":
+            if says(text, index, stop, b"grid", 4):
+                return True
+        elif c == c"i":
+            if says(text, index, stop, b"inline", 6):
+                return True
+        index += 1
+    return False
+
+
+cdef inline bint holds(const Char* text, size_t index, size_t stop, const char* word, size_t length) noexcept nogil:
+    """Tells whether a lower-case word stands somewhere between two places, in any case."""
+    while index < stop:
+        if lower(at(text, index, stop)) == <uint8_t>word[0] and says(text, index, stop, word, length):
+            return True
+        index += 1
+    return False
+
+
+cdef inline size_t script_end(const Char* text, size_t index, size_t end) noexcept nogil:
+    """Where the end tag of a script begins: after a comment and a start tag within it, not before another one has come."""
+    cdef uint32_t c
+    cdef bint is_escaped = False, is_twice = False, is_end
+    while index < end:
+        c = at(text, index, end)
+        if c == c"-" and is_escaped:
+            if at(text, index + 1, end) == c"-" and at(text, index + 2, end) == c">":
+                is_escaped = is_twice = False
+                index += 2
+        elif c == c"<":
+            is_end = at(text, index + 1, end) == c"/"
+            if says(text, index + (2 if is_end else 1), end, b"script", 6):
+                c = at(text, index + (8 if is_end else 7), end)
+                if is_gap(c) or c == c"/" or c == c">":
+                    if not is_end:
+                        is_twice = is_escaped
+                    elif not is_twice:
+                        return index
+                    else:
+                        is_twice = False
+            elif not is_escaped and stands(text, index, end, b"<!--", 4):
+                is_escaped = True
+                index += 1
+        elif not is_escaped:
+            index = find(text, index + 1, end, c"<")
+            continue
+        index += 1
+    return end
 
 
 # The page --------------------------------------------------------------------------------------------------------------------
@@ -487,13 +527,17 @@ cdef class Page:
     cdef str html
     cdef bint wants_texts, wants_references
     # Texts.
-    cdef str title, hidden_name
-    cdef list descriptions, keywords, blocks, labels, hidden
-    cdef Pieces block
-    cdef bint has_pieces, in_link, in_title, is_hidden
+    cdef str title
+    cdef list descriptions, keywords, blocks, labels, hidden, documents
+    cdef dict styles  # what was found out about them
+    cdef Pieces block, hidden_block
+    cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual
     cdef size_t link_chars
-    cdef int hidden_number
-    cdef Py_ssize_t hidden_depth
+    cdef int hidden_number, hidden_by, options
+    # Open elements.
+    cdef Element* elements
+    cdef size_t open_count, open_room
+    cdef Py_ssize_t hidden_place, shown_place
     # References.
     cdef str base, reference, rel, kind
     cdef list links, images
@@ -505,19 +549,25 @@ cdef class Page:
 
     def __cinit__(self):
         self.block = Pieces(NULL, 0, 0)
+        self.hidden_block = Pieces(NULL, 0, 0)
         self.link = Pieces(NULL, 0, 0)
+        self.elements = NULL
         self.scratch = NULL
 
     def __dealloc__(self):
         PyMem_Free(self.block.rows)
+        PyMem_Free(self.hidden_block.rows)
         PyMem_Free(self.link.rows)
+        PyMem_Free(self.elements)
         PyMem_Free(self.scratch)
 
     def __init__(self, str html, bint wants_texts, bint wants_references):
         self.html = html
         self.wants_texts, self.wants_references = wants_texts, wants_references
-        self.title = self.hidden_name = self.base = self.reference = self.rel = self.kind = ""
-        self.descriptions, self.keywords, self.blocks, self.labels, self.hidden = [], [], [], [], []
+        self.title = self.base = self.reference = self.rel = self.kind = ""
+        self.descriptions, self.keywords, self.blocks, self.labels, self.hidden, self.documents = [], [], [], [], [], []
+        self.styles = {}
+        self.hidden_place = self.shown_place = -1
         self.links, self.images = [], []
 
     cdef int make_room(self, size_t size) except -1:
@@ -648,6 +698,128 @@ cdef str lowered(Page page, const Char* text, Span span):
     return page.html[span.start:span.stop].lower()
 
 
+# Open elements ---------------------------------------------------------------------------------------------------------------
+
+cdef inline bint allows_cdata(Page page) noexcept:
+    return page.open_count > 0 and page.elements[page.open_count - 1].space != HTML_SPACE
+
+
+cdef inline bint is_foreign(Page page) noexcept:
+    cdef Element* top
+    if page.open_count == 0:
+        return False
+    top = &page.elements[page.open_count - 1]
+    return top.space != HTML_SPACE and not top.bits & (SVG_TEXT if top.space == SVG_SPACE else MATH_TEXT)
+
+
+cdef inline size_t least_of(Page page) noexcept:
+    return page.open_count - max_search if page.open_count > max_search else 0
+
+
+cdef inline void cut_elements(Page page, size_t place) noexcept:
+    page.open_count = place
+    if page.hidden_place >= <Py_ssize_t>place:
+        page.hidden_place = -1
+    if page.shown_place >= <Py_ssize_t>place:
+        page.shown_place = -1
+
+
+cdef void take_out(Page page, size_t place) noexcept:
+    cdef size_t index
+    for index in range(place + 1, page.open_count):
+        page.elements[index - 1] = page.elements[index]
+    page.open_count -= 1
+    if page.hidden_place >= <Py_ssize_t>place:
+        page.hidden_place = -1 if page.hidden_place == <Py_ssize_t>place else page.hidden_place - 1
+    if page.shown_place >= <Py_ssize_t>place:
+        page.shown_place = -1 if page.shown_place == <Py_ssize_t>place else page.shown_place - 1
+
+
+cdef int push(Page page, uint64_t name, uint32_t bits, int space) except -1:
+    cdef size_t room
+    cdef Element* rows
+    if page.open_count >= page.open_room:
+        room = 2 * page.open_room + 64
+        rows = <Element*>PyMem_Realloc(page.elements, room * sizeof(Element))
+        if rows == NULL:
+            raise MemoryError
+        page.elements, page.open_room = rows, room
+    page.elements[page.open_count] = Element(name, bits, space)
+    page.open_count += 1
+    return 1
+
+
+cdef void close_elements(Page page, uint32_t closes, uint32_t stops) noexcept:
+    cdef size_t place = page.open_count, least = least_of(page), found = 0
+    cdef bint is_found = False, special = False
+    cdef Element* element
+    while place > least:
+        place -= 1
+        element = &page.elements[place]
+        if element.bits & closes and element.space == HTML_SPACE:
+            found, is_found = place, True
+        elif element.bits & stops:
+            break
+        elif not is_found:
+            special |= element.bits & IS_SPECIAL != 0
+    if is_found and special and closes & IS_LINK:
+        take_out(page, found)
+    elif is_found:
+        cut_elements(page, found)
+
+
+cdef int start_element(Page page, const Tag* tag, uint64_t name, bint foreign, bint is_closed) except -1:
+    """Takes a start tag; tells whether its element is open now."""
+    cdef int space
+    if foreign:
+        space = page.elements[page.open_count - 1].space if page.open_count else HTML_SPACE
+        return 0 if is_closed else push(page, name, tag.bits, space)
+    while is_foreign(page):
+        cut_elements(page, page.open_count - 1)
+    if tag.closes:
+        close_elements(page, tag.closes, tag.stops)
+    if tag.bits & P_CLOSER:
+        close_elements(page, IS_P, BUTTON_SCOPE)
+    if tag.bits & NEVER or (is_closed and tag.bits & FOREIGN_ROOT):
+        return 0
+    space = HTML_SPACE
+    if tag.bits & FOREIGN_ROOT:
+        space = SVG_SPACE if tag.number == SVG else MATH_SPACE
+    return push(page, name, tag.bits, space)
+
+
+cdef void end_element(Page page, const Tag* tag, uint64_t name) noexcept:
+    cdef size_t place = page.open_count, least = least_of(page)
+    cdef uint32_t heading = tag.bits & IS_HEADING
+    cdef bint special = False
+    cdef Element* element
+    if place and page.elements[place - 1].space != HTML_SPACE:
+        if tag.number == BR or tag.number == P:
+            while is_foreign(page):
+                cut_elements(page, page.open_count - 1)
+        else:
+            while place > least and page.elements[place - 1].space != HTML_SPACE:
+                place -= 1
+                if page.elements[place].name == name:
+                    cut_elements(page, place)
+                    return
+    if tag.bits & NEVER:
+        return
+    place, least = page.open_count, least_of(page)
+    while place > least:
+        place -= 1
+        element = &page.elements[place]
+        if element.space == HTML_SPACE and (element.name == name or element.bits & heading):
+            if special and tag.bits & IS_FORMATTING:
+                take_out(page, place)
+            else:
+                cut_elements(page, place)
+            return
+        if element.bits & tag.end_stops:
+            return
+        special |= element.bits & IS_SPECIAL != 0
+
+
 # Texts -----------------------------------------------------------------------------------------------------------------------
 
 cdef int end_block(Page page, const Char* text) except -1:
@@ -657,38 +829,112 @@ cdef int end_block(Page page, const Char* text) except -1:
         return 0
     block = folded(page, text, &page.block)
     if block:
-        if page.in_title and not page.title:
-            page.title = block
-        elif page.is_hidden:
-            page.hidden.append(block)
-        else:
-            link_chars = min(<Py_ssize_t>page.link_chars, len(block))
-            page.blocks.append(row_of(Block, (block, link_chars)))
+        link_chars = min(<Py_ssize_t>page.link_chars, len(block))
+        page.blocks.append(row_of(Block, (block, link_chars)))
     page.has_pieces = False
     page.block.count = 0
     page.link_chars = 0
     return 0
 
 
-cdef int hide(Page page, const Char* text, int number, str name) except -1:
-    end_block(page, text)
-    page.is_hidden, page.hidden_depth, page.hidden_number, page.hidden_name = True, 1, number, name
+cdef int end_hidden(Page page, const Char* text) except -1:
+    cdef str block
+    if not page.has_hidden_pieces:
+        return 0
+    block = folded(page, text, &page.hidden_block)
+    if block:
+        page.hidden.append(block)
+    page.has_hidden_pieces = False
+    page.hidden_block.count = 0
     return 0
 
 
-cdef int follow_hidden(Page page, const Char* text, int number, int flags, bint closing, Span name) except -1:
-    cdef bint same = number == page.hidden_number
-    if same and not number:
-        same = page.html[name.start:name.stop].lower() == page.hidden_name
-    if same:
-        page.hidden_depth += -1 if closing else 1
+cdef int read_text(Page page, const Char* text, size_t start, size_t stop) except -1:
+    """Takes the text after a tag, unless it is white space at the beginning of a block."""
+    cdef size_t place = start
+    cdef bint is_hidden = page.is_within or (page.follows and page.shown_place < 0)
+    if not (page.has_hidden_pieces if is_hidden else page.has_pieces):
+        while place < stop and is_space(at(text, place, stop)):
+            place += 1
+    if place >= stop:
+        return 0
+    if is_hidden:
+        add(&page.hidden_block, start, stop, False)
+        page.has_hidden_pieces = True
+    else:
+        add(&page.block, start, stop, False)
+        page.has_pieces = True
+        if page.in_link:
+            page.link_chars += stop - start
+    return 0
+
+
+cdef int style_of(Page page, const Char* text, Span span) except -1:
+    cdef str style
+    if not may_matter(text, span.start, span.stop):
+        return 0
+    style = page.html[span.start:span.stop]
+    known = page.styles.get(style)
+    if known is None:
+        known = style_effect(style)
+        STEPS(span.stop - span.start)
+        if len(page.styles) < max_styles:
+            page.styles[style] = known
+    return known
+
+
+cdef int effect_of(Page page, const Char* text, const Look* look) except -1:
+    cdef int found = style_of(page, text, look.style) if look.has_style else 0
+    if look.has_hidden and not found & DISPLAYED:
+        if look.hidden.start >= look.hidden.stop or page.html[look.hidden.start:look.hidden.stop].lower() != "until-found":
+            found |= HIDES
+    return found
+
+
+cdef object special_of(Page page, const Char* text, const Tag* tag, Span attributes):
+    if tag.number == OPTION or tag.number == OPTGROUP:
+        if not holds(text, attributes.start, attributes.stop, b"label", 5) and not holds(
+            text, attributes.start, attributes.stop, b"selected", 8
+        ):
+            return bare_specials[tag.number]
+    elif attributes.start >= attributes.stop:
+        return bare_specials[tag.number]
+    STEPS(attributes.stop - attributes.start)
+    return special(tag_names[tag.number], page.html[attributes.start:attributes.stop])
+
+
+cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, const Look* look, list found) except -1:
+    """What a tag does to its content, and, in the list, what else there is to it."""
+    cdef int effect = 0
+    cdef bint hides = False
+    if (look.has_style or look.has_hidden) and tag.number != HTML and tag.number != BODY:
+        effect = effect_of(page, text, look)
+    if tag.flags & SPECIAL_TAG and (attributes.start < attributes.stop or tag.number != IFRAME):
+        what = special_of(page, text, tag, attributes)
+        found.append(what)
+        hides = what[0]
     if (
-        page.hidden_depth <= 0
-        or (page.hidden_number == P and flags & ENDS_PARAGRAPH)
-        or (closing and (number == BODY or number == HTML))
+        hides
+        and tag.number != SELECT
+        and tag.number != OPTION
+        and tag.number != OPTGROUP
+        and not (effect & DISPLAYED and tag.number == DIALOG)
     ):
-        end_block(page, text)
-        page.is_hidden = False
+        effect |= HIDES
+    elif tag.flags & NEVER_RENDERED and not tag.flags & SPECIAL_TAG and not effect & DISPLAYED:
+        effect |= HIDES
+    elif tag.number == OPTION and page.options and not effect & HIDES:
+        if page.options > 1 and hides:
+            effect |= HIDES
+        page.options = 2
+    elif tag.number == SELECT:
+        page.options = hides
+    return effect
+
+
+cdef int hide(Page page, const Tag* tag, int effect) except -1:
+    page.hidden_place, page.shown_place = page.open_count - 1, -1
+    page.follows, page.hidden_number, page.hidden_by = True, tag.number, effect & (HIDES | INVISIBLE)
     return 0
 
 
@@ -709,69 +955,147 @@ cdef int read_meta(Page page, const Char* text, const Span* values) except -1:
     return 0
 
 
-cdef int read_label(Page page, const Char* text, const Span* values) except -1:
+cdef int read_shown(
+    Page page, const Char* text, const Tag* tag, Span attributes, const Span* values, list found
+) except -1:
+    """Takes the tag of an element that is shown."""
     cdef str label
-    cdef int number
-    if values[TYPE].start < values[TYPE].stop and page.html[values[TYPE].start:values[TYPE].stop].lower() not in label_types:
-        return 0
-    for number in (ALT, VALUE):
-        label = cleaned(page, text, values[number])
+    if tag.flags & PARTING:
+        end_block(page, text)
+    if tag.number == A:
+        page.in_link = True
+    elif tag.number == META:
+        if holds(text, attributes.start, attributes.stop, b"refresh", 7) and holds(
+            text, attributes.start, attributes.stop, b"data:", 5
+        ):
+            page.documents.extend(special("meta", page.html[attributes.start:attributes.stop]).documents)
+        read_meta(page, text, values)
+    elif tag.number == IMG and attributes.start < attributes.stop:
+        label = cleaned(page, text, values[ALT])
         if label:
             page.labels.append(label)
+        if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14):
+            found.append(special("img", page.html[attributes.start:attributes.stop]))
+    for what in found:
+        page.labels.extend(what.labels)
+        page.documents.extend(what.documents)
+        if what.shadow or what.documents:
+            page.is_unusual = True
     return 0
 
 
-cdef bint does_hide(Page page, const Char* text, Span attributes) except -1:
-    cdef Hiding found = hiding(text, attributes.start, attributes.stop)
-    if found != ASK:
-        return found == YES
-    STEPS(attributes.stop - attributes.start)
-    return hides(page.html[attributes.start:attributes.stop])
-
-
-cdef int read_text_tag(
-    Page page, const Char* text, int number, int flags, bint closing, Span name, Span attributes, const Span* values
-) except -1:
-    if page.has_pieces and not flags & INLINE:
+cdef int read_end_tag(Page page, const Char* text, const Tag* tag) except -1:
+    if tag.flags & PARTING:
         end_block(page, text)
-    if page.is_hidden:
-        follow_hidden(page, text, number, flags, closing, name)
-    elif (
-        attributes.start < attributes.stop
-        and not closing
-        and not flags & VOID
-        and number != HTML
-        and number != BODY
-        and does_hide(page, text, attributes)
-    ):
-        hide(page, text, number, "" if number else page.html[name.start:name.stop].lower())
-    if number == A:
-        page.in_link = not closing
-    elif number == TITLE:
-        page.in_title = not closing
-    elif closing or not 0 < number < LINK:
-        pass
-    elif number == TEMPLATE:
-        if not page.is_hidden:
-            hide(page, text, number, "")
-    elif number == META:
-        read_meta(page, text, values)
-    else:
-        read_label(page, text, values)
+    if tag.number == A:
+        page.in_link = False
+    elif tag.number == SELECT:
+        page.options = 0
     return 0
 
 
-cdef int read_text(Page page, const Char* text, size_t start, size_t stop) except -1:
-    """Takes the text after a tag, unless it is white space at the beginning of a block."""
-    cdef size_t place = start
-    if not page.has_pieces:
-        while place < stop and is_space(at(text, place, stop)):
-            place += 1
-    if place < stop:
-        add(&page.block, start, stop, False)
-        page.has_pieces = True
-        if page.in_link:
-            page.link_chars += stop - start
+cdef int after_tag(Page page, const Char* text, const Tag* tag, bint was_hidden) except -1:
+    if not was_hidden and page.hidden_place >= 0 and page.shown_place < 0:
+        end_block(page, text)
+    if tag.flags & PARTING:
+        end_hidden(page, text)
+    return 0
+
+
+cdef int read_end(Page page, const Char* text, const Tag* tag, uint64_t name) except -1:
+    """Takes an end tag."""
+    cdef bint was_hidden = page.shown_place < 0
+    cdef size_t root = page.hidden_place
+    end_element(page, tag, name)
+    if not page.wants_texts:
+        return 0
+    if not page.follows:
+        return read_end_tag(page, text, tag)
+    if page.hidden_place < 0:
+        end_hidden(page, text)
+        page.follows = False
+        if was_hidden and page.open_count >= root:
+            return 0
+    after_tag(page, text, tag, was_hidden)
+    if page.shown_place >= 0 or page.hidden_place < 0:
+        read_end_tag(page, text, tag)
+    return 0
+
+
+cdef bint shows_again(Page page, const Tag* tag, int effect) noexcept:
+    if page.hidden_number == DETAILS:
+        return tag.number == SUMMARY and <Py_ssize_t>page.open_count == page.hidden_place + 2
+    return page.hidden_by == INVISIBLE and effect == VISIBLE
+
+
+cdef int read_start(
+    Page page, const Char* text, const Tag* tag, uint64_t name, bint foreign, Span attributes, const Span* values, const Look* look
+) except -1:
+    """Takes a start tag."""
+    cdef int effect = 0
+    cdef bint was_hidden = page.shown_place < 0, is_open, followed = page.follows
+    cdef list found = []
+    if page.wants_texts:
+        if foreign:
+            if followed:
+                effect = HIDES if tag.flags & NEVER_RENDERED_SVG else effect_of(page, text, look)
+            else:
+                effect = effect_of(page, text, look)
+                if tag.flags & NEVER_RENDERED_SVG:
+                    effect = HIDES
+        else:
+            effect = looks(page, text, tag, attributes, look, found)
+    is_open = start_element(page, tag, name, foreign, look.is_closed)
+    if not page.wants_texts:
+        return 0
+    if followed:
+        if page.hidden_place < 0:
+            end_hidden(page, text)
+            page.follows = False
+        elif was_hidden and is_open and page.shown_place < 0 and shows_again(page, tag, effect):
+            end_hidden(page, text)
+            page.shown_place = page.open_count - 1
+            return read_shown(page, text, tag, attributes, values, found)
+        after_tag(page, text, tag, was_hidden)
+        if page.hidden_place >= 0 and page.shown_place < 0:
+            return 0
+    if effect & (HIDES | INVISIBLE) and is_open and not (not followed and not foreign and tag.flags & VOID):
+        return hide(page, tag, effect)
+    if not foreign:
+        return read_shown(page, text, tag, attributes, values, found)
+    if tag.number == A and not followed:
+        page.in_link = True
+    elif tag.flags & PARTING:
+        end_block(page, text)
+    return 0
+
+
+cdef int read_kind(Page page, const Char* text, const Tag* tag, const Look* look, size_t start, size_t stop) except -1:
+    """Takes the content of an element without markup."""
+    cdef bint is_hidden = page.follows and page.shown_place < 0
+    cdef Span content = Span(start, stop)
+    cdef str block
+    if tag.flags & RAW:
+        if (tag.number == SCRIPT or tag.number == STYLE) and not is_hidden and effect_of(page, text, look) & DISPLAYED:
+            page.is_unusual = True
+            end_block(page, text)
+            read_text(page, text, start, stop)
+            end_block(page, text)
+        return 0
+    if tag.number == TITLE:
+        block = cleaned(page, text, content)
+        if block and not page.title and not is_hidden:
+            page.title = block
+        elif block:
+            page.hidden.append(block)
+    elif tag.number == TEXTAREA and not is_hidden and effect_of(page, text, look) & (HIDES | INVISIBLE):
+        block = cleaned(page, text, content)
+        if block:
+            page.hidden.append(block)
+    else:
+        if tag.number != TEXTAREA:
+            page.is_unusual = True
+        read_text(page, text, start, stop)
     return 0
 
 
@@ -821,35 +1145,17 @@ cdef int read_reference(Page page, const Char* text, int number, bint closing, S
 
 # The pass --------------------------------------------------------------------------------------------------------------------
 
-cdef int read_tag(
-    Page page, const Char* text, const Tag* tag, bint closing, Span name, Span attributes, const Span* values
-) except -1:
-    cdef int number = tag.number, flags = tag.flags
-    cdef bint is_ascii = True
-    cdef str other
-    cdef size_t index
-    if not number:
-        for index in range(name.start, name.stop):
-            is_ascii &= at(text, index, name.stop) < 0x80
-        if not is_ascii:  # a few characters beyond ASCII have lower-case letters within
-            other = page.html[name.start:name.stop].lower()
-            tag = slot_of(key_of(other))
-            number, flags = tag.number, tag.flags
-    if page.wants_texts:
-        read_text_tag(page, text, number, flags, closing, name, attributes, values)
-    if page.wants_references and is_ascii and (number == A or (not closing and IMG <= number <= BASE and number != INPUT)):
-        read_reference(page, text, number, closing, attributes, values)
-    return 0
-
-
 cdef int read_page(Page page, const Char* text, size_t length) except -1:
     cdef size_t end = min(length, max_html), page_end, index, next_index, seen = 0
     cdef uint32_t c
-    cdef bint closing, is_text, is_within = False
-    cdef Tag* tag
+    cdef uint64_t element
+    cdef bint closing, is_text, is_ascii, foreign, has_left
+    cdef const Tag* tag
     cdef Span name, attributes
+    cdef Look look
     cdef Span[ATTRIBUTES] values
     cdef int number
+    cdef str other
     for number in range(ATTRIBUTES):
         values[number] = Span(0, 0)
     index = find(text, 0, end, c"<")
@@ -863,56 +1169,104 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
         end = next_index
     page_end = end  # while within a "noscript", `end` is where that ends
     while index < page_end:
-        if index >= end:
-            end, is_within = page_end, False
+        has_left = page.is_within and index >= end
+        if has_left:
+            end, page.is_within = page_end, False
         is_text = False
+        tag = NULL
         c = at(text, index + 1, end)
         closing = c == c"/"
         if is_letter(at(text, index + 2, end) if closing else c):
             name.start = name.stop = index + 2 if closing else index + 1
+            is_ascii = True
             while name.stop < end:
                 c = at(text, name.stop, end)
                 if is_gap(c) or c == c"/" or c == c">":
                     break
+                is_ascii &= c < 0x80
                 name.stop += 1
             tag = slot_of(packed(text, name.start, name.stop))
+            element = tag.number
+            if not element:
+                other = page.html[name.start:name.stop].lower()
+                if not is_ascii:  # a few characters beyond ASCII have lower-case letters within
+                    tag = slot_of(key_of(other))
+                element = tag.number if tag.number else (<uint64_t>hash(other)) | 1 << 63
             attributes.start = name.stop
-            if tag.flags & RAW and not closing and name.stop < end:
-                index = read_attributes(text, name.stop, end, NULL)
-                index = raw_end(text, min(index + 1, end), end, text + name.start, name.stop - name.start)
+            if not closing and 0 < tag.number <= BASE and is_ascii:
+                for number in range(ATTRIBUTES):
+                    values[number] = Span(0, 0)
+                attributes.stop = read_attributes(text, name.stop, end, values, &look)
             else:
-                if not closing and 0 < tag.number <= BASE:
-                    for number in range(ATTRIBUTES):
-                        values[number] = Span(0, 0)
-                    attributes.stop = read_attributes(text, name.stop, end, values)
-                else:
-                    attributes.stop = read_attributes(text, name.stop, end, NULL)
-                index = min(attributes.stop + 1, end)
-                read_tag(page, text, tag, closing, name, attributes, values)
-                if not closing and name.stop < end and at(text, attributes.stop - 1, end) != c"/":
-                    is_text = tag.flags & TEXT
-                    if tag.flags & NO_SCRIPT and not is_within:
-                        is_within = True
-                        end = raw_end(text, index, page_end, text + name.start, name.stop - name.start)
+                attributes.stop = read_attributes(text, name.stop, end, NULL, &look)
+            index = min(attributes.stop + 1, end)
+            foreign = not page.is_within and is_foreign(page)
+            if foreign and not closing:
+                if tag.bits & BREAKOUT:
+                    foreign = False
+                elif tag.number == FONT:
+                    foreign = not open_elements.breaks_out("font", 0, page.html[attributes.start:attributes.stop])
+                is_text = False
+            elif not closing and is_ascii and name.stop < end:
+                is_text = tag.flags & (WITHIN if page.is_within else RAW | TEXT | NO_SCRIPT)
+            if page.is_within:
+                if tag.flags & PARTING and page.wants_texts:
+                    end_hidden(page, text)
+            elif tag.flags & NO_SCRIPT and (is_text or (closing and has_left)):
+                pass
+            elif closing:
+                read_end(page, text, tag, element)
+            else:
+                read_start(page, text, tag, element, foreign, attributes, values, &look)
+            if page.wants_references and is_ascii and (tag.number == A or (not closing and IMG <= tag.number <= BASE)):
+                read_reference(page, text, tag.number, closing, attributes, values)
+            if is_text and tag.flags & NO_SCRIPT:
+                is_text = False
+                page.is_within = True
+                end = raw_end(text, index, page_end, text + name.start, name.stop - name.start)
         elif c == c"!" and at(text, index + 2, end) == c"-" and at(text, index + 3, end) == c"-":
             index = comment_end(text, index + 4, end)
+        elif c == c"!" and not page.is_within and allows_cdata(page) and stands(text, index, end, b"<![CDATA[", 9):
+            index += 9
+            next_index = index
+            while True:
+                next_index = find(text, next_index, end, c"]")
+                if next_index >= end or stands(text, next_index, end, b"]]>", 3):
+                    break
+                next_index += 1
+            if page.wants_texts and index < next_index:
+                read_text(page, text, index, next_index)
+            if page.is_open and page.link.count < <size_t>max_text:
+                add(&page.link, index, next_index, index >= next_index)
+            index = min(next_index + 3, end)
         elif c == c"!" or c == c"?" or c == c"/":
             index = min(find(text, index + 2, end, c">") + 1, end)
         else:
             index += 1
-        if is_text:
-            next_index = raw_end(text, index, end, text + name.start, name.stop - name.start)
-        else:
+        if not is_text:
             next_index = text_end(text, index, end)
-        if page.wants_texts and index < next_index:
-            read_text(page, text, index, next_index)
+            if page.wants_texts and index < next_index:
+                read_text(page, text, index, next_index)
+        else:
+            if tag.number == PLAINTEXT:
+                next_index = end
+            elif tag.number == SCRIPT and not page.is_within:
+                next_index = script_end(text, index, end)
+            else:
+                next_index = raw_end(text, index, end, text + name.start, name.stop - name.start)
+            if page.wants_texts and not page.is_within:
+                read_kind(page, text, tag, &look, index, next_index)
+            elif page.wants_texts and not tag.flags & RAW and index < next_index:
+                read_text(page, text, index, next_index)
         if page.is_open and page.link.count < <size_t>max_text:
-            add(&page.link, index, next_index, index >= next_index)
+            if is_text and tag.flags & RAW:
+                add(&page.link, index, index, True)
+            else:
+                add(&page.link, index, next_index, index >= next_index)
         index = next_index
     if page.wants_texts:
-        if not page.blocks:
-            page.is_hidden = False
         end_block(page, text)
+        end_hidden(page, text)
     if page.wants_references:
         end_link(page, text)
     return 0
@@ -935,7 +1289,11 @@ def read(html, *, bint texts, bint references):
         read_page(page, <const uint16_t*>data, length)
     else:
         read_page(page, <const uint32_t*>data, length)
-    said = HtmlText(page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden) if texts else None
+    said = None
+    if texts:
+        said = HtmlText(
+            page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden, page.documents, page.is_unusual
+        )
     return said, References(page.base, tuple(page.links), tuple(page.images)) if references else None
 
 
@@ -949,8 +1307,11 @@ def steps():
 cdef uint64_t key_of(str name) except? 0:
     """The same as `packed` of a string."""
     cdef uint64_t key = 0
-    if len(name) > 8 or not name.isascii() or "\0" in name:
+    cdef size_t number
+    if not name.isascii() or "\0" in name:
         return 0
+    if len(name) > 8:
+        return LONG_NAMES.index(name) + 1 if name in LONG_NAMES else 0
     for letter in name.lower():
         key = key << 8 | <uint64_t>ord(letter)
     return key
@@ -959,12 +1320,17 @@ cdef uint64_t key_of(str name) except? 0:
 cdef int fill_tables() except -1:
     cdef Tag* tag
     cdef int number = OTHER
-    meaningful = ("a", "title", "template", "meta", "img", "area", "input", "link", "base", "html", "body", "p")
-    sets = ((INLINE, html_text.INLINE_TAGS), (VOID, tags.VOID_TAGS), (ENDS_PARAGRAPH, html_text.ENDS_PARAGRAPH), (RAW, tags.RAW_TAGS))
-    sets += ((TEXT, tags.TEXT_TAGS), (NO_SCRIPT, (tags.NO_SCRIPT,)))
-    others = set().union(*(names for _, names in sets)) - set(meaningful)
-    if len(meaningful) != OTHER - A or 4 * (len(meaningful) + len(others)) > SLOTS:
+    meaningful = ("a", "title", "meta", "img", "area", "link", "base", "html", "body", "p", "br", "input", "select", "option", "optgroup")
+    meaningful += ("dialog", "details", "summary", "iframe", "textarea", "plaintext", "script", "style", "font", "svg")
+    sets = ((PARTING, html_text.PARTING_TAGS), (VOID, tags.VOID_TAGS), (RAW, tags.RAW_TAGS), (TEXT, tags.TEXT_TAGS))
+    sets += ((NO_SCRIPT, (tags.NO_SCRIPT,)), (NEVER_RENDERED, rendering.NEVER_RENDERED), (SPECIAL_TAG, rendering.SPECIAL))
+    sets += ((NEVER_RENDERED_SVG, rendering.NEVER_RENDERED_SVG), (WITHIN, (*tags.RAW_TAGS, *tags.TEXT_TAGS[:-1])))
+    others = set(open_elements.RULES).union(*(names for _, names in sets)) - set(meaningful)
+    if len(meaningful) != OTHER - A or 3 * (len(meaningful) + len(others)) > SLOTS:
         raise ImportError("the tables do not fit the tags")
+    for number in range(SLOTS):
+        known_tags[number].bits, known_tags[number].end_stops = open_elements.UNKNOWN.bits, open_elements.UNKNOWN.end_stops
+    number = OTHER
     for kind in (Block, PageLink, PageImage):
         if kind.__base__ is not tuple or kind.__basicsize__ != tuple.__basicsize__ or kind.__itemsize__ != tuple.__itemsize__:
             raise ImportError(f"{kind.__name__} is no mere tuple")
@@ -974,6 +1340,11 @@ cdef int fill_tables() except -1:
             raise ImportError(f"the tag {name} cannot be told")
         tag.key, tag.number = key_of(name), A + place
         tag.flags = sum(flag for flag, names in sets if name in names)
+        rule = open_elements.RULES.get(name, open_elements.UNKNOWN)
+        tag.bits, tag.closes, tag.stops, tag.end_stops = rule.bits, rule.closes, rule.stops, rule.end_stops
+        tag_names[tag.number] = name
+        if name in rendering.SPECIAL:
+            bare_specials[tag.number] = special(name, "")
     for place, name in enumerate(("name", "property", "content", "alt", "value", "type", "href", "rel", "src")):
         attribute_keys[place] = key_of(name)
     return 0

@@ -1,54 +1,69 @@
 """Visible text of an HTML page, from its tags: the Python of `markup.read_html`.
 
-Which of the blocks are the main text is decided by text_density.py, or by main_text.py with another extractor.
+Which of the blocks are the main text is decided by text_density.py, or by main_text.py with another extractor. Which elements
+are open is followed only while one of them hides its content (open_elements.py).
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gatewayfilter.documents.tags import VOID_TAGS, Token, attribute_values, text_of
+from gatewayfilter.documents.open_elements import OpenElements
+from gatewayfilter.documents.rendering import (
+    DATA_PICTURE,
+    DISPLAYED,
+    HIDES,
+    INVISIBLE,
+    NEVER_RENDERED,
+    NEVER_RENDERED_SVG,
+    SPECIAL,
+    VISIBLE,
+    Special,
+    effect_of,
+    special,
+)
+from gatewayfilter.documents.tags import (
+    FOREIGN,
+    NO_SCRIPT,
+    RAW_TAGS,
+    VOID_TAGS,
+    Token,
+    attribute_values,
+    is_closed,
+    text_of,
+)
 from gatewayfilter.documents.text_density import Block, split_by_density
 
-_HIDDEN = re.compile(
-    r"(?<![\w-])hidden(?![\w-])(?<!: hidden)(?<!:hidden)|display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden"
-    r"|font-size\s{0,9}:\s{0,9}0(?![.\d])"
+_PARTING = (
+    "p div ul ol dl dt dd li table caption colgroup col thead tbody tfoot tr td th section article header footer nav aside "
+    "main form fieldset legend h1 h2 h3 h4 h5 h6 hgroup pre listing xmp plaintext blockquote address center figure "
+    "figcaption hr br details summary dialog menu dir select option optgroup datalist textarea button input img svg video "
+    "audio canvas object embed iframe html head body frameset frame marquee search noframes text foreignobject picture"
 )
-_ARIA_HIDDEN = re.compile(r"aria-hidden|type\s{0,9}=\s{0,9}[\"']?hidden")
-
-_INLINE = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small span strike "
-    "strong sub sup time tt u var wbr blink"
-)
-_BLOCK_TAGS = "p div ul ol dl table section article header footer nav aside main form h1 h2 h3 h4 h5 h6 pre"
-INLINE_TAGS = frozenset(_INLINE.split())
-"""Tags that end no block."""
-_PLAIN = frozenset(slash + name for name in INLINE_TAGS - {"a"} for slash in ("", "/"))
-"""Tags that neither end a block nor mean anything without attributes."""
-_IDLE_TAGS = "div li ul p td tr span section header h2 h3 path svg use symbol label option script style"
-_IDLE = frozenset(slash + name for name in _IDLE_TAGS.split() for slash in ("", "/"))
-"""Frequent tags that change nothing without attributes where no text waits."""
-_MEANINGFUL = frozenset({"a", "/a", "title", "/title", "template", "meta", "img", "area", "input"})
-"""Tags that are more than the end of a block."""
-_ORDINARY = frozenset(
-    slash + name
-    for name in f"{_IDLE_TAGS} {_BLOCK_TAGS} b i em strong small button figure picture source i".split()
-    for slash in ("", "/")
-)
-"""Frequent tags that mean nothing more than where a block ends, unless their attributes hide them."""
-ENDS_PARAGRAPH = frozenset(_BLOCK_TAGS.split())
-"""Tags that end a paragraph whose end tag is left out."""
+PARTING_TAGS = frozenset(_PARTING.split())
+"""Tags that end a block; unknown ones do not."""
 TITLES = frozenset({"og:title", "twitter:title"})
 DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
 KEYWORDS = frozenset({"keywords", "news_keywords"})
 NEVER_HIDDEN = frozenset({"html", "body"})
-LABEL_TYPES = frozenset({"", "button", "submit", "image"})
-"""Types of an `input` whose value a reader sees."""
+_MEANINGFUL = SPECIAL | NEVER_RENDERED | {"a", "meta", "img"}
+_PARTS = frozenset(slash + name for name in PARTING_TAGS - _MEANINGFUL for slash in ("", "/")) | {
+    f"/{name}" for name in PARTING_TAGS & _MEANINGFUL - {"a", "select"}
+}
+_OTHERS = "b i em strong span small sup sub label font u s source use path g symbol script style link time cite code abbr"
+_PLAIN = frozenset(slash + name for name in _OTHERS.split() for slash in ("", "/"))
+"""Frequent tags that neither end a block nor mean anything without attributes."""
 
 
 @dataclass(slots=True)
 class HtmlText:
-    """The texts of a page by where they stand; `hidden` is what the markup declares invisible."""
+    """The texts of a page by where they stand.
+
+    Attributes:
+        labels: what is shown of attributes: names of pictures, values of forms.
+        hidden: what the markup declares invisible, and what stands where nothing is shown: `noscript`, `template` and others.
+        documents: markup of documents within the page, not read yet.
+        is_unusual: whether something stands there that hardly any honest page has: a second look is worth its while.
+    """
 
     title: str = ""
     descriptions: list[str] = field(default_factory=list)
@@ -56,6 +71,8 @@ class HtmlText:
     blocks: list[Block] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    is_unusual: bool = False
 
     def split_main(self) -> tuple[list[str], list[str]]:
         """Returns the texts of the main blocks and of the rest, in order; blocks that are mostly links are always rest.
@@ -67,119 +84,280 @@ class HtmlText:
 
 def texts_of(before: str, tokens: Sequence[Token]) -> HtmlText:
     """Returns the texts of a page: of what stands before its first token, and of its tokens."""
-    return _Reader().read(before, tokens)
-
-
-def hides(attributes: str) -> bool:
-    """Returns whether the attributes of a tag hide what it contains."""
-    lower = attributes.lower()
-    if "none" in lower or "hidden" in lower or "font-size" in lower:
-        return _HIDDEN.search(_ARIA_HIDDEN.sub("", lower)) is not None
-    return False
+    return _Reader(tokens).read(before)
 
 
 class _Reader:
     """Follows the tags: where blocks end, what is link, title or hidden."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
         self._page = HtmlText()
         self._pieces: list[str] = []
+        self._hidden_pieces: list[str] = []
         self._link_chars = 0
         self._in_link = False
-        self._in_title = False
-        self._hidden_by = ""
-        self._hidden_depth = 0
+        self._within = False  # a noscript
+        self._elements = OpenElements()
+        self._known = 0  # tokens whose elements are on the stack
+        self._follows = False  # an element hides, thus the stack is kept
+        self._hidden_by = 0  # INVISIBLE where elements within may be shown again
+        self._hidden_name = ""
+        self._options = 0  # 1 in a closed select before its first option, 2 after it
 
-    def read(self, before: str, tokens: Sequence[Token]) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
+    def read(self, before: str) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
         pieces = self._pieces
         pieces.append(before)
-        for _, name, attributes, text in tokens:
+        for place, (kind, name, attributes, text) in enumerate(self._tokens):
             # Most tags change nothing, and a third are links: decided here, where it costs least.
-            if not name:
+            if kind or self._follows or self._within:
+                self._token(place, kind, name.lower(), attributes, text)
+                continue
+            if not name or (name in _PLAIN and not attributes):
                 pass
-            elif self._hidden_by:
-                self._tag(name.lower(), attributes)
             elif name == "/a":
                 self._in_link = False
-            elif attributes:
-                lower = attributes.lower()
-                if "none" in lower or "hidden" in lower or "font-size" in lower:
-                    self._tag(name.lower(), attributes)
-                elif name == "a":
-                    self._in_link = True
-                elif name not in _ORDINARY:
-                    self._tag(name.lower(), attributes)
-                elif pieces and name not in _PLAIN:
+            elif attributes and ("style" in (lower := attributes.lower()) or "hidden" in lower):
+                self._tag(place, name.lower(), attributes)
+            elif name == "a":
+                self._in_link = True
+            elif name in _PARTS:
+                if pieces:
                     self._end_block()
-            elif name not in (_PLAIN if pieces else _IDLE):
-                if name in _ORDINARY:
-                    self._end_block()
-                else:
-                    self._tag(name.lower(), attributes)
-            if text and (pieces or not text.isspace()):
-                pieces.append(text)
-                if self._in_link:
-                    self._link_chars += len(text)
-        if not self._page.blocks:
-            self._hidden_by = ""
+            elif name not in _PLAIN:
+                self._tag(place, name.lower(), attributes)
+            if text:
+                if self._elements.hidden >= 0:
+                    self._text(text)
+                elif pieces or not text.isspace():
+                    pieces.append(text)
+                    if self._in_link:
+                        self._link_chars += len(text)
         self._end_block()
+        self._end_hidden()
         return self._page
 
-    def _tag(self, name: str, attributes: str) -> None:
-        closing = name[0] == "/"
-        bare = name[1:] if closing else name
-        if self._pieces and bare not in INLINE_TAGS:
-            self._end_block()
-        if self._hidden_by:
-            self._follow_hidden(bare, closing=closing)
-        elif attributes and not closing and bare not in VOID_TAGS:
-            self._begin_hidden(bare, attributes)
-        if name in _MEANINGFUL:
-            self._meaning(name, attributes)
+    def _token(self, place: int, kind: str, name: str, attributes: str, text: str) -> None:
+        """Takes a token that is not of the usual kind, or within what is hidden."""
+        if self._within:
+            if name == f"/{NO_SCRIPT}":
+                self._within = False
+            elif name.removeprefix("/") in PARTING_TAGS:
+                self._end_hidden()
+            text = text if kind not in RAW_TAGS else ""
+        elif not name:
+            pass
+        elif self._follows:
+            self._follow(place, kind, name, attributes)
+        elif kind == FOREIGN:
+            self._foreign(place, name, attributes)
+        else:
+            self._tag(place, name, attributes)
+        if kind and kind != FOREIGN and not self._within:
+            self._element_of_text(kind, attributes, text)
+        elif text:
+            self._text(text)
 
-    def _meaning(self, name: str, attributes: str) -> None:
-        if name in {"a", "/a"}:
-            self._in_link = name == "a"
-        elif name in {"title", "/title"}:
-            self._in_title = name == "title"
-        elif name == "template":
-            if not self._hidden_by:
-                self._hide(name)
+    def _tag(self, place: int, name: str, attributes: str) -> None:
+        """Takes a tag where nothing is hidden."""
+        if name[0] == "/":
+            self._end_tag(name[1:])
+            return
+        effect, found = self._looks(name, attributes)
+        if effect & (HIDES | INVISIBLE) and name not in VOID_TAGS:
+            self._catch_up(place)
+            if self._elements.start(name, attributes, foreign=False, closed=is_closed(attributes)):
+                self._hide(name, effect)
+                return
+        self._shown(name, attributes, found)
+
+    def _foreign(self, place: int, name: str, attributes: str) -> None:
+        effect = effect_of(attributes) if attributes else 0
+        if name in NEVER_RENDERED_SVG or effect & (HIDES | INVISIBLE):
+            self._catch_up(place)
+            if self._elements.start(name, attributes, foreign=True, closed=is_closed(attributes)):
+                self._hide(name, HIDES if name in NEVER_RENDERED_SVG else effect)
+                return
+        if name == "a":
+            self._in_link = True
+        elif name in PARTING_TAGS:
+            self._end_block()
+
+    def _follow(self, place: int, kind: str, name: str, attributes: str) -> None:
+        """Takes a tag while an element hides."""
+        elements = self._elements
+        self._known = place + 1
+        was_hidden = elements.shown < 0
+        if name[0] == "/":
+            self._follow_end(name[1:], was_hidden=was_hidden)
+            return
+        foreign = kind == FOREIGN
+        if foreign:
+            effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), Special()
+        else:
+            effect, found = self._looks(name, attributes)
+        is_open = elements.start(name, attributes, foreign=foreign, closed=bool(attributes) and is_closed(attributes))
+        if elements.hidden < 0:
+            self._unhide()
+        elif was_hidden and is_open and elements.shown < 0 and self._shows_again(name, effect):
+            self._end_hidden()
+            elements.shown = len(elements) - 1
+            self._shown(name, attributes, found)
+            return
+        self._after(name, was_hidden=was_hidden)
+        if elements.hidden < 0 or elements.shown >= 0:
+            if effect & (HIDES | INVISIBLE) and is_open:
+                self._hide(name, effect)
+            elif foreign:
+                if name in PARTING_TAGS:
+                    self._end_block()
+            else:
+                self._shown(name, attributes, found)
+
+    def _follow_end(self, name: str, *, was_hidden: bool) -> None:
+        elements = self._elements
+        root = elements.hidden
+        elements.end(name)
+        if elements.hidden < 0:
+            self._unhide()
+            if was_hidden and len(elements) >= root:  # nothing but what was hidden has ended
+                return
+        self._after(name, was_hidden=was_hidden)
+        if elements.shown >= 0 or elements.hidden < 0:
+            self._end_tag(name)
+
+    def _after(self, name: str, *, was_hidden: bool) -> None:
+        if not was_hidden and self._elements.hidden >= 0 > self._elements.shown:  # what was shown again has ended
+            self._end_block()
+        if name in PARTING_TAGS:
+            self._end_hidden()
+
+    def _shows_again(self, name: str, effect: int) -> bool:
+        if self._hidden_name == "details":
+            return name == "summary" and len(self._elements) == self._elements.hidden + 2
+        return self._hidden_by == INVISIBLE and effect == VISIBLE
+
+    def _looks(self, name: str, attributes: str) -> tuple[int, Special]:
+        """Returns what a tag does to its content, and what else there is to it."""
+        effect = effect_of(attributes) if attributes and name not in NEVER_HIDDEN else 0
+        found = special(name, attributes) if name in SPECIAL and (attributes or name != "iframe") else Special()
+        if (found.hides and name not in {"select", "option", "optgroup"} and not (effect & DISPLAYED and name == "dialog")) or (
+            name in NEVER_RENDERED and name not in SPECIAL and not effect & DISPLAYED
+        ):
+            effect |= HIDES
+        elif name == "option" and self._options and not effect & HIDES:
+            effect |= HIDES if self._options > 1 and found.hides else 0
+            self._options = 2
+        elif name == "select":
+            self._options = int(found.hides)
+        return effect, found
+
+    def _catch_up(self, place: int) -> None:
+        """Brings the stack to a token."""
+        elements, within = self._elements, False
+        for kind, name, attributes, _ in self._tokens[self._known : place]:
+            lower = name.lower()
+            if within:
+                within = lower != f"/{NO_SCRIPT}"
+            elif kind == NO_SCRIPT:
+                within = True
+            elif lower[:1] == "/":
+                elements.end(lower[1:])
+            elif lower:
+                closed = attributes[-1:] == "/" and is_closed(attributes)
+                elements.start(lower, attributes, foreign=kind == FOREIGN, closed=closed)
+        self._known = place + 1
+
+    def _hide(self, name: str, effect: int) -> None:
+        elements = self._elements
+        elements.hidden, elements.shown = len(elements) - 1, -1
+        self._follows, self._hidden_name, self._hidden_by = True, name, effect & (HIDES | INVISIBLE)
+
+    def _unhide(self) -> None:
+        self._end_hidden()
+        self._follows = False
+
+    def _end_tag(self, name: str) -> None:
+        if name in PARTING_TAGS:
+            self._end_block()
+        if name == "a":
+            self._in_link = False
+        elif name == "select":
+            self._options = 0
+
+    def _shown(self, name: str, attributes: str, found: Special) -> None:
+        """Takes the tag of an element that is shown."""
+        if name in PARTING_TAGS:
+            self._end_block()
+        if name == "a":
+            self._in_link = True
         elif name == "meta":
             self._meta(attributes)
+        elif name == "img" and attributes:
+            source, alt = attribute_values(attributes, ("src", "alt"))
+            if alt := text_of(alt):
+                self._page.labels.append(alt)
+            if source[: len(DATA_PICTURE)].lower() == DATA_PICTURE:
+                found = special(name, attributes)
+        self._page.labels.extend(found.labels)
+        self._page.documents.extend(found.documents)
+        if found.shadow or found.documents:
+            self._page.is_unusual = True
+
+    def _element_of_text(self, kind: str, attributes: str, text: str) -> None:
+        """Takes the content of an element without markup."""
+        hidden = self._follows and self._elements.shown < 0
+        if kind == NO_SCRIPT:
+            self._within = True
+            self._text(text)
+        elif kind in RAW_TAGS:
+            if kind in {"script", "style"} and not hidden and effect_of(attributes) & DISPLAYED:
+                self._page.is_unusual = True
+                self._end_block()
+                self._text(text)
+                self._end_block()
+        elif kind == "title":
+            text = text_of(text)
+            if text and not self._page.title and not hidden:
+                self._page.title = text
+            elif text:
+                self._page.hidden.append(text)
+        elif kind == "textarea" and not hidden and effect_of(attributes) & (HIDES | INVISIBLE):
+            if text := text_of(text):
+                self._page.hidden.append(text)
         else:
-            self._label(attributes)
+            self._page.is_unusual |= kind != "textarea"
+            self._text(text)
+
+    def _text(self, text: str) -> None:
+        if not text:
+            return
+        if self._within or (self._follows and self._elements.shown < 0):
+            if self._hidden_pieces or not text.isspace():
+                self._hidden_pieces.append(text)
+        elif self._pieces or not text.isspace():
+            self._pieces.append(text)
+            if self._in_link:
+                self._link_chars += len(text)
 
     def _end_block(self) -> None:
-        text = text_of("".join(self._pieces))
-        if text:
-            if self._in_title and not self._page.title:
-                self._page.title = text
-            elif self._hidden_by:
-                self._page.hidden.append(text)
-            else:
+        if self._pieces:
+            text = text_of("".join(self._pieces))
+            if text:
                 self._page.blocks.append(Block(text, min(self._link_chars, len(text))))
-        self._pieces.clear()
-        self._link_chars = 0
+            self._pieces.clear()
+            self._link_chars = 0
 
-    def _begin_hidden(self, name: str, attributes: str) -> None:
-        if name not in NEVER_HIDDEN and hides(attributes):
-            self._hide(name)
-
-    def _hide(self, name: str) -> None:
-        self._end_block()
-        self._hidden_by, self._hidden_depth = name, 1
-
-    def _follow_hidden(self, name: str, *, closing: bool) -> None:
-        if name == self._hidden_by:
-            self._hidden_depth += -1 if closing else 1
-        ended = self._hidden_depth <= 0 or (self._hidden_by == "p" and name in ENDS_PARAGRAPH)
-        if ended or (closing and name in {"body", "html"}):
-            self._end_block()
-            self._hidden_by = ""
+    def _end_hidden(self) -> None:
+        if self._hidden_pieces:
+            if text := text_of("".join(self._hidden_pieces)):
+                self._page.hidden.append(text)
+            self._hidden_pieces.clear()
 
     def _meta(self, attributes: str) -> None:
         lower = attributes.lower()
+        if "refresh" in lower and "data:" in lower:
+            self._page.documents.extend(special("meta", attributes).documents)
         if "description" not in lower and "keywords" not in lower and "title" not in lower:
             return
         name, named, content = attribute_values(attributes, ("name", "property", "content"))
@@ -192,8 +370,3 @@ class _Reader:
             self._page.keywords.append(content)
         elif name in TITLES and not self._page.title:
             self._page.descriptions.append(content)
-
-    def _label(self, attributes: str) -> None:
-        kind, *labels = attribute_values(attributes, ("type", "alt", "value"))
-        if kind.lower() in LABEL_TYPES:
-            self._page.labels.extend(text for label in labels if (text := text_of(label)))

@@ -9,7 +9,13 @@ from typing import NamedTuple
 from gatewayfilter.compiled import load
 from gatewayfilter.documents.html_text import HtmlText, texts_of
 from gatewayfilter.documents.references import References, references_of
-from gatewayfilter.documents.tags import text_before, tokens_of
+from gatewayfilter.documents.tags import text_before, text_beyond, tokens_of
+from gatewayfilter.documents.text_density import Block
+
+MAX_NESTED = 500_000
+"""Characters of all documents within a page (`srcdoc`, `data:`) that are read."""
+MAX_NESTING = 2
+"""How deep documents within documents are read."""
 
 
 class Markup(NamedTuple):
@@ -65,14 +71,44 @@ _reading = compiled_reading() or PURE
 
 def read_markup(html: str) -> Markup:
     """Returns the text and the references of a page. Never raises; linear, bounded by `MAX_HTML` and `MAX_TAGS`."""
-    return _reading.markup(html)
+    markup = _reading.markup(html)
+    _complete(markup.texts, html)
+    return markup
 
 
 def read_html(html: str) -> HtmlText:
     """Returns the text of a page. Never raises; linear and bounded as `read_markup`."""
-    return _reading.html(html)
+    texts = _reading.html(html)
+    _complete(texts, html)
+    return texts
 
 
 def read_references(html: str) -> References:
     """Returns what a page refers to. Never raises; linear and bounded as `read_markup`."""
     return _reading.references(html)
+
+
+def _complete(texts: HtmlText, html: str) -> None:
+    """Adds what stands beyond the last tag that is read, and in documents within the page."""
+    if beyond := text_beyond(html):
+        texts.blocks.append(Block(beyond, 0))
+        texts.is_unusual = True
+    if texts.documents:
+        _add_documents(texts)
+
+
+def _add_documents(texts: HtmlText) -> None:
+    room = MAX_NESTED
+    level = texts.documents
+    for _ in range(MAX_NESTING):
+        inner: list[str] = []
+        for document in level:
+            if room <= 0:
+                return
+            found = _reading.html(document[:room])
+            room -= len(document)
+            texts.blocks += found.blocks
+            texts.labels += found.labels
+            texts.hidden += found.hidden
+            inner += found.documents
+        level = inner

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from gatewayfilter.documents.tags import Token, attribute_values, text_of, unescaped
+from gatewayfilter.documents.tags import RAW_TAGS, Token, attribute_values, text_of, unescaped
 
 _REFERRING = frozenset(
     "".join(letters)
@@ -53,11 +53,11 @@ def references_of(tokens: Sequence[Token]) -> References:
     """Returns what the tags of a page refer to."""
     reader = _Reader()
     pieces = reader.pieces
-    for _, name, attributes, text in tokens:
+    for kind, name, attributes, text in tokens:
         if name in _REFERRING:
             reader.tag(name.lower(), attributes)
         if reader.is_open and len(pieces) < MAX_TEXT:
-            pieces.append(text or " ")
+            pieces.append(text if text and kind not in RAW_TAGS else " ")
     reader.end_link()
     return References(reader.base, tuple(reader.links), tuple(reader.images))
 

@@ -7,7 +7,9 @@ page of 2 MB held the process for minutes (docs/classification.md). `_markup.pyx
 
 import re
 from collections.abc import Iterable, Iterator
-from html import unescape
+
+from gatewayfilter.documents.character_references import unescape
+from gatewayfilter.documents.open_elements import BREAKOUT, FOREIGN_ROOT, RULES, OpenElements, breaks_out
 
 MAX_HTML = 2_000_000
 """Characters of a page that are read."""
@@ -16,12 +18,14 @@ MAX_TAGS = 100_000
 MAX_ATTRIBUTES = 20_000
 """Characters of a tag's attributes in which values are looked for."""
 
-RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes", "xmp")
-"""Elements whose content is no markup, up to their end tag; `_expression` looks for their first letters."""
-TEXT_TAGS = ("title", "textarea")
-"""Elements whose content is text up to their end tag: no tag, no comment begins there. Not after `/>`: `svg` has empty ones."""
+RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes")
+"""Elements whose content, up to their end tag, is neither markup nor shown."""
+TEXT_TAGS = ("title", "textarea", "xmp", "plaintext")
+"""Elements whose content is text up to their end tag, that of the last up to the end: no tag, no comment begins there."""
 NO_SCRIPT = "noscript"
 """The element that browsers skip to its end tag, whatever begins within; its text for other readers is read up to there."""
+FOREIGN = "svg"
+"""Stands in a token for a start tag that was read by the rules of foreign content (`svg`, `math`)."""
 
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (
@@ -30,23 +34,35 @@ _ATTRIBUTES = (
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
 )
 _TEXT = r"(?:[^<]++|<(?![a-zA-Z/!?]))*+"
+_COMMENT = r"!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
+_MARKUP = rf"(?:{_COMMENT}|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)|[!?/][^>]*+(?:>|\Z)|)"
 
 
-def _expression(*text_tags: str) -> re.Pattern[str]:
-    """Returns what cuts markup into tokens, where some elements are of text alone; one of raw text is a token without name."""
-    raw = "|".join(RAW_TAGS)
-    return re.compile(
-        rf"<(?=(?=[sSiInNxXtT])(?ai:({'|'.join((*RAW_TAGS, *text_tags))}))[{_WS}/>]|)"
-        rf"(?:(?=[!sSiInNxX])(?:!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
-        rf"|(?ai:{raw})(?=[{_WS}/>]){_ATTRIBUTES}(?:>|\Z)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+)"
-        rf"|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)"
-        rf"|[!?/][^>]*+(?:>|\Z)|)((?(1)(?:(?<!/>)(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+|(?<=/>){_TEXT})|{_TEXT}))"
-    )
+def _expression(*kinds: str) -> re.Pattern[str]:
+    """Returns what cuts markup into tokens, where some elements are of text alone."""
+    first = "".join(sorted({letter for kind in kinds for letter in kind[0] + kind[0].upper()}))
+    text = rf"(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+"
+    return re.compile(rf"<(?=(?=[{first}])(?ai:({'|'.join(kinds)}))[{_WS}/>]|){_MARKUP}((?(1){text}|{_TEXT}))")
 
 
-_TOKEN = _expression(*TEXT_TAGS, NO_SCRIPT)
-_TOKEN_WITHIN = _expression(*TEXT_TAGS)  # within "noscript", which is cut into tokens by itself
-_TOKEN_OF_ANY = _expression()
+_TOKEN = _expression(*RAW_TAGS, *TEXT_TAGS, NO_SCRIPT)
+_TOKEN_OR_FOREIGN = _expression(*RAW_TAGS, *TEXT_TAGS, NO_SCRIPT, "svg", "math")
+_TOKEN_WITHIN = _expression(*RAW_TAGS, *TEXT_TAGS[:-1])  # within "noscript", which is cut into tokens by itself
+_TOKEN_OF_ANY = re.compile(rf"<{_MARKUP}({_TEXT})")
+_BREAKING = "|".join(sorted(name for name, rule in RULES.items() if rule.bits & (BREAKOUT | FOREIGN_ROOT)))
+_PLAIN_FOREIGN = re.compile(  # nothing that leaves foreign content, nests it or holds HTML within
+    rf"(?:[^<]++|<(?:/?(?!(?ai:{_BREAKING}|font|foreignobject|title|desc)[{_WS}/>])[a-zA-Z][^{_WS}/><]*+(?:[^<>\"']|\"[^<\"]*+\"|'[^<']*+')*+>"
+    rf"|(?ai:(title|desc))(?:[{_WS}][^<>/]*+)?+>[^<]*+</(?ai:\1)[{_WS}]*+>|!--[^-<>](?:[^-<]|-(?!-))*+-->))*+"
+)
+_PLAIN_DEPTH = 200
+_ESCAPED_SCRIPT = re.compile(rf"<!--[\s\S]*?<script[{_WS}/>]", re.IGNORECASE | re.ASCII)
+_SCRIPT = re.compile(
+    rf"(?ai:(?:[^<]++|<(?!/script[{_WS}/>]|!--)|<!(?=--)(?:[^<-]++|-(?!->)|<(?!/?script[{_WS}/>])"
+    rf"|<script[{_WS}/>](?:[^<-]++|-(?!->)|<(?!/script[{_WS}/>]))*+(?:</script[{_WS}/>])?+)*+(?:-->)?+)*+)"
+)
+"""Content of a script: after `<!--` and `<script`, one more end tag belongs to it."""
+_ANY_MARKUP = re.compile(rf"<(?:(?ai:(script|style))[{_WS}/>](?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+|{_COMMENT}|[^>]*+>?+)")
+_CDATA = "<![CDATA["
 _FIRST_TEXT = re.compile(_TEXT)
 # Every run of characters is consumed, whether it has a value or not: a name that is tried from each of its letters is quadratic.
 _ATTRIBUTE = re.compile(
@@ -55,27 +71,111 @@ _ATTRIBUTE = re.compile(
 )
 _ZEROS_BEHIND = re.compile("<\0++")
 _END_TAG = re.compile("</[a-zA-Z\0]*+")
-_LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 _VOID = "area base br col embed hr img input link meta param source track wbr"
 VOID_TAGS = frozenset(_VOID.split())
 
 type Token = tuple[str, str, str, str]
-"""Name of an element without markup or `""`, name of a tag as written (`div`, `/div`) or `""`, its attributes, text after it."""
+"""Name of an element of text alone, `FOREIGN` or `""`; name of a tag as written (`div`, `/div`) or `""`; attributes; text."""
 
 
 def tokens_of(html: str) -> list[Token]:
     """Returns the markup from its first `<` on, token by token, bounded by `MAX_HTML` and `MAX_TAGS`."""
+    html = bounded(html)
     found: list[Token] = []
-    for token in _TOKEN.findall(bounded(html)):
+    for token in _TOKEN_OR_FOREIGN.findall(html):
         kind, name, attributes, text = token
-        if name and kind and kind.lower() == NO_SCRIPT:
+        if not kind or not name:
+            found.append(token)
+            continue
+        kind = kind.lower()
+        if kind == NO_SCRIPT:
+            found += _tokens_within(name, attributes, text)
+        elif kind == "svg":
+            if attributes.endswith("/") or _is_involved(text):
+                return _tokens_in_context(html)
             first = _FIRST_TEXT.match(text)
             stop = first.end() if first else 0
             found.append(("", name, attributes, text[:stop]))
-            found += _TOKEN_WITHIN.findall(text, stop)
+            found += [
+                (FOREIGN if name and name[0] != "/" else "", name, values, after)
+                for name, values, after in _TOKEN_OF_ANY.findall(text, stop)
+            ]
+        elif kind in {"math", "plaintext"} or (kind == "script" and "<!--" in text and _ESCAPED_SCRIPT.search(text)):
+            return _tokens_in_context(html)
         else:
-            found.append(token)
+            found.append((kind, name, attributes, text))
     return found
+
+
+def _is_involved(foreign: str) -> bool:
+    """Returns whether more has to be known of foreign content than its tags one by one."""
+    depth = foreign.count("<") - foreign.count("</") - foreign.count('"/>')
+    return depth > _PLAIN_DEPTH or _PLAIN_FOREIGN.fullmatch(foreign) is None
+
+
+def _tokens_within(name: str, attributes: str, text: str) -> Iterator[Token]:
+    """Yields the tokens of a `noscript`."""
+    first = _FIRST_TEXT.match(text)
+    stop = first.end() if first else 0
+    yield NO_SCRIPT, name, attributes, text[:stop]
+    for kind, inner, values, after in _TOKEN_WITHIN.findall(text, stop):
+        yield kind.lower(), inner, values, after
+
+
+def _tokens_in_context(html: str) -> list[Token]:  # noqa: C901  one step a kind of markup
+    """Does the work of `tokens_of` where it depends on the open elements what a token is."""
+    found: list[Token] = []
+    elements = OpenElements()
+    within = False
+    place = html.find("<")
+    while 0 <= place < len(html):
+        foreign = elements.is_foreign
+        if elements.allows_cdata and html.startswith(_CDATA, place):
+            start = place + len(_CDATA)
+            stop = html.find("]]>", start)
+            stop = len(html) if stop < 0 else stop
+            found.append(("", "", "", html[start:stop]))
+            text = _FIRST_TEXT.match(html, stop + 3)
+            place = text.end() if text else len(html)
+            found.append(("", "", "", text[0] if text else ""))
+            continue
+        token = (_TOKEN_OF_ANY if foreign else _TOKEN).match(html, place)
+        if token is None:
+            break
+        kind, name, attributes, text_after = token.groups("") if not foreign else ("", *token.groups(""))
+        place, start = token.end(), token.start(token.re.groups)
+        kind, bare = kind.lower() if name else "", name.lower()
+        if kind == "script" and (stop_at := _SCRIPT.match(html, start)):
+            place = stop_at.end()
+            text_after = html[start:place]
+        elif kind == "plaintext":
+            place, text_after = len(html), html[start:]
+        if kind == NO_SCRIPT:
+            found += _tokens_within(name, attributes, text_after)
+            within = True
+            continue
+        if within and bare == f"/{NO_SCRIPT}":
+            pass
+        elif bare[:1] == "/":
+            elements.end(bare[1:])
+        elif bare:
+            rule = RULES.get(bare)
+            if foreign and not breaks_out(bare, rule.bits if rule else 0, attributes):
+                kind = FOREIGN
+            elements.start(bare, attributes, foreign=foreign, closed=is_closed(attributes))
+        within = False
+        found.append((kind, name, attributes, text_after))
+    return found
+
+
+def is_closed(attributes: str) -> bool:
+    """Returns whether a tag with these attributes ends with `/>`; a `/` may belong to a value."""
+    if not attributes.endswith("/"):
+        return False
+    end = 0
+    for attribute in _ATTRIBUTE.finditer(attributes):
+        end = attribute.end()
+    return end < len(attributes)
 
 
 def text_before(html: str) -> str:
@@ -84,15 +184,22 @@ def text_before(html: str) -> str:
     return html[:MAX_HTML] if first < 0 else html[:first]
 
 
+def text_beyond(html: str) -> str:
+    """Returns the text behind the last tag that is read of a page of more than `MAX_TAGS`, `""` for any other. Linear."""
+    if len(html) <= MAX_TAGS or html.count("<") <= MAX_TAGS:
+        return ""
+    return text_of(_ANY_MARKUP.sub(" ", html[len(bounded(html)) : MAX_HTML]))
+
+
 def iter_tags(html: str) -> Iterator[tuple[str, str]]:
     """Yields name (`div`, `/div`) and attributes as written of each tag but void and raw-text ones, bounded as `tokens_of`.
 
     What looks like tags in elements of text is among them: within `svg`, they are.
     """
     for kind, name, attributes, text in tokens_of(html):
-        if name and name.lower() not in VOID_TAGS:
+        if name and kind not in RAW_TAGS and name.lower() not in VOID_TAGS:
             yield name.lower(), attributes
-        for _, inner, values, _ in _TOKEN_OF_ANY.findall(text) if kind and "<" in text else ():
+        for inner, values, _ in _TOKEN_OF_ANY.findall(text) if kind and kind not in RAW_TAGS and "<" in text else ():
             if inner and inner.lower() not in VOID_TAGS:
                 yield inner.lower(), values
 
@@ -102,9 +209,14 @@ def attribute_values(attributes: str, names: Iterable[str]) -> list[str]:
 
     The first of repeated ones counts. Of longer attributes `MAX_ATTRIBUTES` characters are read.
     """
-    found = reversed(_ATTRIBUTE.findall(attributes[:MAX_ATTRIBUTES]))
-    values = {name.lower(): double or single or bare for name, double, single, bare in found}
+    values = attributes_of(attributes)
     return [values.get(name, "") for name in names]
+
+
+def attributes_of(attributes: str) -> dict[str, str]:
+    """Returns lower-case name → value of a tag's attributes, values not unescaped; the first of repeated ones, bounded."""
+    found = reversed(_ATTRIBUTE.findall(attributes[:MAX_ATTRIBUTES]))
+    return {name.lower(): double or single or bare for name, double, single, bare in found}
 
 
 def text_of(text: str) -> str:
@@ -114,7 +226,7 @@ def text_of(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """Returns text of the markup with the characters that its references name."""
-    return unescape(_LONG_NUMBER.sub(" ", text)) if "&" in text else text  # it raises for numbers of thousands of digits
+    return unescape(text) if "&" in text else text
 
 
 def without_zeros(html: str) -> str:
@@ -130,7 +242,9 @@ def without_zeros(html: str) -> str:
 
 def _marked(token: re.Match[str]) -> str:
     markup, text = token[0][: token.start(4) - token.start()], token[4]
-    if token[1]:  # no end tag may come about where browsers see none
+    if token[1] and token[1].lower() == "script":
+        text = text.replace("\0", "\ufffd")
+    elif token[1]:  # no end tag may come about where browsers see none
         text = _END_TAG.sub(lambda found: found[0].replace("\0", "\ufffd"), text)
         if token[1].lower() == NO_SCRIPT:
             text = _TOKEN_WITHIN.sub(_marked, text)

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, SIM905  pages and their parts read best as they are
+# ruff: noqa: E501, ISC004, SIM905  pages and their parts read best as they are
 """Pages for the tests of the two readings of markup: ordinary ones, hostile ones, and made-up ones out of the grammar of HTML."""
 
 from collections.abc import Callable
@@ -33,6 +33,15 @@ ORDINARY = (
     "no tag at all",
     "",
     "before <b>after",
+    "<svg><style/>a<style><p>b</svg><svg><noembed><g/>c</svg><svg><title>d</title><desc>e<p>f</desc><metadata>g</metadata>h</svg>",
+    "<math><mi>a<style>b</style></mi><iframe><p>c</math><svg><foreignObject><![CDATA[d]]><xmp><p>e</xmp><svg/><svg>f</svg></foreignObject></svg>",
+    "<ul><li hidden>a</ul>b<p hidden>c<blockquote>d</blockquote><div><span hidden></div>e<table><tr><td hidden>f<tr><td>g</table>"
+    "<dl><dd hidden>h<dt>i</dl><a hidden>j<a>k</a><button hidden>l<button>m</button><b hidden><p>n</b>o",
+    "<details>a<summary>b</summary>c<p>d</details><div style=visibility:hidden>e<p style=visibility:visible>f</p>g</div><select><option>h"
+    "<option label=i>j<option selected>k</select><dialog>l</dialog><dialog open>m</dialog><datalist><option>n</datalist><ruby>o<rp>p</ruby>",
+    "<template>a<template>b</template>c</template>d<div><template shadowrootmode=open>e</template></div><input value=f placeholder=g>"
+    "<input type=password value=h><textarea placeholder=i>j</textarea><iframe srcdoc='&lt;p>k'></iframe><object data='data:text/html,l'></object>",
+    "<script><!-- <script>a</script>b--></script>c<script style='display:block'>d</script><x-a>e</x-a>f<i hidden></i>g<plaintext></plaintext><p>h",
 )
 
 LONG = (
@@ -42,6 +51,25 @@ LONG = (
 """Of as many pieces as the text of a link may have, and more."""
 
 HOSTILE: tuple[Callable[[int], str], ...] = (
+    lambda n: "<p>&amp" * (n // 7),
+    lambda n: "<svg>" * (n // 5),
+    lambda n: "<svg></svg>" * (n // 11),
+    lambda n: "<math><mi>" * (n // 10),
+    lambda n: "<svg>" + "<x>" * (n // 8) + "</y>" * (n // 8),
+    lambda n: "<svg>" + "<![CDATA[" * (n // 9),
+    lambda n: "<svg><title>" + "<svg><p>" * (n // 8),
+    lambda n: "<button>" + "<i>" * (n // 8) + "</b>" * (n // 8),
+    lambda n: "<p hidden>" + "<i>" * (n // 8) + "</p><div>" * (n // 18),
+    lambda n: "<a hidden><div>" * (n // 15),
+    lambda n: "<script><!--<script>" + "</script" * (n // 8),
+    lambda n: "<script>" + "<!--" * (n // 4),
+    lambda n: "<p style='" + "none" * (n // 4) + "'>",
+    lambda n: "<p style='" + "height  " * (n // 8) + "'>",
+    lambda n: "<i style='opacity:0'>" * (n // 21),
+    lambda n: "<select>" + "<option>" * (n // 8),
+    lambda n: "<select>" + "<option label=x>" * (n // 16),
+    lambda n: "<div><template>" * (n // 15),
+    lambda n: "<plaintext>" + "<p>" * (n // 3),
     lambda n: "<div>" * (n // 5),
     lambda n: "<div>" * (n // 11) + "</div>" * (n // 11),
     lambda n: "a" * n,
@@ -108,13 +136,15 @@ HOSTILE: tuple[Callable[[int], str], ...] = (
 
 _NAMES = (
     "a A p div DIV span b title template meta img IMG area input link base html body script STYLE iframe noembed noframes xmp textarea noscript NOSCRIPT svg li br "
+    "svg SVG math foreignObject desc mi g path defs plaintext dialog details summary select option table tr td video rp rt font button ul dd "
     "my-widget lin\u212a mar\u212a noframe\u017f scr\u0130pt blockquote a\0"
 ).split(" ")
-_ATTRIBUTES = "href HREF src alt ALT value type rel name property content hidden aria-hidden style class data-x \u212a typ".split(
+_ATTRIBUTES = "href HREF src alt ALT value type rel name property content hidden aria-hidden style STYLE class data-x \u212a typ open label size shadowrootmode srcdoc placeholder data selected color".split(
     " "
 )
 _VALUES = (
-    "x", "", "a b", "  a\n b ", "/p?a=1&amp;b=2", "&nbsp;x&#39;", "&copy", "&AMP;&Amp;", "display:none", "DISPLAY : NONE", "display:\u00a0none",
+    "x", "", "a b", "  a\n b ", "/p?a=1&amp;b=2", "&nbsp;x&#39;", "&copy", "&AMP;&Amp;", "display:none", "display:block", "opacity:0", "visibility:visible", "position:absolute;left:-9999px", "height : 0;overflow:hidden", "until-found",
+    "open", "&lt;p>in&lt;/p>", "data:text/html,<p>in", "data:image/svg+xml;base64,PHN2Zz48dGV4dD5pbjwvdGV4dD4=", "display:no&#110;e", "displ/**/ay:none", "DISPLAY : NONE", "display:\u00a0none",
     "block;none", "visibility: hidden", "overflow:hidden", "position : hidden", "font-size:0", "font-size: 0.5em", "hidden", "x hidden", "hidden-x",
     "hidaria-hiddenden", "display aria-hidden:none", "type=hidden", "hid type=hiddenden", ":aria-hidden hidden", "button", "Submit", "text",
     "keywords", "Description", "og:title", "twitter:description", "news_\u212aeywords", "\u4e2d\u6587", "\U0001f600", "nofollow NoOpener", "a'b", 'a"b',
@@ -122,7 +152,7 @@ _VALUES = (
 )  # fmt: skip
 _TEXTS = (
     "text ", " ", "\n", "&amp;", "a & b", "&am", "p;", "1 < 2", "<", "</", "<!", "<?", "-->", "\u4e2d\u6587", "caf\u00e9", "\U0001f600", "\u3000",
-    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!--", "--!>", "<!--!>", "<!--->", "</title>", "</textarea ", "</noscript>", "</script>", "<!doctype x>", "</ x>", "\0",
+    "word " * 30, "x" * 501, "\x1c\x85", "<!-- c -->", "<!-->", "<!---", "<!--", "--!>", "<!--!>", "<!--->", "</title>", "</textarea ", "<![CDATA[", "]]>", "</svg>", "</p>", "</div>", "</xmp>", "<svg><title>t</title><path/></svg>", "<script><!--<script></script>", "</noscript>", "</script>", "<!doctype x>", "</ x>", "\0",
 )  # fmt: skip
 
 _attribute = st.builds(

@@ -1,0 +1,156 @@
+"""What the attributes of a tag do to its element: hidden, shown again, text of its own, a document within.
+
+No style sheet is read: of CSS, `style` attributes count alone. Both readers of markup take this from here.
+"""
+
+import re
+from base64 import b64decode
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from gatewayfilter.documents.character_references import unescape
+from gatewayfilter.documents.tags import attributes_of
+
+(HIDES, INVISIBLE, VISIBLE, DISPLAYED) = (1, 2, 4, 8)
+"""Nothing within is shown; nothing but what is made visible again; is so; is displayed although it is hidden by its nature."""
+
+NEVER_RENDERED = frozenset({"template", "dialog", "datalist", "canvas", "video", "audio", "rp", "noscript"})
+"""Elements whose content is not shown."""
+NEVER_RENDERED_SVG = frozenset({"title", "desc", "metadata", "defs", "script", "style"})
+SPECIAL = frozenset("template dialog details select option optgroup input textarea object embed frame iframe".split())  # noqa: SIM905  reads best
+"""Elements of which `special` is asked; of `img` only where `src` begins as `DATA_PICTURE`."""
+UNLABELLED = frozenset({"hidden", "password", "checkbox", "radio", "file", "range", "color"})
+"""Types of an `input` whose value is not shown."""
+DATA_PICTURE = "data:image/svg"
+MAX_NESTED = 500_000
+"""Characters of a document within another that are read."""
+
+_SIGNS = re.compile(r"(?ai:none|visib|opacity|hidden|block|flex|grid|inline|font-size|height\s*:\s*0|-[0-9]{4})|[\\&]|/\*")
+_APART = re.compile(r"/\*[\s\S]*?(?:\*/|\Z)|\"[^\"]*+\"?|'[^']*+'?|\([^()]*+\)?")
+_LENGTH = re.compile(r"(-?)([0-9]*)(?:\.([0-9]*))?([a-z%]*)")
+_BLANKS = " \t\n\r\f"
+_TINY_PX = 2
+_FAR = 2000
+"""Pixels beyond which an element is out of sight; a row of pictures is moved by less."""
+_DATA = re.compile(r"\s*data:\s*(text/html|image/svg\+xml|application/xhtml\+xml|text/xml)((?:;[^,;]*)*),", re.IGNORECASE)
+_REFRESH = re.compile(r"[^=]*=\s*[\"']?(data:[\s\S]*)", re.IGNORECASE)
+
+
+class Special(NamedTuple):
+    """What there is to an element besides its tag: whether it hides its content, texts that it shows, documents within."""
+
+    hides: bool = False
+    labels: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    shadow: bool = False
+
+
+NOTHING: Final = Special()
+
+
+def effect_of(attributes: str) -> int:
+    """Returns what `hidden` and `style` do, 0 for nothing."""
+    values = attributes_of(attributes)
+    found = style_effect(values["style"]) if "style" in values else 0
+    if "hidden" in values and not found & DISPLAYED and values["hidden"].lower() != "until-found":
+        found |= HIDES
+    return found
+
+
+def style_effect(style: str) -> int:
+    """Returns what a `style` attribute does."""
+    if not _SIGNS.search(style):
+        return 0
+    text = _APART.sub(" ", unescape(style) if "&" in style else style)
+    declared: dict[str, str] = {}
+    for declaration in text.split(";"):
+        name, _, value = declaration.partition(":")
+        value = value.partition("!")[0].strip(_BLANKS).lower()
+        if value:
+            declared[name.strip(_BLANKS).lower()] = value
+    found = 0
+    display = declared.get("display", "")
+    visibility = declared.get("visibility", "")
+    if display == "none" or _is_out_of_sight(declared):
+        found = HIDES
+    elif display:
+        found = DISPLAYED
+    if visibility in {"hidden", "collapse"}:
+        found |= INVISIBLE
+    elif visibility == "visible":
+        found |= VISIBLE
+    return found
+
+
+def _is_out_of_sight(declared: dict[str, str]) -> bool:
+    size, unit = _length(declared.get("font-size", ""))
+    if size == 0 or (size is not None and 0 <= size < _TINY_PX and unit in {"px", "pt"}):
+        return True
+    if _length(declared.get("opacity", ""))[0] == 0:
+        return True
+    if declared.get("overflow", "") in {"hidden", "clip"} and 0 in {
+        _length(declared.get(name, ""))[0] for name in ("height", "max-height", "width", "max-width")
+    }:
+        return True
+    places = ["margin-left", "margin-top"]
+    if declared.get("position", "") in {"absolute", "fixed", "relative"}:
+        places += ["left", "top", "right", "bottom"]
+    return any((found := _length(declared.get(name, "")))[0] is not None and (found[0] or 0) <= -_FAR for name in places)
+
+
+def _length(value: str) -> tuple[float | None, str]:
+    found = _LENGTH.fullmatch(value)
+    if found is None or not (found[2] or found[3]):
+        return None, ""
+    size = float(f"{found[2][-9:] or 0}.{(found[3] or '0')[:9]}") + (1e9 if len(found[2]) > 9 else 0)
+    return (-size if found[1] else size), found[4]
+
+
+def special(name: str, attributes: str) -> Special:
+    """Returns what there is to an element of `SPECIAL`, `img` or `meta`."""
+    values = attributes_of(attributes)
+    match name:
+        case "template":
+            shadow = values.get("shadowrootmode", "").lower() in {"open", "closed"}
+            return Special(hides=not shadow, shadow=shadow)
+        case "dialog" | "details":
+            return Special(hides="open" not in values)
+        case "select":
+            return Special(hides="multiple" not in values and values.get("size", "") in {"", "0", "1"})
+        case "option" | "optgroup":
+            return Special("selected" not in values, _shown(values.get("label", "")))
+        case "input":
+            if values.get("type", "").lower() in UNLABELLED or effect_of(attributes) & (HIDES | INVISIBLE):
+                return NOTHING
+            return Special(labels=_shown(values.get("alt", ""), values.get("value", ""), values.get("placeholder", "")))
+        case "textarea":
+            return Special(labels=_shown(values.get("placeholder", "")))
+        case "iframe" if "srcdoc" in values:
+            return Special(documents=_readable(unescape(values["srcdoc"][:MAX_NESTED])))
+        case "meta":
+            found = _REFRESH.match(unescape(values.get("content", "")))
+            return Special(documents=_document(found[1])) if found else NOTHING
+    reference = values.get("data" if name == "object" else "src", "")
+    return Special(documents=_document(unescape(reference[:MAX_NESTED])))
+
+
+def _shown(*values: str) -> tuple[str, ...]:
+    return tuple(text for value in values if (text := " ".join(unescape(value).split())))
+
+
+def _readable(html: str) -> tuple[str, ...]:
+    return (html,) if html else ()
+
+
+def _document(url: str) -> tuple[str, ...]:
+    """Returns the markup that a `data:` URL holds."""
+    found = _DATA.match(url)
+    if found is None:
+        return ()
+    body = unquote_to_bytes(url[found.end() :])
+    if "base64" in found[2].lower():
+        try:
+            body = b64decode(body + b"===")
+        except ValueError:
+            return ()
+    return _readable(body.decode("utf-8", "replace").replace("\0", "\ufffd"))
