@@ -148,6 +148,8 @@ cdef uint64_t[ATTRIBUTES] attribute_keys
 cdef size_t max_html = tags.MAX_HTML, max_tags = tags.MAX_TAGS, max_attributes = tags.MAX_ATTRIBUTES
 cdef Py_ssize_t max_links = references.MAX_LINKS, max_images = references.MAX_IMAGES, max_text = references.MAX_TEXT
 cdef frozenset titles = html_text.TITLES, descriptions = html_text.DESCRIPTIONS, keywords = html_text.KEYWORDS
+cdef object nothing = rendering.NOTHING
+cdef frozenset unlabelled = rendering.UNLABELLED
 cdef dict tag_names = {}, bare_specials = {}
 cdef size_t max_search = open_elements.MAX_SEARCH
 cdef size_t max_styles = 1000
@@ -301,6 +303,11 @@ cdef inline bint stands(const Char* text, size_t start, size_t stop, const char*
         if at(text, start + index, stop) != <uint8_t>word[index]:
             return False
     return True
+
+
+cdef inline uint64_t mixed(uint64_t sum, uint32_t character) noexcept nogil:
+    """A checksum of a name that stands in no table."""
+    return (sum ^ character) * 0x9e3779b97f4a7c15ULL ^ sum >> 29
 
 
 cdef inline Tag* slot_of(uint64_t key) noexcept nogil:
@@ -529,6 +536,7 @@ cdef class Page:
     # Texts.
     cdef str title
     cdef list descriptions, keywords, blocks, labels, hidden, documents
+    cdef object found  # of the tag that is read: rendering.Special or None
     cdef dict styles  # what was found out about them
     cdef Pieces block, hidden_block
     cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual
@@ -536,7 +544,7 @@ cdef class Page:
     cdef int hidden_number, hidden_by, options
     # Open elements.
     cdef Element* elements
-    cdef size_t open_count, open_room
+    cdef size_t open_count, open_room, paragraphs  # of which the last counts those that are open
     cdef Py_ssize_t hidden_place, shown_place
     # References.
     cdef str base, reference, rel, kind
@@ -717,7 +725,9 @@ cdef inline size_t least_of(Page page) noexcept:
 
 
 cdef inline void cut_elements(Page page, size_t place) noexcept:
-    page.open_count = place
+    while page.open_count > place:
+        page.open_count -= 1
+        page.paragraphs -= page.elements[page.open_count].bits & IS_P != 0
     if page.hidden_place >= <Py_ssize_t>place:
         page.hidden_place = -1
     if page.shown_place >= <Py_ssize_t>place:
@@ -726,6 +736,7 @@ cdef inline void cut_elements(Page page, size_t place) noexcept:
 
 cdef void take_out(Page page, size_t place) noexcept:
     cdef size_t index
+    page.paragraphs -= page.elements[place].bits & IS_P != 0
     for index in range(place + 1, page.open_count):
         page.elements[index - 1] = page.elements[index]
     page.open_count -= 1
@@ -746,6 +757,7 @@ cdef int push(Page page, uint64_t name, uint32_t bits, int space) except -1:
         page.elements, page.open_room = rows, room
     page.elements[page.open_count] = Element(name, bits, space)
     page.open_count += 1
+    page.paragraphs += bits & IS_P != 0
     return 1
 
 
@@ -778,7 +790,7 @@ cdef int start_element(Page page, const Tag* tag, uint64_t name, bint foreign, b
         cut_elements(page, page.open_count - 1)
     if tag.closes:
         close_elements(page, tag.closes, tag.stops)
-    if tag.bits & P_CLOSER:
+    if tag.bits & P_CLOSER and page.paragraphs:
         close_elements(page, IS_P, BUTTON_SCOPE)
     if tag.bits & NEVER or (is_closed and tag.bits & FOREIGN_ROOT):
         return 0
@@ -897,21 +909,29 @@ cdef object special_of(Page page, const Char* text, const Tag* tag, Span attribu
             text, attributes.start, attributes.stop, b"selected", 8
         ):
             return bare_specials[tag.number]
-    elif attributes.start >= attributes.stop:
+    elif attributes.start >= attributes.stop or (
+        tag.number == INPUT
+        and not holds(text, attributes.start, attributes.stop, b"value", 5)
+        and not holds(text, attributes.start, attributes.stop, b"placeholder", 11)
+        and not holds(text, attributes.start, attributes.stop, b"alt", 3)
+    ):
         return bare_specials[tag.number]
     STEPS(attributes.stop - attributes.start)
     return special(tag_names[tag.number], page.html[attributes.start:attributes.stop])
 
 
-cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, const Look* look, list found) except -1:
-    """What a tag does to its content, and, in the list, what else there is to it."""
+cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, const Span* values, const Look* look) except -1:
+    """What a tag does to its content, and, in `page.found`, what else there is to it."""
     cdef int effect = 0
     cdef bint hides = False
     if (look.has_style or look.has_hidden) and tag.number != HTML and tag.number != BODY:
         effect = effect_of(page, text, look)
-    if tag.flags & SPECIAL_TAG and (attributes.start < attributes.stop or tag.number != IFRAME):
+    if tag.number == INPUT:
+        if not effect & (HIDES | INVISIBLE) and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
+            page.found = special_of(page, text, tag, attributes)
+    elif tag.flags & SPECIAL_TAG and (attributes.start < attributes.stop or tag.number != IFRAME):
         what = special_of(page, text, tag, attributes)
-        found.append(what)
+        page.found = what
         hides = what[0]
     if (
         hides
@@ -956,7 +976,7 @@ cdef int read_meta(Page page, const Char* text, const Span* values) except -1:
 
 
 cdef int read_shown(
-    Page page, const Char* text, const Tag* tag, Span attributes, const Span* values, list found
+    Page page, const Char* text, const Tag* tag, Span attributes, const Span* values
 ) except -1:
     """Takes the tag of an element that is shown."""
     cdef str label
@@ -975,11 +995,11 @@ cdef int read_shown(
         if label:
             page.labels.append(label)
         if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14):
-            found.append(special("img", page.html[attributes.start:attributes.stop]))
-    for what in found:
-        page.labels.extend(what.labels)
-        page.documents.extend(what.documents)
-        if what.shadow or what.documents:
+            page.found = special("img", page.html[attributes.start:attributes.stop])
+    if page.found is not None and page.found is not nothing:
+        page.labels.extend(page.found.labels)
+        page.documents.extend(page.found.documents)
+        if page.found.shadow or page.found.documents:
             page.is_unusual = True
     return 0
 
@@ -1034,8 +1054,8 @@ cdef int read_start(
     """Takes a start tag."""
     cdef int effect = 0
     cdef bint was_hidden = page.shown_place < 0, is_open, followed = page.follows
-    cdef list found = []
     if page.wants_texts:
+        page.found = None
         if foreign:
             if followed:
                 effect = HIDES if tag.flags & NEVER_RENDERED_SVG else effect_of(page, text, look)
@@ -1044,7 +1064,7 @@ cdef int read_start(
                 if tag.flags & NEVER_RENDERED_SVG:
                     effect = HIDES
         else:
-            effect = looks(page, text, tag, attributes, look, found)
+            effect = looks(page, text, tag, attributes, values, look)
     is_open = start_element(page, tag, name, foreign, look.is_closed)
     if not page.wants_texts:
         return 0
@@ -1055,14 +1075,14 @@ cdef int read_start(
         elif was_hidden and is_open and page.shown_place < 0 and shows_again(page, tag, effect):
             end_hidden(page, text)
             page.shown_place = page.open_count - 1
-            return read_shown(page, text, tag, attributes, values, found)
+            return read_shown(page, text, tag, attributes, values)
         after_tag(page, text, tag, was_hidden)
         if page.hidden_place >= 0 and page.shown_place < 0:
             return 0
     if effect & (HIDES | INVISIBLE) and is_open and not (not followed and not foreign and tag.flags & VOID):
         return hide(page, tag, effect)
     if not foreign:
-        return read_shown(page, text, tag, attributes, values, found)
+        return read_shown(page, text, tag, attributes, values)
     if tag.number == A and not followed:
         page.in_link = True
     elif tag.flags & PARTING:
@@ -1156,6 +1176,7 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
     cdef Span[ATTRIBUTES] values
     cdef int number
     cdef str other
+    cdef Py_UCS4 letter
     for number in range(ATTRIBUTES):
         values[number] = Span(0, 0)
     index = find(text, 0, end, c"<")
@@ -1178,22 +1199,28 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
         closing = c == c"/"
         if is_letter(at(text, index + 2, end) if closing else c):
             name.start = name.stop = index + 2 if closing else index + 1
-            is_ascii = True
             while name.stop < end:
                 c = at(text, name.stop, end)
                 if is_gap(c) or c == c"/" or c == c">":
                     break
-                is_ascii &= c < 0x80
                 name.stop += 1
             tag = slot_of(packed(text, name.start, name.stop))
             element = tag.number
+            is_ascii = True
             if not element:
-                other = page.html[name.start:name.stop].lower()
+                for next_index in range(name.start, name.stop):
+                    c = at(text, next_index, name.stop)
+                    is_ascii &= c < 0x80
+                    element = mixed(element, lower(c))
                 if not is_ascii:  # a few characters beyond ASCII have lower-case letters within
+                    other = page.html[name.start:name.stop].lower()
                     tag = slot_of(key_of(other))
-                element = tag.number if tag.number else (<uint64_t>hash(other)) | 1 << 63
+                    element = 0
+                    for letter in other:
+                        element = mixed(element, letter)
+                element = tag.number if tag.number else element | <uint64_t>1 << 63
             attributes.start = name.stop
-            if not closing and 0 < tag.number <= BASE and is_ascii:
+            if not closing and is_ascii and (0 < tag.number <= BASE or tag.number == INPUT):
                 for number in range(ATTRIBUTES):
                     values[number] = Span(0, 0)
                 attributes.stop = read_attributes(text, name.stop, end, values, &look)

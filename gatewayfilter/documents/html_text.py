@@ -15,6 +15,7 @@ from gatewayfilter.documents.rendering import (
     INVISIBLE,
     NEVER_RENDERED,
     NEVER_RENDERED_SVG,
+    NOTHING,
     SPECIAL,
     VISIBLE,
     Special,
@@ -193,7 +194,7 @@ class _Reader:
             return
         foreign = kind == FOREIGN
         if foreign:
-            effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), Special()
+            effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), NOTHING
         else:
             effect, found = self._looks(name, attributes)
         is_open = elements.start(name, attributes, foreign=foreign, closed=bool(attributes) and is_closed(attributes))
@@ -240,7 +241,9 @@ class _Reader:
     def _looks(self, name: str, attributes: str) -> tuple[int, Special]:
         """Returns what a tag does to its content, and what else there is to it."""
         effect = effect_of(attributes) if attributes and name not in NEVER_HIDDEN else 0
-        found = special(name, attributes) if name in SPECIAL and (attributes or name != "iframe") else Special()
+        found = special(name, attributes) if name in SPECIAL and (attributes or name != "iframe") else NOTHING
+        if name == "input" and effect & (HIDES | INVISIBLE):
+            found = NOTHING
         if (found.hides and name not in {"select", "option", "optgroup"} and not (effect & DISPLAYED and name == "dialog")) or (
             name in NEVER_RENDERED and name not in SPECIAL and not effect & DISPLAYED
         ):

@@ -127,12 +127,13 @@ class OpenElements:
         shown: place of an element within that is shown again, -1 for none.
     """
 
-    __slots__ = ("_bits", "_names", "_spaces", "hidden", "shown")
+    __slots__ = ("_bits", "_names", "_paragraphs", "_spaces", "hidden", "shown")
 
     def __init__(self) -> None:
         self._names: list[str] = []
         self._bits: list[int] = []
         self._spaces: list[int] = []
+        self._paragraphs = 0  # that are open: without any, none is looked for
         self.hidden = self.shown = -1
 
     def __len__(self) -> int:
@@ -165,7 +166,7 @@ class OpenElements:
         self.leave_foreign()
         if rule.closes:
             self._close(rule.closes, rule.stops)
-        if rule.bits & P_CLOSER:
+        if rule.bits & P_CLOSER and self._paragraphs:
             self._close(P, BUTTON_SCOPE)
         if rule.bits & NEVER or (closed and rule.bits & FOREIGN_ROOT):
             return False
@@ -226,17 +227,21 @@ class OpenElements:
             self._cut(found)
 
     def _push(self, name: str, bits: int, space: int) -> bool:
+        self._paragraphs += bits & P
         self._names.append(name)
         self._bits.append(bits)
         self._spaces.append(space)
         return True
 
     def _cut(self, place: int) -> None:
+        if self._paragraphs:
+            self._paragraphs -= sum(bits & P for bits in self._bits[place:])
         del self._names[place:], self._bits[place:], self._spaces[place:]
         self.hidden = self.hidden if self.hidden < place else -1
         self.shown = self.shown if self.shown < place else -1
 
     def _take_out(self, place: int) -> None:
+        self._paragraphs -= self._bits[place] & P
         del self._names[place], self._bits[place], self._spaces[place]
         if self.hidden >= place:
             self.hidden = -1 if self.hidden == place else self.hidden - 1

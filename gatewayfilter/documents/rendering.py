@@ -5,6 +5,7 @@ No style sheet is read: of CSS, `style` attributes count alone. Both readers of 
 
 import re
 from base64 import b64decode
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -28,6 +29,8 @@ MAX_NESTED = 500_000
 _SIGNS = re.compile(r"(?ai:none|visib|opacity|hidden|block|flex|grid|inline|font-size|height\s*:\s*0|-[0-9]{4})|[\\&]|/\*")
 _APART = re.compile(r"/\*[\s\S]*?(?:\*/|\Z)|\"[^\"]*+\"?|'[^']*+'?|\([^()]*+\)?")
 _LENGTH = re.compile(r"(-?)([0-9]*)(?:\.([0-9]*))?([a-z%]*)")
+_USUAL_STYLE = 60
+"""Characters of a style that is kept in mind with what it does: most pages hide by the same few."""
 _BLANKS = " \t\n\r\f"
 _TINY_PX = 2
 _FAR = 2000
@@ -61,6 +64,15 @@ def style_effect(style: str) -> int:
     """Returns what a `style` attribute does."""
     if not _SIGNS.search(style):
         return 0
+    return _usual_effect(style) if len(style) <= _USUAL_STYLE else _effect(style)
+
+
+@lru_cache(maxsize=500)
+def _usual_effect(style: str) -> int:
+    return _effect(style)
+
+
+def _effect(style: str) -> int:
     text = _APART.sub(" ", unescape(style) if "&" in style else style)
     declared: dict[str, str] = {}
     for declaration in text.split(";"):
@@ -120,7 +132,7 @@ def special(name: str, attributes: str) -> Special:
         case "option" | "optgroup":
             return Special("selected" not in values, _shown(values.get("label", "")))
         case "input":
-            if values.get("type", "").lower() in UNLABELLED or effect_of(attributes) & (HIDES | INVISIBLE):
+            if values.get("type", "").lower() in UNLABELLED:
                 return NOTHING
             return Special(labels=_shown(values.get("alt", ""), values.get("value", ""), values.get("placeholder", "")))
         case "textarea":
