@@ -152,7 +152,8 @@ cdef object nothing = rendering.NOTHING
 cdef frozenset unlabelled = rendering.UNLABELLED
 cdef dict tag_names = {}, bare_specials = {}
 cdef size_t max_search = open_elements.MAX_SEARCH
-cdef size_t max_styles = 1000
+cdef size_t max_styles = 1000, max_special = rendering.MAX_SPECIAL
+cdef Py_ssize_t max_documents = rendering.MAX_DOCUMENTS
 cdef uint32_t IS_P = open_elements.P, IS_HEADING = open_elements.HEADING, IS_LINK = open_elements.LINK
 cdef uint32_t IS_FORMATTING = open_elements.FORMATTING, IS_SPECIAL = open_elements.SPECIAL
 cdef uint32_t BUTTON_SCOPE = open_elements.BUTTON_SCOPE, NEVER = open_elements.NEVER, P_CLOSER = open_elements.P_CLOSER
@@ -542,6 +543,7 @@ cdef class Page:
     cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual
     cdef size_t link_chars
     cdef int hidden_number, hidden_by, options
+    cdef size_t asked
     # Open elements.
     cdef Element* elements
     cdef size_t open_count, open_room, paragraphs  # of which the last counts those that are open
@@ -926,10 +928,14 @@ cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, con
     cdef bint hides = False
     if (look.has_style or look.has_hidden) and tag.number != HTML and tag.number != BODY:
         effect = effect_of(page, text, look)
+    if tag.flags & SPECIAL_TAG and attributes.start < attributes.stop:
+        page.asked += 1
+        if page.asked > max_special:
+            attributes = Span(0, 0)
     if tag.number == INPUT:
         if not effect & (HIDES | INVISIBLE) and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
             page.found = special_of(page, text, tag, attributes)
-    elif tag.flags & SPECIAL_TAG and (attributes.start < attributes.stop or tag.number != IFRAME):
+    elif tag.flags & SPECIAL_TAG:
         what = special_of(page, text, tag, attributes)
         page.found = what
         hides = what[0]
@@ -987,14 +993,14 @@ cdef int read_shown(
     elif tag.number == META:
         if holds(text, attributes.start, attributes.stop, b"refresh", 7) and holds(
             text, attributes.start, attributes.stop, b"data:", 5
-        ):
+        ) and len(page.documents) < max_documents:
             page.documents.extend(special("meta", page.html[attributes.start:attributes.stop]).documents)
         read_meta(page, text, values)
     elif tag.number == IMG and attributes.start < attributes.stop:
         label = cleaned(page, text, values[ALT])
         if label:
             page.labels.append(label)
-        if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14):
+        if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14) and len(page.documents) < max_documents:
             page.found = special("img", page.html[attributes.start:attributes.stop])
     if page.found is not None and page.found is not nothing:
         page.labels.extend(page.found.labels)

@@ -13,6 +13,8 @@ from gatewayfilter.documents.rendering import (
     DISPLAYED,
     HIDES,
     INVISIBLE,
+    MAX_DOCUMENTS,
+    MAX_SPECIAL,
     NEVER_RENDERED,
     NEVER_RENDERED_SVG,
     NOTHING,
@@ -104,6 +106,7 @@ class _Reader:
         self._follows = False  # an element hides, thus the stack is kept
         self._hidden_by = 0  # INVISIBLE where elements within may be shown again
         self._hidden_name = ""
+        self._asked = 0  # elements of which `special` was asked
         self._options = 0  # 1 in a closed select before its first option, 2 after it
 
     def read(self, before: str) -> HtmlText:  # noqa: C901, PLR0912  a call for each tag would cost as much as the rest
@@ -241,7 +244,10 @@ class _Reader:
     def _looks(self, name: str, attributes: str) -> tuple[int, Special]:
         """Returns what a tag does to its content, and what else there is to it."""
         effect = effect_of(attributes) if attributes and name not in NEVER_HIDDEN else 0
-        found = special(name, attributes) if name in SPECIAL and (attributes or name != "iframe") else NOTHING
+        found = NOTHING
+        if name in SPECIAL and (attributes or name != "iframe"):
+            self._asked += bool(attributes)
+            found = special(name, attributes if self._asked <= MAX_SPECIAL else "")
         if name == "input" and effect & (HIDES | INVISIBLE):
             found = NOTHING
         if (found.hides and name not in {"select", "option", "optgroup"} and not (effect & DISPLAYED and name == "dialog")) or (
@@ -300,7 +306,7 @@ class _Reader:
             source, alt = attribute_values(attributes, ("src", "alt"))
             if alt := text_of(alt):
                 self._page.labels.append(alt)
-            if source[: len(DATA_PICTURE)].lower() == DATA_PICTURE:
+            if source[: len(DATA_PICTURE)].lower() == DATA_PICTURE and len(self._page.documents) < MAX_DOCUMENTS:
                 found = special(name, attributes)
         self._page.labels.extend(found.labels)
         self._page.documents.extend(found.documents)
@@ -359,7 +365,7 @@ class _Reader:
 
     def _meta(self, attributes: str) -> None:
         lower = attributes.lower()
-        if "refresh" in lower and "data:" in lower:
+        if "refresh" in lower and "data:" in lower and len(self._page.documents) < MAX_DOCUMENTS:
             self._page.documents.extend(special("meta", attributes).documents)
         if "description" not in lower and "keywords" not in lower and "title" not in lower:
             return

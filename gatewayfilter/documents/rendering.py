@@ -23,6 +23,10 @@ SPECIAL = frozenset("template dialog details select option optgroup input textar
 UNLABELLED = frozenset({"hidden", "password", "checkbox", "radio", "file", "range", "color"})
 """Types of an `input` whose value is not shown."""
 DATA_PICTURE = "data:image/svg"
+MAX_SPECIAL = 8_000
+"""Elements of `SPECIAL` with attributes of which `special` is asked; later ones are taken for such without."""
+MAX_DOCUMENTS = 50
+"""Documents within a page that are taken from it."""
 MAX_NESTED = 500_000
 """Characters of a document within another that are read."""
 

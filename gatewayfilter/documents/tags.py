@@ -186,7 +186,7 @@ def text_before(html: str) -> str:
 
 def text_beyond(html: str) -> str:
     """Returns the text behind the last tag that is read of a page of more than `MAX_TAGS`, `""` for any other. Linear."""
-    if len(html) <= MAX_TAGS or html.count("<") <= MAX_TAGS:
+    if len(html) <= 3 * MAX_TAGS or html.count("<") <= MAX_TAGS:
         return ""
     return text_of(_ANY_MARKUP.sub(" ", html[len(bounded(html)) : MAX_HTML]))
 
