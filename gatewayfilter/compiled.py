@@ -12,7 +12,7 @@ from types import ModuleType
 
 MODULES = (
     "gatewayfilter.documents._density",
-    "gatewayfilter.documents._markup",
+    "gatewayfilter.documents.html._markup",
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.normalize._views",
 )

@@ -11,8 +11,8 @@ from gatewayfilter.classify.normalize.views import changed_lines
 from gatewayfilter.classify.score import Judge, Sum, ZoneHits
 from gatewayfilter.classify.score_adjustment import asks_for_reading, is_grey, with_opinion, with_reading
 from gatewayfilter.classify.zones import PageText, page_text, plain_text
-from gatewayfilter.documents.charset import Decoded, decode, decode_as_labelled
-from gatewayfilter.documents.markup import read_markup
+from gatewayfilter.documents.encoding.charset import Decoded, decode, decode_as_labelled
+from gatewayfilter.documents.html.markup import read_markup
 from gatewayfilter.documents.page_parts import HTML_TYPES, PageParts, is_html_document, parts_from, parts_of
 from gatewayfilter.documents.pdf_text import is_pdf, pdf_text
 from gatewayfilter.extraction.rule_book import RuleBook

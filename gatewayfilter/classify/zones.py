@@ -7,10 +7,10 @@ from hashlib import md5
 
 from gatewayfilter.classify.ignored_words import IgnoredWords
 from gatewayfilter.classify.normalize.views import normal_view
-from gatewayfilter.documents.html_text import HtmlText
+from gatewayfilter.documents.html.html_text import HtmlText
+from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.documents.html.tags import MAX_HTML
 from gatewayfilter.documents.main_text import split_main
-from gatewayfilter.documents.markup import read_html
-from gatewayfilter.documents.tags import MAX_HTML
 from gatewayfilter.settings import Extractor
 from gatewayfilter.urls import unescaped
 

@@ -9,8 +9,8 @@ import re
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from gatewayfilter.documents.html_text import HtmlText
-from gatewayfilter.documents.tags import bounded, iter_tags
+from gatewayfilter.documents.html.html_text import HtmlText
+from gatewayfilter.documents.html.tags import bounded, iter_tags
 from gatewayfilter.settings import Extractor
 
 MAX_DEPTH = 300

@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from gatewayfilter.documents.charset import decode
-from gatewayfilter.documents.markup import Markup, read_markup
+from gatewayfilter.documents.encoding.charset import decode
+from gatewayfilter.documents.html.markup import Markup, read_markup
+from gatewayfilter.documents.html.references import PageImage, PageLink
+from gatewayfilter.documents.html.tags import MAX_HTML
 from gatewayfilter.documents.pdf_text import is_pdf, pdf_text
-from gatewayfilter.documents.references import PageImage, PageLink
-from gatewayfilter.documents.tags import MAX_HTML
 from gatewayfilter.interfaces import Page
 
 HTML_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 
-from gatewayfilter.documents.markup import read_html
+from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.errors import ClassifyError
 
 ENTRY_POINTS = "gatewayfilter.extraction_functions"

@@ -13,7 +13,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_folder import RuleFolder

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from resiliparse.parse.html import HTMLTree
 
-from gatewayfilter.documents.markup import read_html
-from gatewayfilter.documents.tags import bounded
+from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.documents.html.tags import bounded
 from gatewayfilter.errors import ClassifyError, RuleError
 from gatewayfilter.extraction.functions import extraction_function
 from gatewayfilter.safe_regex.re2 import compile_linear

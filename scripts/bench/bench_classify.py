@@ -27,8 +27,8 @@ from gatewayfilter.classify.normalize.views import changed_lines, normal_view
 from gatewayfilter.classify.reloading_classifier import load_classifier
 from gatewayfilter.classify.score import Judge, ZoneHits
 from gatewayfilter.classify.zones import page_text
-from gatewayfilter.documents.charset import decode
-from gatewayfilter.documents.markup import read_html, read_markup, read_references
+from gatewayfilter.documents.encoding.charset import decode
+from gatewayfilter.documents.html.markup import read_html, read_markup, read_references
 from gatewayfilter.documents.text_density import split_by_density
 from gatewayfilter.interfaces import Page
 

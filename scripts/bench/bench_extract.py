@@ -19,9 +19,9 @@ from pathlib import Path
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
+from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.documents.main_text import is_tame, split_main
-from gatewayfilter.documents.markup import read_html
 from gatewayfilter.documents.text_density import LEAST_SUM, SIGMA, THRESHOLD, densest_run, smoothed
 from gatewayfilter.settings import Extractor
 

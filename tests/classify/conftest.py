@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier, load_classifier
-from gatewayfilter.documents import markup, text_density
+from gatewayfilter.documents import text_density
+from gatewayfilter.documents.html import markup
 
 ROOT = Path(__file__).parents[2]
 

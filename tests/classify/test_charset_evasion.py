@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayfilter.classify import Lexicon, PageClassifier, WordFile
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.interfaces import Page
 
 CASINO = b"<html><title>Welcome</title><body>" + b"<p>the casino of the town</p>" * 30

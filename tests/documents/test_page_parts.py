@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, is_pdf, parts_of
 from gatewayfilter.classify.lexicon.word_file import WordFile
-from gatewayfilter.documents.markup import read_html, read_references
+from gatewayfilter.documents.html.markup import read_html, read_references
+from gatewayfilter.documents.html.references import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink
 from gatewayfilter.documents.page_parts import read_parts
 from gatewayfilter.documents.pdf_text import MAX_PAGES, pdf_text
-from gatewayfilter.documents.references import MAX_IMAGES, MAX_LINKS, MAX_TEXT, PageImage, PageLink
 from gatewayfilter.interfaces import Page
 
 twice = pytest.mark.usefixtures("each_reading")

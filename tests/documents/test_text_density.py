@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify.zones import page_text
 from gatewayfilter.config import ClassifySettings, Settings
+from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.documents.main_text import MAX_ATTRIBUTES, MAX_DEPTH, is_tame, split_main
-from gatewayfilter.documents.markup import read_html
 from gatewayfilter.documents.text_density import Block, densest_run, density, main_run, smoothed, split_by_density
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Extractor

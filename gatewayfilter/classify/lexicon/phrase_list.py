@@ -7,7 +7,7 @@ from math import isfinite
 from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.lexicon.word_file import check_phrase
 from gatewayfilter.classify.normalize.views import normal_view
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
 
 E2GUARDIAN_SCALE = 0.2
 """e2guardian's limit for the young is 50 to 100 where ours is 20."""

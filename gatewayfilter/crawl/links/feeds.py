@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from xml.parsers import expat
 
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.interfaces import Page
 
 MAX_BYTES = 5_000_000

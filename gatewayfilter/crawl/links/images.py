@@ -7,7 +7,7 @@ from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.fetch.url_resolution import resolve
 from gatewayfilter.crawl.links.page_links import decoded
-from gatewayfilter.documents.markup import read_references
+from gatewayfilter.documents.html.markup import read_references
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.urls import Url, parse_url

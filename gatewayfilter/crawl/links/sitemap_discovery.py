@@ -16,7 +16,7 @@ from gatewayfilter.crawl.fetch.url_resolution import resolve
 from gatewayfilter.crawl.links.feeds import FeedKind, feed_of
 from gatewayfilter.crawl.links.page_links import decoded
 from gatewayfilter.crawl.links.strategy import Strategy
-from gatewayfilter.documents.markup import read_references
+from gatewayfilter.documents.html.markup import read_references
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification

@@ -21,7 +21,7 @@ from gatewayfilter.config import CrawlSettings, RenderRule
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.render.render_proxy import Budget, RenderProxy
 from gatewayfilter.crawl.render.script_detection import rendering_sign
-from gatewayfilter.documents.charset import decode
+from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.errors import FetchError, UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters

@@ -2,8 +2,8 @@
 
 import re
 
-from gatewayfilter.documents.markup import read_html
-from gatewayfilter.documents.tags import bounded
+from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.documents.html.tags import bounded
 
 LITTLE_TEXT = 200
 """Characters that a reader sees; a page with more is judged by them."""

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from gatewayfilter.documents.character_references import unescape
-from gatewayfilter.documents.tags import attributes_of
+from gatewayfilter.documents.html.character_references import unescape
+from gatewayfilter.documents.html.tags import attributes_of
 
 (HIDES, INVISIBLE, VISIBLE, DISPLAYED) = (1, 2, 4, 8)
 """Nothing within is shown; nothing but what is made visible again; is so; is displayed although it is hidden by its nature."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.documents.markup import read_html
-from gatewayfilter.documents.tags import without_zeros
-from tests.documents.html5lib_cases import TreeCase, cases_of, visible_text
+from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.documents.html.tags import without_zeros
+from tests.documents.html.html5lib_cases import TreeCase, cases_of, visible_text
 
 pytestmark = pytest.mark.usefixtures("each_reading")
 FOLDERS = (os.environ.get("HTML5LIB_TESTS", ""), "../shared/data/html5lib-tests")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from gatewayfilter.documents.tags import RAW_TAGS, Token, attribute_values, text_of, unescaped
+from gatewayfilter.documents.html.tags import RAW_TAGS, Token, attribute_values, text_of, unescaped
 
 _REFERRING = frozenset(
     "".join(letters)

@@ -7,8 +7,8 @@ are open is followed only while one of them hides its content (open_elements.py)
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gatewayfilter.documents.open_elements import OpenElements
-from gatewayfilter.documents.rendering import (
+from gatewayfilter.documents.html.open_elements import OpenElements
+from gatewayfilter.documents.html.rendering import (
     DATA_PICTURE,
     DISPLAYED,
     HIDES,
@@ -24,7 +24,7 @@ from gatewayfilter.documents.rendering import (
     effect_of,
     special,
 )
-from gatewayfilter.documents.tags import (
+from gatewayfilter.documents.html.tags import (
     FOREIGN,
     NO_SCRIPT,
     RAW_TAGS,

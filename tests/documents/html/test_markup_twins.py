@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hatch_build
-from gatewayfilter.documents import markup
-from gatewayfilter.documents.charset import decode
-from gatewayfilter.documents.markup import PURE, compiled_reading
-from gatewayfilter.documents.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
+from gatewayfilter.documents.encoding.charset import decode
+from gatewayfilter.documents.html import markup
+from gatewayfilter.documents.html.markup import PURE, compiled_reading
+from gatewayfilter.documents.html.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
 from gatewayfilter.documents.text_density import Block, main_run, pure_main_run, pure_split, split_by_density
 from tests.classify.markup_pages import HIDING, HOSTILE, LONG, ORDINARY, characters, grammar, hiding
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _reading = compiled_reading()
 needs_compiled = pytest.mark.skipif(_reading is None, reason="the compiled reading was not built")
 WIDER = ("", "\u0101", "\U00010000")
@@ -196,10 +196,10 @@ def test_the_result_is_made_of_the_same_types() -> None:
 @needs_compiled
 def test_python_reads_where_the_module_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setitem(sys.modules, "gatewayfilter.documents._markup", None)
+        patched.setitem(sys.modules, "gatewayfilter.documents.html._markup", None)
         assert compiled_reading() is None
-        patched.delitem(sys.modules, "gatewayfilter.documents.markup")
-        assert importlib.import_module("gatewayfilter.documents.markup").read_html(ORDINARY[0]) == PURE.html(ORDINARY[0])
+        patched.delitem(sys.modules, "gatewayfilter.documents.html.markup")
+        assert importlib.import_module("gatewayfilter.documents.html.markup").read_html(ORDINARY[0]) == PURE.html(ORDINARY[0])
     monkeypatch.setenv("GATEWAYFILTER_PURE", "1")
     assert compiled_reading() is None
     assert markup.read_html(ORDINARY[0]) == PURE.html(ORDINARY[0])
@@ -207,8 +207,8 @@ def test_python_reads_where_the_module_cannot_be_imported(monkeypatch: pytest.Mo
 
 COUNTING = """
 import importlib.util, json, sys
-import gatewayfilter.documents.markup
-spec = importlib.util.spec_from_file_location("gatewayfilter.documents._markup", sys.argv[1])
+import gatewayfilter.documents.html.markup
+spec = importlib.util.spec_from_file_location("gatewayfilter.documents.html._markup", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from tests.classify.markup_pages import HOSTILE, ORDINARY
@@ -223,8 +223,8 @@ json.dump([steps(ORDINARY[0]), found], sys.stdout)
 
 GUARDED = """
 import importlib.util, sys
-import gatewayfilter.documents.markup
-spec = importlib.util.spec_from_file_location("gatewayfilter.documents._markup", sys.argv[1])
+import gatewayfilter.documents.html.markup
+spec = importlib.util.spec_from_file_location("gatewayfilter.documents.html._markup", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from tests.classify.markup_pages import HOSTILE, ORDINARY
@@ -248,7 +248,7 @@ def test_no_memory_but_the_page_is_read(tmp_path: Path, monkeypatch: pytest.Monk
         pytest.skip("gcc and its sanitizers are not here")
     monkeypatch.setenv("CFLAGS", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -U_FORTIFY_SOURCE")
     monkeypatch.setenv("CC", "gcc")
-    source = Path("gatewayfilter/documents/_markup.pyx")
+    source = Path("gatewayfilter/documents/html/_markup.pyx")
     module = tmp_path / hatch_build.module_file(source)
     try:
         hatch_build.look_for_tools()
@@ -267,7 +267,7 @@ def test_no_memory_but_the_page_is_read(tmp_path: Path, monkeypatch: pytest.Monk
 def test_steps_grow_with_the_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts what a build with a counter reads: no page takes more than a few steps a character, the tenfold page tenfold."""
     monkeypatch.setenv("CFLAGS", "-DCOUNT_STEPS -O1")
-    source = Path("gatewayfilter/documents/_markup.pyx")
+    source = Path("gatewayfilter/documents/html/_markup.pyx")
     module = tmp_path / hatch_build.module_file(source)
     try:
         hatch_build.look_for_tools()

@@ -11,12 +11,12 @@ from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from gatewayfilter.documents import html_text, open_elements, references, rendering, tags
+from gatewayfilter.documents.html import html_text, open_elements, references, rendering, tags
 from gatewayfilter.documents.text_density import Block
-from gatewayfilter.documents.html_text import HtmlText
-from gatewayfilter.documents.references import PageImage, PageLink, References
-from gatewayfilter.documents.rendering import special, style_effect
-from gatewayfilter.documents.tags import text_of, unescaped
+from gatewayfilter.documents.html.html_text import HtmlText
+from gatewayfilter.documents.html.references import PageImage, PageLink, References
+from gatewayfilter.documents.html.rendering import special, style_effect
+from gatewayfilter.documents.html.tags import text_of, unescaped
 
 cdef extern from *:
     """

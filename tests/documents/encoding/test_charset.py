@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.documents.charset import decode, decode_as_labelled
+from gatewayfilter.documents.encoding.charset import decode, decode_as_labelled
 
 ZH = "中文网页的编码检测：今天天气很好，我们去公园散步，然后回家吃晚饭。新闻报道说经济继续增长。" * 3
 TW = "繁體中文網頁的編碼檢測：今天天氣很好，我們去公園散步，然後回家吃晚飯。新聞報導說經濟繼續成長。" * 3

@@ -38,78 +38,82 @@ UNKNOWN: Final = Rule(ANY, 0, 0, SPECIAL)
 """The rule of an element without one."""
 
 
+_HEADINGS: Final = "h1 h2 h3 h4 h5 h6"
+_CLOSERS: Final = (
+    "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header "
+    f"hgroup main menu nav ol p search section summary ul {_HEADINGS} pre listing form plaintext xmp hr li dd dt "
+    "table"
+)
+_SPECIAL: Final = (
+    "applet basefont bgsound button caption col colgroup frameset iframe marquee noembed noframes noscript object "
+    "optgroup option select tbody td template textarea tfoot th thead tr title script style foreignobject desc mi "
+    "mo mn ms mtext annotation-xml"
+)
+_VOID: Final = "area base br col embed hr img input link meta param source track wbr keygen"
+_NEVER: Final = (
+    f"html head body frame frameset plaintext xmp script style iframe noembed noframes title textarea noscript {_VOID}"
+)
+_SCOPES: Final = "applet caption table td th marquee object template foreignobject desc title mi mo mn ms mtext annotation-xml"
+_BREAKOUT: Final = (
+    "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu "
+    "meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"
+)
+_PARTS: Final = {
+    P: "p",
+    LI: "li",
+    DD: "dd dt",
+    CELL: "td th",
+    ROW: "tr",
+    SECTION: "tbody thead tfoot caption colgroup",
+    OPTION: "option",
+    GROUP: "optgroup",
+    HEADING: _HEADINGS,
+    LINK: "a",
+    BUTTON: "button",
+    RUBY_TEXT: "rt rp rb rtc",
+    FORMATTING: "a b big code em font i nobr s small strike strong tt u",
+    SPECIAL: f"{_CLOSERS} {_SPECIAL}",
+    LIST_STOP: " ".join({*_CLOSERS.split(), *_SPECIAL.split()} - {"address", "div", "p"}),
+    SCOPE: _SCOPES,
+    LISTS: "ol ul",
+    TABLE: "table template",
+    SELECT: "select datalist",
+    RUBY: "ruby",
+    NEVER: _NEVER,
+    P_CLOSER: _CLOSERS,
+    FOREIGN_ROOT: "svg math",
+    BREAKOUT: _BREAKOUT,
+    SVG_TEXT: "foreignobject desc title",
+    MATH_TEXT: "mi mo mn ms mtext",
+}
+_STARTS: Final = {
+    "li": (LI, LIST_STOP),
+    "dd dt": (DD, LIST_STOP),
+    "td th": (CELL, TABLE),
+    "tr": (CELL | ROW, TABLE),
+    "tbody thead tfoot caption colgroup": (CELL | ROW | SECTION, TABLE),
+    "option": (OPTION, SELECT | GROUP),
+    "optgroup": (OPTION | GROUP, SELECT),
+    "a": (LINK, SCOPE),
+    "button": (BUTTON, SCOPE),
+    "rt rp rb rtc": (RUBY_TEXT, RUBY | SPECIAL),
+    _HEADINGS: (HEADING, ANY),
+}
+_ENDS: Final = {
+    " ".join({*_CLOSERS.split(), "button", "select", "applet", "marquee", "object"}): SCOPE,
+    "p": BUTTON_SCOPE,
+    "li": SCOPE | LISTS,
+    "td th tr tbody thead tfoot caption colgroup table": TABLE,
+    "template": 0,
+    _PARTS[FORMATTING]: SCOPE,
+}
+
+
 def _rules() -> dict[str, Rule]:
-    headings = "h1 h2 h3 h4 h5 h6"
-    closers = (
-        "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header "
-        f"hgroup main menu nav ol p search section summary ul {headings} pre listing form plaintext xmp hr li dd dt "
-        "table"
-    )
-    special = (
-        "applet basefont bgsound button caption col colgroup frameset iframe marquee noembed noframes noscript object "
-        "optgroup option select tbody td template textarea tfoot th thead tr title script style foreignobject desc mi "
-        "mo mn ms mtext annotation-xml"
-    )
-    void = "area base br col embed hr img input link meta param source track wbr keygen"
-    never = f"html head body frame frameset plaintext xmp script style iframe noembed noframes title textarea noscript {void}"
-    scopes = "applet caption table td th marquee object template foreignobject desc title mi mo mn ms mtext annotation-xml"
-    breakout = (
-        "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu "
-        "meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"
-    )
-    parts = {
-        P: "p",
-        LI: "li",
-        DD: "dd dt",
-        CELL: "td th",
-        ROW: "tr",
-        SECTION: "tbody thead tfoot caption colgroup",
-        OPTION: "option",
-        GROUP: "optgroup",
-        HEADING: headings,
-        LINK: "a",
-        BUTTON: "button",
-        RUBY_TEXT: "rt rp rb rtc",
-        FORMATTING: "a b big code em font i nobr s small strike strong tt u",
-        SPECIAL: f"{closers} {special}",
-        LIST_STOP: " ".join({*closers.split(), *special.split()} - {"address", "div", "p"}),
-        SCOPE: scopes,
-        LISTS: "ol ul",
-        TABLE: "table template",
-        SELECT: "select datalist",
-        RUBY: "ruby",
-        NEVER: never,
-        P_CLOSER: closers,
-        FOREIGN_ROOT: "svg math",
-        BREAKOUT: breakout,
-        SVG_TEXT: "foreignobject desc title",
-        MATH_TEXT: "mi mo mn ms mtext",
-    }
-    starts = {
-        "li": (LI, LIST_STOP),
-        "dd dt": (DD, LIST_STOP),
-        "td th": (CELL, TABLE),
-        "tr": (CELL | ROW, TABLE),
-        "tbody thead tfoot caption colgroup": (CELL | ROW | SECTION, TABLE),
-        "option": (OPTION, SELECT | GROUP),
-        "optgroup": (OPTION | GROUP, SELECT),
-        "a": (LINK, SCOPE),
-        "button": (BUTTON, SCOPE),
-        "rt rp rb rtc": (RUBY_TEXT, RUBY | SPECIAL),
-        headings: (HEADING, ANY),
-    }
-    ends = {
-        " ".join({*closers.split(), "button", "select", "applet", "marquee", "object"}): SCOPE,
-        "p": BUTTON_SCOPE,
-        "li": SCOPE | LISTS,
-        "td th tr tbody thead tfoot caption colgroup table": TABLE,
-        "template": 0,
-        parts[FORMATTING]: SCOPE,
-    }
-    closing = {name: values for names, values in starts.items() for name in names.split()}
-    ending = {name: stops for names, stops in ends.items() for name in names.split()}
+    closing = {name: values for names, values in _STARTS.items() for name in names.split()}
+    ending = {name: stops for names, stops in _ENDS.items() for name in names.split()}
     bits: dict[str, int] = {}
-    for bit, names in parts.items():
+    for bit, names in _PARTS.items():
         for name in names.split():
             bits[name] = bits.get(name, ANY) | bit
     return {name: Rule(found, *closing.get(name, (0, 0)), ending.get(name, SPECIAL)) for name, found in bits.items()}

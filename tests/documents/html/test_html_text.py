@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.zones import MAX_ZONE, page_text, plain_text, url_words
-from gatewayfilter.documents.markup import read_html
-from gatewayfilter.documents.tags import MAX_TAGS
+from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.documents.html.tags import MAX_TAGS
 
 pytestmark = pytest.mark.usefixtures("each_reading")
 PROSE = "This is a long paragraph of running text that a reader would call the article, sentence after sentence. " * 3

@@ -3,8 +3,8 @@
 import pytest
 
 from gatewayfilter.crawl.render.renderer import can_render
-from gatewayfilter.documents.markup import read_html
-from tests.documents.hiding_tricks import NEEDS_RENDERING, PLANTS, STILL_PLANTED, TRICKS, page_of
+from gatewayfilter.documents.html.markup import read_html
+from tests.documents.html.hiding_tricks import NEEDS_RENDERING, PLANTS, STILL_PLANTED, TRICKS, page_of
 
 SECRET = "casino bonus roulette jackpot"
 GARDEN = "<!doctype html><title>Garden</title><p>Tomatoes like a sunny bed and a mild spring, and water in the morning.</p>"

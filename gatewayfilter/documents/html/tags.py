@@ -8,8 +8,8 @@ page of 2 MB held the process for minutes (docs/classification.md). `_markup.pyx
 import re
 from collections.abc import Iterable, Iterator
 
-from gatewayfilter.documents.character_references import unescape
-from gatewayfilter.documents.open_elements import BREAKOUT, FOREIGN_ROOT, RULES, OpenElements, breaks_out
+from gatewayfilter.documents.html.character_references import unescape
+from gatewayfilter.documents.html.open_elements import BREAKOUT, FOREIGN_ROOT, RULES, OpenElements, breaks_out
 
 MAX_HTML = 2_000_000
 """Characters of a page that are read."""

@@ -1,15 +1,15 @@
 """Reading HTML: texts and references of a page in one linear pass, compiled where it was built (`_markup.pyx`), else in Python.
 
-Both give the same of any input; tests/documents/test_markup_twins.py holds them to it.
+Both give the same of any input; tests/documents/html/test_markup_twins.py holds them to it.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from gatewayfilter.compiled import load
-from gatewayfilter.documents.html_text import HtmlText, texts_of
-from gatewayfilter.documents.references import References, references_of
-from gatewayfilter.documents.tags import text_before, text_beyond, tokens_of
+from gatewayfilter.documents.html.html_text import HtmlText, texts_of
+from gatewayfilter.documents.html.references import References, references_of
+from gatewayfilter.documents.html.tags import text_before, text_beyond, tokens_of
 from gatewayfilter.documents.text_density import Block
 
 MAX_NESTED = 500_000
@@ -54,7 +54,7 @@ def _pure_references(html: str) -> References:
 
 def compiled_reading() -> Reading | None:
     """Returns the compiled reading, `None` where Python shall do its work."""
-    module = load("gatewayfilter.documents._markup")
+    module = load("gatewayfilter.documents.html._markup")
     if module is None:
         return None
     read = module.read

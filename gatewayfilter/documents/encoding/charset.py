@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from resiliparse.parse.encoding import detect_encoding
 
-from gatewayfilter.documents.charset_score import plausibility
-from gatewayfilter.documents.tags import without_zeros
+from gatewayfilter.documents.encoding.charset_score import plausibility
+from gatewayfilter.documents.html.tags import without_zeros
 
 _PRESCAN_BYTES = 4096
 _DETECT_BYTES = 65_536

@@ -1,7 +1,7 @@
 from typing import Literal, overload
 
-from gatewayfilter.documents.html_text import HtmlText
-from gatewayfilter.documents.references import References
+from gatewayfilter.documents.html.html_text import HtmlText
+from gatewayfilter.documents.html.references import References
 
 @overload
 def read(html: str, *, texts: Literal[True], references: Literal[True]) -> tuple[HtmlText, References]: ...

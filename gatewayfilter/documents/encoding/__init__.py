@@ -1,0 +1,1 @@
+"""Bytes to text: the charset of a document."""

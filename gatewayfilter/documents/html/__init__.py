@@ -1,0 +1,1 @@
+"""HTML markup: what browsers show of it, and what it refers to. In Python, and compiled in `_markup.pyx`."""
