@@ -125,7 +125,7 @@ def test_classify_reads_files_and_standard_input(cli: Cli, tmp_path: Path) -> No
         (["words", "add", "x", "--category", "gambling", "--context", "--exception"], "either context or an exception"),
         (["words", "add", "x"], "missing option '--category'"),
         (["words", "import", "not-there.txt", "--category", "x"], "cannot read not-there.txt"),
-        (["words", "import", "{file}"], "say which category"),
+        (["words", "import", "{file}"], "name the category of the words"),
         (["words", "import", "{file}", "--category", "x"], "holds no usable word; line 1"),
         (["words", "import", "{toml}"], "unknown key 'categry'; did you mean 'category'?"),
         (["words", "export", "odd"], "there is no word category 'odd'"),
