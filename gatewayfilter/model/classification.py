@@ -34,6 +34,8 @@ class Classification:
         charset: used to decode the bytes, `""` for text.
         text_digest: MD5 of the visible text.
         fields: field of an extraction rule → its values, bounded; empty where no rule covers the page.
+        certainty: probability that the page is harmful, 0 to 1, calibrated on unseen pages; `None` where none was estimated.
+        doubt: the category that a harmless page may belong to: it is allowed, and a review task is opened; `""` for none.
     """
 
     category: str
@@ -45,6 +47,8 @@ class Classification:
     charset: str = ""
     text_digest: bytes = b""
     fields: dict[str, list[str]] = field(default_factory=dict)
+    certainty: float | None = None
+    doubt: str = ""
 
     @property
     def harmful(self) -> bool:

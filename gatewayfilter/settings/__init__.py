@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from gatewayfilter.settings.base import Section, split_address
-from gatewayfilter.settings.classify import ClassifySettings, Extractor
+from gatewayfilter.settings.classify import ClassifySettings, Extractor, Strictness
 from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow, RenderRule, RobotsRule
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.gateway import GatewaySettings
@@ -43,6 +43,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "StoreSettings",
+    "Strictness",
     "TlsSettings",
     "UnknownRule",
     "bundled_folder",

@@ -12,6 +12,14 @@ class Extractor(StrEnum):
     RESILIPARSE = "resiliparse"
 
 
+class Strictness(StrEnum):
+    """How certain the classifier must be before a page is blocked."""
+
+    RELAXED = "relaxed"
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
 class ClassifySettings(Section):
     """How pages are read."""
 
@@ -19,3 +27,5 @@ class ClassifySettings(Section):
     """Extractor of a page's main text: text `density`, or `resiliparse`."""
     topics: bool = True
     """Whether what a page reads like counts where its words are not clear; off: words alone, and a model of your own."""
+    strictness: Strictness = Strictness.STANDARD
+    """Certainty at which a page is blocked: `relaxed` blocks the clearest pages alone, `strict` doubtful ones too."""
