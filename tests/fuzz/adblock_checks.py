@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from gatewayfilter.cli.filter.jsonl_requests import Batch, RequestLines
+from gatewayfilter.cli.bulk.json_lines import Batch
+from gatewayfilter.cli.filter.jsonl_requests import RequestLines
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockEffects, AdblockMatcher
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.literal_scan import available_scanners, make_scan

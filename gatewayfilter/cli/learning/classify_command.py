@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +18,15 @@ from gatewayfilter.errors import ClassifyError, FetchError, UrlError
 from gatewayfilter.urls import Url, parse_loose_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewayfilter.cli.bulk.line_workers import OpenLines
+    from gatewayfilter.cli.learning.page_lines import PageWorker
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import Classification
+
+ALONE = 200
+"""Lines that are judged without workers: half a second of work, as long as they take to start."""
 
 
 @click.command(
@@ -26,18 +36,46 @@ if TYPE_CHECKING:
         "gatewayfilter classify page.html --json",
         "curl -s https://example.com/ | gatewayfilter classify -",
         "gatewayfilter classify --parts page.html",
+        "gatewayfilter classify --lines pages.jsonl --stats > judged.jsonl",
     ),
     prints_data=True,
     short_help="Judge a page or text without learning it.",
 )
-@click.argument("page", metavar="URL|FILE|-")
+@click.argument("page", metavar="URL|FILE|-", required=False)
 @click.option("--parts", is_flag=True, help="Print title, texts, links and images of the page, and judge nothing.")
+@click.option(
+    "--lines",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Judge many pages: JSON lines in and out, - for standard input.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="With --lines: worker processes, 0 for one a core; they start when the input turns out to be long.",
+)
+@click.option("--stats", is_flag=True, help="With --lines: print counts and speed on standard error at the end.")
 @click.pass_obj
-def classify(invocation: Invocation, *, page: str, parts: bool) -> int:
+def classify(invocation: Invocation, *, page: str | None, parts: bool, lines: Path | None, jobs: int, stats: bool) -> int:
     """Judge a page: category, score against its limit, and the words that made it, with their places.
 
     A URL is fetched by the crawler's safety rules; nothing is learned or kept. Exit code 1 when the page is harmful.
+
+    With --lines many pages are judged: JSON lines {"url", "html" or "text", "headers"} in, the same with category, score, limit,
+    harmful, certainty and doubt out, in order. `harmful` is what is blocked at the strictness `standard`. A line that holds no
+    page gets "error", and its number is named on standard error.
     """
+    if (page is None) == (lines is None):
+        raise click.UsageError("name one page, or give --lines FILE")
+    if lines is not None:
+        if parts:
+            raise click.UsageError("--parts is for a single page")
+        return _judge_lines(invocation, lines, jobs, stats=stats)
+    if page is None:
+        raise AssertionError("one of the two is given")
     if parts:
         return _show_parts(invocation, page)
     classification = _of_file(invocation, page) if page == "-" or Path(page).exists() else _of_url(invocation, page)
@@ -46,6 +84,23 @@ def classify(invocation: Invocation, *, page: str, parts: bool) -> int:
     else:
         show_judgement(classification)
     return int(classification.harmful)
+
+
+def _judge_lines(invocation: Invocation, file: Path, jobs: int, *, stats: bool) -> int:
+    from gatewayfilter.cli.bulk.bulk_run import BulkRun, open_lines
+    from gatewayfilter.cli.learning.page_lines import PageWorker
+
+    run = BulkRun("classify", "page", "judged", ALONE, jobs, stats)
+    started = time.process_time()
+    worker = PageWorker(invocation.settings())
+    with open_lines(file) as stream:
+        run.answer_all(stream, worker.open(), partial(_worker, worker), started)
+    return 0
+
+
+@contextmanager
+def _worker(worker: PageWorker) -> Iterator[OpenLines]:
+    yield worker
 
 
 def _show_parts(invocation: Invocation, name: str) -> int:

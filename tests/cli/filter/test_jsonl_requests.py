@@ -3,10 +3,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gatewayfilter.cli.filter.jsonl_requests import MAX_LINE, REPORTED, Answers, Batch, RequestLines, read_batches
+from gatewayfilter.cli.bulk.json_lines import MAX_LINE, REPORTED, Answers, Batch, read_batches
+from gatewayfilter.cli.filter.jsonl_requests import RequestLines
 from gatewayfilter.model import Action, Explanation, Reason, Request, ResourceType, Verdict
 
 
@@ -151,12 +150,3 @@ class _Endless(io.RawIOBase):
         buffer[: len(piece)] = piece
         self._position += len(piece)
         return len(piece)
-
-
-@given(st.lists(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), max_size=20), st.booleans())
-def test_batches_are_the_lines(lines: list[bytes], ends: bool) -> None:  # noqa: FBT001  hypothesis gives it
-    data = b"\n".join(lines) + (b"\n" if ends else b"")
-    batches = list(read_batches(io.BufferedReader(io.BytesIO(data), 7)))
-    read = [(batch.first + place, line) for batch in batches for place, line in enumerate(batch.lines) if line]
-    assert read == [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line]
-    assert sum(batch.size for batch in batches) == len(data)
