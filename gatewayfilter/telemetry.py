@@ -71,6 +71,7 @@ METRICS: Mapping[str, str] = {
     "proxies_failed": "crawler requests that failed at an outbound proxy",
     "dns_hits": "host names resolved from the crawler's DNS cache",
     "dns_misses": "host names resolved by a DNS query",
+    "pages_doubtful": "harmless pages in doubt, for review",
     "near_duplicates": "harmless pages that are near duplicates of a harmful one",
     "fingerprint_hits": "pages with content that was judged before",
     "images_known_bad": "images on a list of known bad ones",

@@ -64,6 +64,10 @@ class ReviewStore(Protocol):
         """Adds a task; returns its number. A `group_id` of 0 becomes that number."""
         ...
 
+    def renew(self, task: ReviewTask) -> bool:
+        """Replaces an open task by another one about the same list key, in its group. Returns False when it is not open."""
+        ...
+
     def get(self, task_id: int) -> ReviewTask | None:
         """Returns a task."""
         ...
@@ -81,8 +85,12 @@ class ReviewStore(Protocol):
         after: int = 0,
         limit: int = 100,
         newest_first: bool = False,
+        doubtful: bool | None = None,
     ) -> list[ReviewTask]:
-        """Returns tasks with numbers above `after`, in the order of their numbers or the newest first."""
+        """Returns tasks with numbers above `after`, in the order of their numbers or the newest first.
+
+        With `doubtful` only those about pages in doubt, or only the others.
+        """
         ...
 
     def same_content(self, task: ReviewTask) -> list[ReviewTask]:
@@ -97,8 +105,8 @@ class ReviewStore(Protocol):
         """Returns the outlines of the newest tasks of blocked pages, the newest first."""
         ...
 
-    def open_count(self) -> int:
-        """Returns the number of open tasks."""
+    def open_count(self, *, doubtful: bool = False) -> int:
+        """Returns the number of open tasks; with `doubtful` only of those about pages in doubt."""
         ...
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:

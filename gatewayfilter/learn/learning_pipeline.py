@@ -38,9 +38,9 @@ class _Judged:
 class LearningPipeline:
     """Judges pages and grows the lists. Implements `interfaces.BatchSink`.
 
-    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `fingerprint_hits` (of them, those with content judged before),
-    `hosts_harmful`, `images_known_bad`, `near_duplicates` (harmless ones that are nearly the same as a harmful one) and
-    `pages_reflected` (skipped because only the words of their request make them harmful).
+    Counts `pages_skipped`, `pages_harmful`, `pages_harmless`, `pages_doubtful` (harmless ones in doubt), `fingerprint_hits` (of
+    them, those with content judged before), `hosts_harmful`, `images_known_bad`, `near_duplicates` (harmless ones that are nearly
+    the same as a harmful one) and `pages_reflected` (skipped because only the words of their request make them harmful).
 
     Args:
         classify: judges what is not known.
@@ -105,6 +105,7 @@ class LearningPipeline:
                 self._counters.add("pages_skipped")
             elif found.plain:
                 self._find_near_duplicates(page, found.classification, found.identity)
+                self._ask_of_doubt(page, found.classification, found.identity)
                 self._counters.add("pages_harmless")
             else:
                 self._learn(page, found)
@@ -166,7 +167,7 @@ class LearningPipeline:
 
     def _rejudge(self, page: Page, identity: ContentId, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
         found = self._classified(page)
-        if found is not None and found.harmful:
+        if found is not None and (found.harmful or found.doubt):
             by_hand = self._said_of_text(page)
             if by_hand is not None:
                 return _Judged(by_hand, identity, by_hand=True)
@@ -179,12 +180,20 @@ class LearningPipeline:
 
     def _unrepeated(self, page: Page, found: Classification | None) -> Classification | None:
         """Returns a verdict without the words of the request, `None` for a page that only they make harmful."""
-        if found is None or not found.harmful or _is_image(page):
+        if found is None or _is_image(page):
             return found
+        if not found.harmful:
+            return self._undoubted(page, found) if found.doubt else found
         left = self._stands(page, found, asked_words(page))
         if left is None:
             self._counters.add("pages_reflected")
         return left
+
+    def _undoubted(self, page: Page, found: Classification) -> Classification:
+        """Returns a harmless verdict without a doubt that only the words of the request raise."""
+        ignored = asked_words(page)
+        alone = self._classified(replace(page, ignored=ignored)) if ignored else None
+        return found if alone is None or alone.harmful or alone.doubt else replace(found, doubt="")
 
     def _stands(self, page: Page, found: Classification, ignored: str) -> Classification | None:
         """Returns what is left of a harmful verdict without these words, `None` where it is harmful no more."""
@@ -198,15 +207,15 @@ class LearningPipeline:
         if _is_image(page):
             return True
         kind = page.content_type
-        if found.harmful and kind not in _HTML:  # as plain text, comments and scripts of a page count too
+        if (found.harmful or found.doubt) and kind not in _HTML:  # as plain text, comments and scripts of a page count too
             return False
         if kind not in HTML_TYPES and not is_pdf(kind, page.body):  # what is read otherwise than as a page opens no page
             return False
         telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
-        if not any(telling):
+        if not found.doubt and not any(telling):
             return True
         alone = self._classified(replace(page, url="", final_url="", ignored=asked_words(page)))
-        return alone is not None and alone.category == found.category
+        return alone is not None and (alone.category, alone.doubt) == (found.category, found.doubt)
 
     def _classified(self, page: Page) -> Classification | None:
         try:
@@ -257,6 +266,15 @@ class LearningPipeline:
         text, content = self._content_of(page)
         blocked = mode is not GrowthMode.REVIEW
         self._intake.page(page, classification, blocked=blocked, text=text, identity=identity, content=content)
+
+    def _ask_of_doubt(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
+        """Opens a review task for a page in doubt, which stays allowed."""
+        if not classification.doubt:
+            return
+        self._counters.add("pages_doubtful")
+        if self._intake is not None and self._settings.mode_of(classification.doubt) is not GrowthMode.BLOCK:
+            text, content = self._content_of(page)
+            self._intake.doubt(page, classification, text=text, identity=identity, content=content)
 
     def _find_near_duplicates(self, page: Page, classification: Classification, identity: ContentId | None) -> None:
         """Notes a harmless page that is nearly the same as a harmful one, and opens a review task for it; it stays allowed."""

@@ -1,5 +1,6 @@
 """The data model that the packages exchange: requests and verdicts, list entries, classifications, reviews. All immutable."""
 
+from gatewayfilter.model.certainty import CERTAINTY_LEVELS, CertaintyLevel, evidence_in_chinese, in_words, level_of
 from gatewayfilter.model.classification import Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.decision import (
     PAGE_TYPES,
@@ -20,10 +21,12 @@ from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChang
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 
 __all__ = [
+    "CERTAINTY_LEVELS",
     "PAGE_TYPES",
     "Action",
     "AppliedRule",
     "BodyEdit",
+    "CertaintyLevel",
     "Change",
     "ChangeKind",
     "Classification",
@@ -53,4 +56,7 @@ __all__ = [
     "Source",
     "TaskOutline",
     "Verdict",
+    "evidence_in_chinese",
+    "in_words",
+    "level_of",
 ]

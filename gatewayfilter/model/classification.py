@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from gatewayfilter.model.certainty import in_words
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -56,10 +58,15 @@ class Classification:
         return bool(self.category)
 
     def summary(self, words: int = 5) -> str:
-        """Returns the evidence in one line for block pages and logs: ``score 42.0 (limit 20.0): casino, betting``."""
-        named = ", ".join(dict.fromkeys(hit.word for hit in self.evidence if hit.category == self.category and hit.weight > 0))
+        """Returns the evidence in one line for block pages and logs.
+
+        ``score 42.0 (limit 20.0), likely (97 %): casino, betting``; without the level where no certainty was estimated.
+        """
+        category = self.category or self.doubt
+        named = ", ".join(dict.fromkeys(hit.word for hit in self.evidence if hit.category == category and hit.weight > 0))
         listed = ", ".join(named.split(", ")[:words]) if named else "no words"
-        return f"score {self.score:.1f} (limit {self.limit:.1f}): {listed}"
+        worded = in_words(self.certainty, self.doubt)
+        return f"score {self.score:.1f} (limit {self.limit:.1f}){', ' if worded else ''}{worded}: {listed}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class LearnedEntry:
         url: the classified URL, for display.
         detail: `Classification.summary()`.
         created_at, expires_at: Unix seconds.
+        certainty: that the page is harmful, as in its classification; 1 or 0 by a manual verdict; `None` where none was
+            estimated, and for hosts.
     """
 
     key: str
@@ -82,6 +84,7 @@ class LearnedEntry:
     detail: str
     created_at: float
     expires_at: float
+    certainty: float | None = None
 
 
 class ChangeKind(StrEnum):

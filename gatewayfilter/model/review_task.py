@@ -28,7 +28,7 @@ class ReviewKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewTask:
-    """A page or domain that was classified as harmful, for review.
+    """A page or domain that was classified as harmful or doubtful, for review.
 
     Attributes:
         task_id: the database's number, 0 before it has one.
@@ -37,6 +37,7 @@ class ReviewTask:
         category: of the current verdict: the classifier's, or the reviewer's.
         group_id: number of the first task with a similar page; its own number for the first.
         blocked: whether it is blocked until the decision.
+        doubtful: the classifier allowed the page and was in doubt; such tasks come last in the queue.
         score_breakdown: in `category` when the task was created, `None` for a domain and for older tasks.
         text: visible text of the page, bounded.
         simhash: of the text, for similarity (learn/review/similarity.py), 0 without text.
@@ -62,6 +63,7 @@ class ReviewTask:
     decided_by: str = ""
     final_url: str = ""
     score_breakdown: ScoreBreakdown | None = None
+    doubtful: bool = False
 
     @property
     def urls(self) -> tuple[str, ...]:

@@ -43,10 +43,17 @@ class CasinoClassify:
 class World:
     """A learner and a desk over one store."""
 
-    def __init__(self, store: Store, settings: LearnSettings, now: float = NOW, images: ClassifyImage | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: LearnSettings,
+        now: float = NOW,
+        images: ClassifyImage | None = None,
+        classify: CasinoClassify | None = None,
+    ) -> None:
         self.store = store
         self.now = now
-        self.classify = CasinoClassify()
+        self.classify = classify or CasinoClassify()
         self.counters = Counters()
         self.recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), lambda: "words", self.clock)
         self.sink = LearningPipeline(

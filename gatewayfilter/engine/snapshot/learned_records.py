@@ -1,8 +1,8 @@
 """Learned records: the crawler's entries in the snapshot, in full, so that block pages show words and score without a database.
 
 Section `details` (little-endian): count: uint64; ends: uint64[count], the end of each record relative to the first record; then
-the records, JSON in UTF-8: [key, action, category, url, detail, created_at, expires_at]. The table `learned` maps a digest to the
-number of its record.
+the records, JSON in UTF-8: [key, action, category, url, detail, created_at, expires_at], and the certainty where one was
+estimated. The table `learned` maps a digest to the number of its record.
 """
 
 import json
@@ -30,14 +30,14 @@ def learned_source(action: ListAction, category: str) -> Source:
 
 def build_records(entries: Sequence[LearnedEntry]) -> bytes:
     """Returns the section with the entries, numbered in their order."""
-    records = [
-        _encode([entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at]).encode(
-            "utf-8", "replace"
-        )
-        for entry in entries
-    ]
+    records = [_encode(_values(entry)).encode("utf-8", "replace") for entry in entries]
     ends = np.fromiter(accumulate(map(len, records)), dtype="<u8", count=len(records))
     return b"".join((_COUNT.pack(len(records)), ends.tobytes(), *records))
+
+
+def _values(entry: LearnedEntry) -> list[object]:
+    values = [entry.key, entry.action, entry.category, entry.url, entry.detail, entry.created_at, entry.expires_at]
+    return values if entry.certainty is None else [*values, entry.certainty]
 
 
 def patch_records(
@@ -114,9 +114,9 @@ class LearnedRecords:
         else:
             begin, end = 0, _COUNT.unpack_from(self._data, self._ends)[0]
         try:
-            key, action, category, url, detail, created_at, expires_at = json.loads(
-                self._data[self._records + begin : self._records + end]
-            )
-            return LearnedEntry(key, ListAction(action), category, url, detail, float(created_at), float(expires_at))
+            values = json.loads(self._data[self._records + begin : self._records + end])
+            key, action, category, url, detail, created_at, expires_at, *certainty = values
+            times = float(created_at), float(expires_at)
+            return LearnedEntry(key, ListAction(action), category, url, detail, *times, *map(float, certainty))
         except (ValueError, TypeError) as error:
             raise SnapshotError("a learned entry's record is damaged") from error

@@ -189,7 +189,7 @@ class ReviewService:
         until = now + self._settings.block_days * _DAY_S
         addresses = zip(task.keys, task.urls, strict=True)
         self._lists.put_learned(
-            [LearnedEntry(key, ListAction.BLOCK, category, url, detail, now, until) for key, url in addresses]
+            [LearnedEntry(key, ListAction.BLOCK, category, url, detail, now, until, certainty=1.0) for key, url in addresses]
         )
         return self._write(decided, who, action, {**before, "note": note, "to": category}, redoes)
 

@@ -34,7 +34,8 @@ _COMPARED = 300
 class TaskIntake:
     """Opens tasks, at most one for each list key, and none where the same manual verdict stands already.
 
-    Counts `reviews_opened` and `reviews_dropped`.
+    Tasks about pages in doubt: at most one for each content, and at most half of all open tasks. When the page of such a task is
+    judged harmful, the task becomes one about a harmful page. Counts `reviews_opened` and `reviews_dropped`.
 
     Attributes:
         near_duplicates: finds harmless pages that are nearly the same as blocked ones.
@@ -90,6 +91,32 @@ class TaskIntake:
         """
         task = self._task(page, classification, classification.category, text)
         return self._open(replace(task, blocked=blocked, page=identity, content=content), page)
+
+    def doubt(
+        self,
+        page: Page,
+        classification: Classification,
+        *,
+        text: str = "",
+        identity: ContentId | None = None,
+        content: ContentId | None = None,
+    ) -> int | None:
+        """Opens a task for a page in doubt, which stays allowed. Returns its number, `None` when there is none to open.
+
+        Args:
+            page: what was judged.
+            classification: the verdict: harmless, with a doubt.
+            text: the visible text.
+            identity: of the page's body.
+            content: of its text.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        task = replace(
+            self._task(page, classification, classification.doubt, text), doubtful=True, page=identity, content=content
+        )
+        return self._open(task, page)
 
     def join_task(
         self,
@@ -173,21 +200,32 @@ class TaskIntake:
         return task is not None and task.state is ReviewState.APPROVED and task.category == category
 
     def _open(self, task: ReviewTask, page: Page | None = None) -> int | None:
-        if not _is_change(task, self._store.newest_of(task.key)):
+        if not self._is_wanted(task, self._store.newest_of(task.key)):
             return None
         task = replace(task, score_breakdown=self._breakdown_of(page, task.category))  # costs a judgement: beside the transaction
         group_id = task.group_id or (self._group_of(task) if task.kind is ReviewKind.PAGE else 0)
         with self._together():
             earlier = self._store.newest_of(task.key)
-            if not _is_change(task, earlier):  # another learner was faster
+            if not self._is_wanted(task, earlier):  # another learner was faster
                 return None
-            if self._store.open_count() >= self._most_open:
+            if earlier is not None and earlier.state is ReviewState.OPEN:
+                self._store.renew(replace(task, task_id=earlier.task_id))
+                return earlier.task_id
+            if self._is_full(task):
                 self._counters.add("reviews_dropped")
                 return None
             self._counters.add("reviews_opened")
             # What a reviewer allowed passes all the same, by that manual rule.
             allowed = earlier is not None and earlier.state is ReviewState.REJECTED and task.kind is ReviewKind.PAGE
             return self._store.add(replace(task, group_id=group_id, blocked=task.blocked and not allowed))
+
+    def _is_wanted(self, task: ReviewTask, earlier: ReviewTask | None) -> bool:
+        return _is_change(task, earlier) and not (task.doubtful and self._store.same_content(task))
+
+    def _is_full(self, task: ReviewTask) -> bool:
+        if task.doubtful and self._store.open_count(doubtful=True) >= max(self._most_open // 2, 1):
+            return True
+        return self._store.open_count() >= self._most_open
 
     def _breakdown_of(self, page: Page | None, category: str) -> ScoreBreakdown | None:
         if page is None or self._explain is None or page.content_type.startswith("image/"):
@@ -208,5 +246,12 @@ class TaskIntake:
 
 
 def _is_change(task: ReviewTask, earlier: ReviewTask | None) -> bool:
-    """Returns whether this list key has neither an open task nor the same manual verdict already."""
-    return earlier is None or (earlier.state is not ReviewState.OPEN and earlier.category != task.category)
+    """Returns whether this list key has neither an open task nor the same manual verdict already.
+
+    An open task about a page in doubt gives way to one about the same page that is harmful.
+    """
+    if earlier is None:
+        return True
+    if earlier.state is ReviewState.OPEN:
+        return earlier.doubtful and not task.doubtful
+    return earlier.category != task.category

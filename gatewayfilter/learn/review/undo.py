@@ -133,9 +133,9 @@ def mark(task: ReviewTask) -> str:
 
 
 def said(task: ReviewTask) -> Classification:
-    """Returns the verdict of the reviewer who decided a task."""
+    """Returns the verdict of the reviewer who decided a task: certain, and without doubt."""
     category = "" if task.state is ReviewState.REJECTED else task.category
-    return replace(task.classification, category=category)
+    return replace(task.classification, category=category, certainty=1.0 if category else 0.0, doubt="")
 
 
 def _as_kept_now(detail: dict[str, Any]) -> dict[str, Any]:

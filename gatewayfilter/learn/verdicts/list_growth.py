@@ -177,7 +177,11 @@ class ListGrowth:
     def _entry(self, url: Url, classification: Classification, now: float, *, block: bool) -> LearnedEntry:
         blocks = classification.harmful and block
         days = self._settings.block_days if classification.harmful else self._settings.allow_days
-        waiting = f"not blocked, waits for a person: {classification.category}, " if classification.harmful and not block else ""
+        waiting = ""
+        if classification.harmful and not block:
+            waiting = f"not blocked, waits for a person: {classification.category}, "
+        elif classification.doubt:
+            waiting = f"not blocked, in doubt: {classification.doubt}, "
         return LearnedEntry(
             key=url.key,
             action=ListAction.BLOCK if blocks else ListAction.ALLOW,
@@ -186,6 +190,7 @@ class ListGrowth:
             detail=f"{waiting}{classification.summary()}",
             created_at=now,
             expires_at=now + days * _DAY_S,
+            certainty=classification.certainty,
         )
 
 

@@ -50,6 +50,7 @@ _LEARNED_COLUMNS = (
     _LEARNED.detail,
     _LEARNED.created_at,
     _LEARNED.expires_at,
+    _LEARNED.certainty,
 )
 _SELECT_LEARNED = select(*_LEARNED_COLUMNS)
 _FIND_LEARNED = _SELECT_LEARNED.where(_LEARNED.digest.in_(bindparam("digests", expanding=True)))
@@ -309,8 +310,8 @@ def _remove_learned(connection: Connection, digests: Sequence[bytes]) -> int:
 
 
 def _learned_entry(values: Sequence[Any]) -> LearnedEntry:
-    key, action, category, url, detail, created_at, expires_at = values
-    return LearnedEntry(key, ListAction(action), category, url, detail, created_at, expires_at)
+    key, action, *others = values
+    return LearnedEntry(key, ListAction(action), *others)
 
 
 def _learned_row(digest: bytes, entry: LearnedEntry) -> dict[str, object]:
@@ -323,4 +324,5 @@ def _learned_row(digest: bytes, entry: LearnedEntry) -> dict[str, object]:
         "detail": entry.detail,
         "created_at": entry.created_at,
         "expires_at": entry.expires_at,
+        "certainty": entry.certainty,
     }

@@ -40,6 +40,7 @@ _OUTLINES = (
 )
 _HARMFUL_OUTLINES = _OUTLINE.where(_T.kind == ReviewKind.PAGE.value, _T.blocked).order_by(_T.id.desc()).limit(bindparam("most"))
 _OPEN = select(func.count()).where(_T.state == ReviewState.OPEN.value)
+_OPEN_DOUBTFUL = _OPEN.where(_T.doubtful)
 _STATS = (
     select(_T.state, _T.category, func.count(), func.min(_T.created_at))
     .group_by(_T.state, _T.category)
@@ -60,6 +61,13 @@ class SqlReviewStore:
             if not task.group_id:
                 connection.execute(update(REVIEW_TASKS).where(_T.id == task_id).values(group_id=task_id))
             return task_id
+
+    def renew(self, task: ReviewTask) -> bool:
+        """Replaces an open task by another one about the same list key, in its group. Returns False when it is not open."""
+        row = {name: value for name, value in _task_row(task).items() if name != "group_id"}
+        with self._database.write(Area.REVIEWS) as connection:
+            is_open = (_T.id == task.task_id) & (_T.state == ReviewState.OPEN.value)
+            return bool(connection.execute(update(REVIEW_TASKS).where(is_open).values(row)).rowcount)
 
     def get(self, task_id: int) -> ReviewTask | None:
         """Returns a task."""
@@ -82,8 +90,12 @@ class SqlReviewStore:
         after: int = 0,
         limit: int = 100,
         newest_first: bool = False,
+        doubtful: bool | None = None,
     ) -> list[ReviewTask]:
-        """Returns tasks with numbers above `after`, in the order of their numbers or the newest first."""
+        """Returns tasks with numbers above `after`, in the order of their numbers or the newest first.
+
+        With `doubtful` only those about pages in doubt, or only the others.
+        """
         query = select(REVIEW_TASKS).where(_T.id > after).limit(limit)
         query = query.order_by(_T.id.desc() if newest_first else _T.id)
         if state is not None:
@@ -92,6 +104,8 @@ class SqlReviewStore:
             query = query.where(_T.category == category)
         if group_id:
             query = query.where(_T.group_id == group_id)
+        if doubtful is not None:
+            query = query.where(_T.doubtful == doubtful)
         with self._database.read() as connection:
             return [_task(row) for row in connection.execute(query)]
 
@@ -118,10 +132,10 @@ class SqlReviewStore:
         with self._database.read() as connection:
             return _outlines(connection.execute(_HARMFUL_OUTLINES, {"most": limit}))
 
-    def open_count(self) -> int:
-        """Returns the number of open tasks."""
+    def open_count(self, *, doubtful: bool = False) -> int:
+        """Returns the number of open tasks; with `doubtful` only of those about pages in doubt."""
         with self._database.read() as connection:
-            return int(connection.scalar(_OPEN) or 0)
+            return int(connection.scalar(_OPEN_DOUBTFUL if doubtful else _OPEN) or 0)
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:
         """Writes state, category, `decided_at` and `decided_by` of the task and the step in one transaction; returns the step."""
@@ -205,6 +219,7 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "text": zlib.compress(task.text.encode(errors="replace"), 6),
         "final_url": task.final_url,
         "score_breakdown": asdict(task.score_breakdown) if task.score_breakdown else None,
+        "doubtful": task.doubtful,
     }
 
 
@@ -233,6 +248,7 @@ def _task(row: Any) -> ReviewTask:
         decided_by=row.decided_by,
         final_url=row.final_url,
         score_breakdown=ScoreBreakdown(**row.score_breakdown) if row.score_breakdown else None,
+        doubtful=row.doubtful,
     )
 
 

@@ -18,7 +18,13 @@ def as_document(classification: Classification) -> dict[str, object]:
         "charset": classification.charset,
         "text_digest": classification.text_digest.hex(),
     }
-    return document | {"fields": classification.fields} if classification.fields else document
+    if classification.fields:
+        document["fields"] = classification.fields
+    if classification.certainty is not None:
+        document["certainty"] = classification.certainty
+    if classification.doubt:
+        document["doubt"] = classification.doubt
+    return document
 
 
 def from_document(document: Mapping[str, Any]) -> Classification:

@@ -4,9 +4,24 @@ URLs and list keys have no length limit, so rows are identified by the MD5 of th
 PostgreSQL index row grows too long. Times are Unix seconds.
 """
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, String, Table, Text, true
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    false,
+    true,
+)
 
-HEAD = "0013"
+HEAD = "0015"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -40,6 +55,7 @@ LEARNED_ENTRIES = Table(
     Column("detail", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
+    Column("certainty", Double),  # that the page is harmful; none for hosts, and where none was estimated
     Index("ix_learned_entries_expires_at", "expires_at"),
 )
 
@@ -188,6 +204,7 @@ REVIEW_TASKS = Table(
     Column("text", LargeBinary, nullable=False),  # the displayed text, compressed by zlib
     Column("final_url", Text, nullable=False, server_default=""),  # what answered, where it was another than url
     Column("score_breakdown", JSON(none_as_null=True)),  # of the score; none for hosts and tasks of before this column was there
+    Column("doubtful", Boolean, nullable=False, server_default=false()),  # allowed by the classifier, in doubt
     Index("ix_review_tasks_digest", "digest"),
     Index("ix_review_tasks_state_created_at", "state", "created_at"),
     sqlite_autoincrement=True,  # a task's number is never reused for another task

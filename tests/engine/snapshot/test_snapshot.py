@@ -36,6 +36,7 @@ learned = st.builds(
     texts,
     st.floats(0, 2e9),
     st.floats(0, 4e9),
+    st.none() | st.floats(0, 1),
 )
 rules = st.builds(
     ManualRule,

@@ -229,3 +229,10 @@ def test_what_one_user_changes_another_reads(open_store: Callable[[], Store]) ->
     rule = mine.lists.add_rule(BLOCK, EntryKind.HOST, "a.example")
     assert theirs.lists.rules() == [rule]
     assert [change.manual for change in theirs.feed.read(0)] == [rule]
+
+
+def test_an_entry_keeps_its_certainty_in_list_and_feed(lists: ListStore, feed: ChangeFeed) -> None:
+    certain = replace(entry("a.example/"), certainty=0.97)
+    lists.put_learned([certain, entry("b.example/")])
+    assert {found.key: found.certainty for found in lists.learned()} == {"a.example/": 0.97, "b.example/": None}
+    assert (LEARNED, certain) in steps(feed)

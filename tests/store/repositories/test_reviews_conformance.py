@@ -153,3 +153,28 @@ def test_a_title_that_no_database_takes_keeps_no_task_away(reviews: ReviewStore,
     number = reviews.add(replace(TASK, classification=replace(SAID, title=title)))
     assert reviews.get(number) is not None
     assert [outline.task_id for outline in reviews.outlines("gambling", 5)] == [number]
+
+
+def test_tasks_in_doubt_are_counted_and_listed_apart(reviews: ReviewStore) -> None:
+    doubt = replace(SAID, category="", certainty=0.62, doubt="gambling")
+    first = reviews.add(replace(TASK, classification=doubt, blocked=False, doubtful=True))
+    second = reviews.add(TASK)
+    kept = reviews.get(first)
+    assert kept is not None
+    assert (kept.doubtful, kept.classification) == (True, doubt)
+    assert [task.task_id for task in reviews.tasks(doubtful=True)] == [first]
+    assert [task.task_id for task in reviews.tasks(doubtful=False)] == [second]
+    assert [task.task_id for task in reviews.tasks()] == [first, second]
+    assert (reviews.open_count(doubtful=True), reviews.open_count()) == (1, 2)
+
+
+def test_an_open_task_is_renewed_in_its_group(reviews: ReviewStore) -> None:
+    first = reviews.add(TASK)
+    second = reviews.add(replace(TASK, doubtful=True, blocked=False, group_id=first))
+    new = replace(TASK, task_id=second, category="fraud", created_at=200.0)
+    assert reviews.renew(new)
+    assert reviews.get(second) == replace(new, group_id=first)
+    decided = replace(new, state=ReviewState.REJECTED, decided_at=300.0, decided_by="ada")
+    reviews.decide(decided, ReviewStep(0, second, 300.0, "ada", "reject"))
+    assert not reviews.renew(new)
+    assert reviews.get(second) == replace(decided, group_id=first)
