@@ -16,7 +16,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.model import Action, Reason
+from gatewayfilter.model import CERTAINTY_LEVELS, Action, CertaintyLevel, Reason
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.telemetry import METRICS, StatusFile
@@ -184,3 +184,13 @@ def test_systemd_understands_the_unit(tmp_path: Path, unit: Path) -> None:
     copy.write_text(re.sub(r"^ExecStart=.*", f"ExecStart={shutil.which('true')}", text, flags=re.MULTILINE), encoding="utf-8")
     done = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60, check=False)
     assert unit.name not in done.stderr  # what else it says is about the machine
+
+
+@pytest.mark.parametrize("level", CERTAINTY_LEVELS, ids=lambda level: level.word)
+def test_every_level_of_certainty_is_explained_in_both_languages(level: CertaintyLevel) -> None:
+    english = {row[0]: row[1] for row in rows(PAGES["docs/classification.md"].text) if len(row) == 2}
+    chinese = {row[0]: row[1:] for row in rows(PAGES["docs/zh/classification.md"].text) if len(row) == 3}
+    assert chinese[level.chinese][0] == level.word
+    if level.least:
+        assert re.findall(r"\d+", english[level.word])[0] == str(round(100 * level.least))
+        assert f"{round(100 * level.least)}%" in chinese[level.chinese][1]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gatewayfilter.config import Settings
     from gatewayfilter.model import ReviewTask
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
+    from gatewayfilter.settings import Strictness
 
 
 @click.command(
@@ -72,12 +73,14 @@ def check(
         method=method.upper(),
         client=client,
     )
-    explanation, judged, connection, reviewed_task = _ask(invocation.settings(), request, at)
+    settings = invocation.settings()
+    explanation, judged, connection, reviewed_task = _ask(settings, request, at)
     if invocation.json:
         reviewed = None if reviewed_task is None else summary(reviewed_task)
         print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
     else:
-        _show(explanation, judged, connection, reviewed_task)
+        _show(explanation, connection)
+        _show_judged(judged, reviewed_task, settings.classify.strictness)
     return int(explanation.verdict.blocked)
 
 
@@ -123,12 +126,7 @@ def _of_connection(connection: ConnectionReport | None) -> dict[str, object]:
     return {"host": connection.decision, "connection": facts}
 
 
-def _show(
-    explanation: Explanation,
-    judged: tuple[Classification, float] | None,
-    connection: ConnectionReport | None,
-    reviewed_task: ReviewTask | None,
-) -> None:
+def _show(explanation: Explanation, connection: ConnectionReport | None) -> None:
     say(str(explanation.request.url))
     readable = unescaped(explanation.request.url.path)
     if readable != explanation.request.url.path:
@@ -143,6 +141,10 @@ def _show(
     if connection is not None:
         for sentence in connection_sentences(connection, explanation.request.client):
             say(sentence)
+
+
+def _show_judged(judged: tuple[Classification, float] | None, reviewed_task: ReviewTask | None, strictness: Strictness) -> None:
+    """Prints what a person decided, and what the classifier found."""
     if reviewed_task is not None and reviewed_task.decided_at is not None:
         what = reviewed_task.category if reviewed_task.blocked else "harmless"
         number, at = reviewed_task.task_id, show_moment(reviewed_task.decided_at)
@@ -154,7 +156,7 @@ def _show(
         ):  # a manual decision is recorded in place of the judgement
             classification, judged_at = reviewed_task.classification, reviewed_task.created_at
         say(f"\nThe classifier said on {show_moment(judged_at)}:")
-        show_judgement(classification)
+        show_judgement(classification, strictness)
 
 
 def _sentence(verdict: Verdict) -> str:

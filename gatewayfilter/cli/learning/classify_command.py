@@ -82,7 +82,7 @@ def classify(invocation: Invocation, *, page: str | None, parts: bool, lines: Pa
     if invocation.json:
         print_json(classification)
     else:
-        show_judgement(classification)
+        show_judgement(classification, invocation.settings().classify.strictness)
     return int(classification.harmful)
 
 

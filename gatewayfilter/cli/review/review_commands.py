@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,7 @@ from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.review_rows import all_tasks, summary
+from gatewayfilter.model import in_words
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -38,12 +39,23 @@ def review_group() -> None:
 @click.option("--category", default="", metavar="NAME", help="Only tasks of this category.")
 @click.option("--group", type=click.IntRange(1), metavar="TASK", help="Only tasks with pages similar to this one's.")
 @click.option("--asked", "only_asked", is_flag=True, help="Only tasks about pages that users requested to unblock.")
+@click.option("--doubtful/--blocked", "doubtful", default=None, help="Only pages in doubt, or only what is blocked meanwhile.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Most rows.")
 @click.pass_obj
-def show_list(invocation: Invocation, *, state: str, category: str, group: int | None, only_asked: bool, limit: int) -> None:
-    """List tasks, the oldest first.
+def show_list(
+    invocation: Invocation,
+    *,
+    state: str,
+    category: str,
+    group: int | None,
+    only_asked: bool,
+    doubtful: bool | None,
+    limit: int,
+) -> None:
+    """List tasks, the oldest first, and after them those about pages in doubt, which are allowed meanwhile.
 
-    `group` is the first task with the same or a similar page, `asked` how often users requested to unblock the page.
+    `certainty` is the classifier's, `group` is the first task with the same or a similar page, `asked` how often users requested
+    to unblock the page.
     """
     from gatewayfilter.cli.review.unblock_index import UnblockIndex
     from gatewayfilter.errors import ReviewError
@@ -55,15 +67,20 @@ def show_list(invocation: Invocation, *, state: str, category: str, group: int |
         alike = store.reviews.get(group) if group else None
         if group and alike is None:
             raise ReviewError(f"there is no task {group}")
-        every = all_tasks(store, wanted, category, alike.group_id if alike else 0)
-        tasks = list(islice((task for task in every if index.of(task) or not only_asked), limit))
+        every = chain.from_iterable(
+            all_tasks(store, wanted, category, alike.group_id if alike else 0, doubtful=part)
+            for part in (False, True)
+            if part or not doubtful
+        )
+        chosen = (task for task in every if (index.of(task) or not only_asked) and (doubtful is not False or task.blocked))
+        tasks = list(islice(chosen, limit))
     if invocation.json:
         print_json([{**summary(task), "asked": index.times(task)} for task in tasks])
     elif not tasks:
         say("No task waits." if state == "open" else "There are no such tasks.")
     else:
         print_table(
-            ("task", "group", "state", "blocked", "category", "score", "since", "asked", "url"),
+            ("task", "group", "state", "blocked", "category", "score", "certainty", "since", "asked", "url"),
             [
                 (
                     task.task_id,
@@ -72,6 +89,7 @@ def show_list(invocation: Invocation, *, state: str, category: str, group: int |
                     "yes" if task.blocked else "no",
                     task.category,
                     f"{task.classification.score:.0f}",
+                    in_words(task.classification.certainty, task.classification.doubt),
                     show_moment(task.created_at),
                     index.times(task) or "",
                     task.url,

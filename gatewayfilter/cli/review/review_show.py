@@ -13,6 +13,7 @@ from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.model import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,6 +118,8 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
         f"{task.state.value}, {'blocked' if task.blocked else 'not blocked'}, {task.category}, "
         f"since {show_moment(task.created_at)}"
     )
+    if worded := in_words(judged.certainty, judged.doubt):
+        say(f"certainty that it is harmful: {worded}{', so it was allowed' if task.doubtful else ''}")
     if judged.title:
         say(f"title: {judged.title}")
     _show_evidence(task, facts.today)

@@ -5,19 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewayfilter.cli.ui.output import counted, print_table, say
+from gatewayfilter.model import in_words
+from gatewayfilter.settings import Strictness
 
 if TYPE_CHECKING:
     from gatewayfilter.model import Classification, ScoreBreakdown
 
 _SHOWN_EVIDENCE = 12
 
+_STRICTNESS = {
+    Strictness.RELAXED: "the clearest pages alone are blocked",
+    Strictness.STANDARD: "pages are blocked that are almost certainly harmful; doubtful ones are allowed and go to review",
+    Strictness.STRICT: "doubtful pages are blocked, too",
+}
 
-def show_judgement(classification: Classification) -> None:
-    """Prints category, score and limit, the other scores, and the heaviest words with their places."""
+
+def show_judgement(classification: Classification, strictness: Strictness | None = None) -> None:
+    """Prints category, score and limit, certainty, the other scores, and the heaviest words with their places.
+
+    Args:
+        classification: the judgement.
+        strictness: the one in use, whose meaning is printed beside the certainty; `None` prints none.
+    """
     if classification.harmful:
         say(f"{classification.category.upper()}: {classification.summary()}")
+    elif classification.doubt:
+        say(f"IN DOUBT, allowed: {classification.doubt}, {classification.summary()}")
     else:
         say(f"HARMLESS: nearest to a limit with a score of {classification.score:.1f} (limit {classification.limit:.1f})")
+    _show_certainty(classification, strictness)
     if classification.title:
         say(f"title: {classification.title}")
     if classification.charset:
@@ -40,6 +56,14 @@ def show_judgement(classification: Classification) -> None:
         )
     if (more := len(classification.evidence) - len(hits)) > 0:
         say(f"and {counted(more, 'more hit')}")
+
+
+def _show_certainty(classification: Classification, strictness: Strictness | None) -> None:
+    worded = in_words(classification.certainty, classification.doubt)
+    if worded:
+        say(f"certainty that it is harmful: {worded}")
+    if worded and strictness is not None:
+        say(f"strictness: {strictness}: {_STRICTNESS[strictness]}")
 
 
 def show_breakdown(then: ScoreBreakdown, now: ScoreBreakdown | None = None, *, compared: bool = False) -> None:

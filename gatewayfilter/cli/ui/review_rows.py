@@ -14,10 +14,12 @@ PAGE = 500
 """Tasks read at once."""
 
 
-def all_tasks(store: Store, state: ReviewState | None, category: str = "", group_id: int = 0) -> Iterator[ReviewTask]:
-    """Yields tasks in the order of their numbers, read page by page."""
+def all_tasks(
+    store: Store, state: ReviewState | None, category: str = "", group_id: int = 0, *, doubtful: bool | None = None
+) -> Iterator[ReviewTask]:
+    """Yields tasks in the order of their numbers, read page by page; with `doubtful` those in doubt only, or the others."""
     after = 0
-    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE):
+    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE, doubtful=doubtful):
         yield from batch
         after = batch[-1].task_id
 
@@ -30,6 +32,8 @@ def summary(task: ReviewTask) -> dict[str, object]:
         "kind": task.kind,
         "state": task.state,
         "blocked": task.blocked,
+        "doubtful": task.doubtful,
+        "certainty": task.classification.certainty,
         "category": task.category,
         "score": task.classification.score,
         "limit": task.classification.limit,

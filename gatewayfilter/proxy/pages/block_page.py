@@ -131,7 +131,7 @@ class BlockPages:
             ("category", self._title_of(verdict.category, texts.language) if verdict.category else "", False),
             ("list", verdict.source_list, False),
             ("rule", verdict.rule, True),
-            ("evidence", verdict.detail, False),
+            ("evidence", texts.evidence(verdict.detail), False),
         )
         return [(texts.labels[name], _cut(value), is_code) for name, value, is_code in named if value]
 

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gatewayfilter.model import Reason
+from gatewayfilter.model import Reason, evidence_in_chinese
 from gatewayfilter.proxy.pages.upstream_errors import Fault
 
 
@@ -34,6 +34,10 @@ class PageTexts:
     def title(self, reason: Reason) -> str:
         """Returns the headline."""
         return self.titles.get(reason, self.titles[""])
+
+    def evidence(self, detail: str) -> str:
+        """Returns the evidence of a verdict, with the level of certainty in this language."""
+        return evidence_in_chinese(detail) if self.language == CHINESE.language else detail
 
 
 _INTERNAL_EN = (

@@ -133,3 +133,11 @@ def test_bad_request_and_failure() -> None:
     assert failure.status_code == 503
     assert "could not check" in (failure.text or "")
     assert BlockPages().failure("HEAD", "").raw_content == b""
+
+
+@pytest.mark.parametrize(("language", "shown"), [("en", ", likely (97 %): casino"), ("zh-CN", "，很可能（97%）: casino")])  # noqa: RUF001
+def test_the_evidence_states_the_certainty_in_the_language_of_the_page(language: str, shown: str) -> None:
+    verdict = Verdict(Action.BLOCK, Reason.LEARNED, detail="score 42.0 (limit 20.0), likely (97 %): casino")
+    request = Request(parse_url("http://b.example/"), None, ResourceType.DOCUMENT, "GET")
+    content = BlockPages().block(request, verdict, language).content or b""
+    assert f"score 42.0 (limit 20.0){shown}" in content.decode()
