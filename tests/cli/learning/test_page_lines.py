@@ -14,9 +14,10 @@ import pytest
 
 from gatewayfilter.cli.bulk.json_lines import Batch
 from gatewayfilter.cli.learning import classify_command
-from gatewayfilter.cli.learning.page_lines import PageLines
+from gatewayfilter.cli.learning.page_lines import PageLines, PageWorker
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
+from gatewayfilter.settings import ClassifySettings, Settings, Strictness
 
 type Cli = Callable[..., Any]
 
@@ -124,12 +125,16 @@ def test_the_command_judges_by_the_words_of_the_state_folder_and_makes_none(cli:
     assert cli("classify", "--lines", file).lines[1]["category"] == "gambling"
 
 
-def test_harmful_is_what_is_blocked_at_standard(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "pages.jsonl"
-    file.write_text(json.dumps({"text": CASINO}) + "\n")
-    before = cli("classify", "--lines", file).out
-    monkeypatch.setenv("GATEWAYFILTER_CLASSIFY__STRICTNESS", "relaxed")
-    assert cli("classify", "--lines", file).out == before
+def test_harmful_is_what_is_blocked_at_standard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[Settings] = []
+
+    def classifier(settings: Settings) -> _Classifier:
+        used.append(settings)
+        return _Classifier()
+
+    monkeypatch.setattr("gatewayfilter.wiring.classifier", classifier)
+    PageWorker(Settings(data_dir=tmp_path, classify=ClassifySettings(strictness=Strictness.STRICT, topics=False))).open()
+    assert [(settings.classify.strictness, settings.classify.topics) for settings in used] == [(Strictness.STANDARD, False)]
 
 
 @pytest.mark.parametrize(
