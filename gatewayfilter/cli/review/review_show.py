@@ -184,7 +184,7 @@ def _show_score(task: ReviewTask, today: JudgedToday | None) -> None:
     else:
         show_breakdown(then, today.score_breakdown, compared=True)
         found = today.classification
-        now = f"{found.category}, score {found.score:.1f}" if found.harmful else f"harmless, score {found.score:.1f}"
+        now = f"{found.category or ('in doubt' if found.doubt else 'harmless')}, score {found.score:.1f}"
         what = "" if today.whole else ", of the kept text alone, without its zones: the archive has the page no more"
         say(f"The words have changed since: by today's it is {now} (limit {found.limit:.1f}){what}.")
     recorded = judged.scores.get(then.category, judged.score if judged.category == then.category else then.score)

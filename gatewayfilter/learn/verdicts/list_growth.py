@@ -190,7 +190,7 @@ class ListGrowth:
             detail=f"{waiting}{classification.summary()}",
             created_at=now,
             expires_at=now + days * _DAY_S,
-            certainty=classification.certainty,
+            certainty=None if classification.certainty is None else round(classification.certainty, 4),
         )
 
 
