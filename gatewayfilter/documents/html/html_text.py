@@ -52,6 +52,8 @@ _MEANINGFUL = SPECIAL | NEVER_RENDERED | {"a", "meta", "img"}
 _PARTS = frozenset(slash + name for name in PARTING_TAGS - _MEANINGFUL for slash in ("", "/")) | {
     f"/{name}" for name in PARTING_TAGS & _MEANINGFUL - {"a", "select"}
 }
+_UNSEEN = frozenset({"script", "style"})
+"""Elements of text alone that are shown where a `style` attribute displays them, else not."""
 _OTHERS = "b i em strong span small sup sub label font u s source use path g symbol script style link time cite code abbr"
 _PLAIN = frozenset(slash + name for name in _OTHERS.split() for slash in ("", "/"))
 """Frequent tags that neither end a block nor mean anything without attributes."""
@@ -115,19 +117,22 @@ class _Reader:
         for place, (kind, name, attributes, text) in enumerate(self._tokens):
             # Most tags change nothing, and a third are links: decided here, where it costs least.
             if kind or self._follows or self._within:
-                self._token(place, kind, name.lower(), attributes, text)
+                if kind not in _UNSEEN or self._follows or self._within or "style" in attributes.lower():
+                    self._token(place, kind, name.lower(), attributes, text)
                 continue
             if not name or (name in _PLAIN and not attributes):
                 pass
             elif name == "/a":
                 self._in_link = False
-            elif attributes and ("style" in (lower := attributes.lower()) or "hidden" in lower):
+            elif attributes and ("style" in (lower := attributes.lower()) or "hidden" in lower) and effect_of(attributes):
                 self._tag(place, name.lower(), attributes)
             elif name == "a":
                 self._in_link = True
             elif name in _PARTS:
                 if pieces:
                     self._end_block()
+            elif name == "meta":
+                self._meta(attributes)
             elif name not in _PLAIN:
                 self._tag(place, name.lower(), attributes)
             if text:
@@ -152,7 +157,8 @@ class _Reader:
         elif not name:
             pass
         elif self._follows:
-            self._follow(place, kind, name, attributes)
+            self._known = place + 1
+            self._follow(kind, name, attributes)
         elif kind == FOREIGN:
             self._foreign(place, name, attributes)
         else:
@@ -187,10 +193,19 @@ class _Reader:
         elif name in PARTING_TAGS:
             self._end_block()
 
-    def _follow(self, place: int, kind: str, name: str, attributes: str) -> None:
+    def _is_simple(self, name: str) -> bool:
+        """Takes a tag that neither ends what hides nor shows anything; returns False where that is not seen at once."""
+        if self._hidden_by != HIDES or self._hidden_name == "details" or self._elements.shown >= 0 or name in SPECIAL:
+            return False
+        return self._elements.end_top(name) if name[0] == "/" else self._elements.start_plain(name)
+
+    def _follow(self, kind: str, name: str, attributes: str) -> None:
         """Takes a tag while an element hides."""
+        if self._is_simple(name):
+            if name.removeprefix("/") in PARTING_TAGS:
+                self._end_hidden()
+            return
         elements = self._elements
-        self._known = place + 1
         was_hidden = elements.shown < 0
         if name[0] == "/":
             self._follow_end(name[1:], was_hidden=was_hidden)
@@ -263,16 +278,17 @@ class _Reader:
 
     def _catch_up(self, place: int) -> None:
         """Brings the stack to a token."""
-        elements, within = self._elements, False
-        for kind, name, attributes, _ in self._tokens[self._known : place]:
+        elements, tokens, known = self._elements, self._tokens, self._known
+        while (known := elements.follow(tokens, known, place)) < place:
+            kind, name, attributes, _ = tokens[known]
+            known += 1
             lower = name.lower()
-            if within:
-                within = lower != f"/{NO_SCRIPT}"
-            elif kind == NO_SCRIPT:
-                within = True
-            elif lower[:1] == "/":
+            if kind == NO_SCRIPT:
+                while known < place and tokens[known][1].lower() != f"/{NO_SCRIPT}":
+                    known += 1
+            elif lower[0] == "/":
                 elements.end(lower[1:])
-            elif lower:
+            else:
                 closed = attributes[-1:] == "/" and is_closed(attributes)
                 elements.start(lower, attributes, foreign=kind == FOREIGN, closed=closed)
         self._known = place + 1

@@ -5,6 +5,7 @@ Deviation: no node is built, no table repairs its content, `html`, `head` and `b
 element ends with its parent instead of being opened again behind it. `_markup.pyx` takes its tables from here.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 MAX_SEARCH = 256
@@ -46,7 +47,7 @@ _CLOSERS: Final = (
 )
 _SPECIAL: Final = (
     "applet basefont bgsound button caption col colgroup frameset iframe marquee noembed noframes noscript object "
-    "optgroup option select tbody td template textarea tfoot th thead tr title script style foreignobject desc mi "
+    "select tbody td template textarea tfoot th thead tr title script style foreignobject desc mi "
     "mo mn ms mtext annotation-xml"
 )
 _VOID: Final = "area base br col embed hr img input link meta param source track wbr keygen"
@@ -122,6 +123,22 @@ def _rules() -> dict[str, Rule]:
 RULES: Final = _rules()
 HTML, SVG, MATH = range(3)
 
+type Element = tuple[str, int, int]
+"""Name, bits of its rule, and whether it is HTML or foreign."""
+
+
+_COUNTED: Final = P | LINK
+_UNRULED: Final = (
+    "abbr acronym bdi bdo cite data del dfn figcaption ins kbd label legend map mark output picture q samp slot time"
+)
+"""Frequent names without a rule."""
+_TAGS: Final = {
+    name: ((name, rule.bits, HTML), rule.bits, rule.closes, rule.stops)
+    for name, rule in (dict.fromkeys(_UNRULED.split(), UNKNOWN) | RULES).items()
+    if not rule.bits & FOREIGN_ROOT
+} | {f"/{name}": (("", NEVER, HTML), NEVER, 0, 0) for name, rule in RULES.items() if rule.bits & NEVER}
+"""Name of a tag → what it puts on the stack, and its rule, in one look-up; of end tags, those alone that do nothing."""
+
 
 class OpenElements:
     """The elements that are open after some tags, and which of them hides its content.
@@ -131,32 +148,84 @@ class OpenElements:
         shown: place of an element within that is shown again, -1 for none.
     """
 
-    __slots__ = ("_bits", "_names", "_paragraphs", "_spaces", "hidden", "shown")
+    __slots__ = ("_links", "_paragraphs", "_stack", "hidden", "shown")
 
     def __init__(self) -> None:
-        self._names: list[str] = []
-        self._bits: list[int] = []
-        self._spaces: list[int] = []
-        self._paragraphs = 0  # that are open: without any, none is looked for
+        self._stack: list[Element] = []
+        self._paragraphs = self._links = 0  # that are open: without any, none is looked for
         self.hidden = self.shown = -1
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._stack)
 
     @property
     def is_foreign(self) -> bool:
         """Whether what follows is foreign content."""
-        return bool(self._spaces) and self._spaces[-1] != HTML and not self._holds_html(len(self._names) - 1)
+        return bool(self._stack) and self._stack[-1][2] != HTML and not _holds_html(self._stack[-1])
 
     @property
     def allows_cdata(self) -> bool:
         """Whether the innermost element is foreign, one that holds HTML included."""
-        return bool(self._spaces) and self._spaces[-1] != HTML
+        return bool(self._stack) and self._stack[-1][2] != HTML
 
-    @property
-    def top(self) -> str:
-        """Name of the innermost element, `""` for none."""
-        return self._names[-1] if self._names else ""
+    def start_plain(self, name: str) -> bool:
+        """Takes a start tag of HTML if it is seen at once that it ends nothing; returns False where `start` has to take it."""
+        found = _TAGS.get(name)
+        if found is None:
+            return False
+        element, bits, closes, stops = found
+        stack = self._stack
+        if stack:
+            _, top, space = stack[-1]
+            if space != HTML or (closes and (self._links if bits & LINK else top & closes or not top & stops)):
+                return False
+        if bits & P_CLOSER and self._paragraphs:
+            return False
+        if not bits & NEVER:
+            self._push(element)
+        return True
+
+    def end_top(self, name: str) -> bool:
+        """Takes an end tag (`/div`) if it ends the innermost element, and that hides nothing; returns whether it does."""
+        stack = self._stack
+        if not stack or stack[-1][0] != name[1:] or len(stack) - 1 in {self.hidden, self.shown}:
+            return False
+        self._count_out(stack.pop()[1])
+        return True
+
+    def follow(self, tokens: Sequence[tuple[str, str, str, str]], place: int, stop: int) -> int:
+        """Takes tokens (tags.Token) as long as they are simple; returns the place of the first that is not, or `stop`.
+
+        `start_plain` and `end_top` in one loop: a call for each tag would cost as much as all else.
+        """
+        stack = self._stack
+        for at in range(place, stop):
+            kind, name, _, _ = tokens[at]
+            found = _TAGS.get(name)
+            top, top_bits, space = stack[-1] if stack else ("", 0, HTML)
+            if found is None:
+                if not name:
+                    continue
+                if not top or name[1:] != top or name[0] != "/":
+                    return at
+                stack.pop()
+                if top_bits & _COUNTED:
+                    self._count_out(top_bits)
+                continue
+            element, bits, closes, stops = found
+            if (
+                space != HTML
+                or (kind and kind in {"svg", "noscript"})
+                or (closes and top and (self._links if bits & LINK else top_bits & closes or not top_bits & stops))
+                or (bits & P_CLOSER and self._paragraphs)
+            ):
+                return at
+            if not bits & NEVER:
+                stack.append(element)
+                if bits & _COUNTED:
+                    self._paragraphs += bits & P != 0
+                    self._links += bits & LINK != 0
+        return stop
 
     def start(self, name: str, attributes: str, *, foreign: bool, closed: bool) -> bool:
         """Takes a start tag (lower-case name) that was read as foreign markup or not; `closed` by `/>` counts only there.
@@ -164,29 +233,32 @@ class OpenElements:
         Returns whether the element is on the stack now.
         """
         rule = RULES.get(name, UNKNOWN)
-        if foreign and not breaks_out(name, rule.bits, attributes):
-            space = self._spaces[-1] if self._spaces else HTML
-            return not closed and self._push(name, rule.bits, space)
-        self.leave_foreign()
-        if rule.closes:
+        bits = rule.bits
+        stack = self._stack
+        if foreign and not breaks_out(name, bits, attributes):
+            return not closed and self._push((name, bits, stack[-1][2] if stack else HTML))
+        if stack and stack[-1][2] != HTML:
+            self.leave_foreign()
+        if rule.closes and (self._links or not bits & LINK):
             self._close(rule.closes, rule.stops)
-        if rule.bits & P_CLOSER and self._paragraphs:
+        if bits & P_CLOSER and self._paragraphs:
             self._close(P, BUTTON_SCOPE)
-        if rule.bits & NEVER or (closed and rule.bits & FOREIGN_ROOT):
+        if bits & NEVER or (closed and bits & FOREIGN_ROOT):
             return False
-        return self._push(name, rule.bits, (SVG if name == "svg" else MATH) if rule.bits & FOREIGN_ROOT else HTML)
+        return self._push((name, bits, (SVG if name == "svg" else MATH) if bits & FOREIGN_ROOT else HTML))
 
     def end(self, name: str) -> None:
         """Takes an end tag."""
         rule = RULES.get(name, UNKNOWN)
-        place = len(self._names) - 1
-        if place >= 0 and self._spaces[place] != HTML:
+        stack = self._stack
+        place = len(stack) - 1
+        if place >= 0 and stack[place][2] != HTML:
             if name in {"br", "p"}:
                 self.leave_foreign()
             else:
                 least = self._least()
-                while place >= least and self._spaces[place] != HTML:
-                    if self._names[place] == name:
+                while place >= least and stack[place][2] != HTML:
+                    if stack[place][0] == name:
                         self._cut(place)
                         return
                     place -= 1
@@ -197,14 +269,15 @@ class OpenElements:
     def leave_foreign(self) -> None:
         """Ends the innermost foreign elements."""
         while self.is_foreign:
-            self._cut(len(self._names) - 1)
+            self._cut(len(self._stack) - 1)
 
     def _end_html(self, name: str, rule: Rule) -> None:
         special = False
         heading = rule.bits & HEADING
-        for place in range(len(self._names) - 1, self._least() - 1, -1):
-            bits = self._bits[place]
-            if self._spaces[place] == HTML and (self._names[place] == name or bits & heading):
+        stack = self._stack
+        for place in range(len(stack) - 1, self._least() - 1, -1):
+            found, bits, space = stack[place]
+            if space == HTML and (found == name or bits & heading):
                 if special and rule.bits & FORMATTING:
                     self._take_out(place)
                 else:
@@ -217,9 +290,10 @@ class OpenElements:
     def _close(self, closes: int, stops: int) -> None:
         found = -1
         special = False
-        for place in range(len(self._names) - 1, self._least() - 1, -1):
-            bits = self._bits[place]
-            if bits & closes and self._spaces[place] == HTML:
+        stack = self._stack
+        for place in range(len(stack) - 1, self._least() - 1, -1):
+            _, bits, space = stack[place]
+            if bits & closes and space == HTML:
                 found = place
             elif bits & stops:
                 break
@@ -230,33 +304,40 @@ class OpenElements:
         elif found >= 0:
             self._cut(found)
 
-    def _push(self, name: str, bits: int, space: int) -> bool:
-        self._paragraphs += bits & P
-        self._names.append(name)
-        self._bits.append(bits)
-        self._spaces.append(space)
+    def _push(self, element: Element) -> bool:
+        if element[1] & _COUNTED:
+            self._paragraphs += element[1] & P != 0
+            self._links += element[1] & LINK != 0
+        self._stack.append(element)
         return True
 
+    def _count_out(self, bits: int) -> None:
+        self._paragraphs -= bits & P != 0
+        self._links -= bits & LINK != 0
+
     def _cut(self, place: int) -> None:
-        if self._paragraphs:
-            self._paragraphs -= sum(bits & P for bits in self._bits[place:])
-        del self._names[place:], self._bits[place:], self._spaces[place:]
-        self.hidden = self.hidden if self.hidden < place else -1
-        self.shown = self.shown if self.shown < place else -1
+        if self._paragraphs or self._links:
+            for _, bits, _ in self._stack[place:]:
+                self._count_out(bits)
+        del self._stack[place:]
+        if self.hidden >= place:
+            self.hidden = -1
+        if self.shown >= place:
+            self.shown = -1
 
     def _take_out(self, place: int) -> None:
-        self._paragraphs -= self._bits[place] & P
-        del self._names[place], self._bits[place], self._spaces[place]
+        self._count_out(self._stack.pop(place)[1])
         if self.hidden >= place:
             self.hidden = -1 if self.hidden == place else self.hidden - 1
         if self.shown >= place:
             self.shown = -1 if self.shown == place else self.shown - 1
 
     def _least(self) -> int:
-        return max(0, len(self._names) - MAX_SEARCH)
+        return max(0, len(self._stack) - MAX_SEARCH)
 
-    def _holds_html(self, place: int) -> bool:
-        return bool(self._bits[place] & (SVG_TEXT if self._spaces[place] == SVG else MATH_TEXT))
+
+def _holds_html(element: Element) -> bool:
+    return bool(element[1] & (SVG_TEXT if element[2] == SVG else MATH_TEXT))
 
 
 def breaks_out(name: str, bits: int, attributes: str) -> bool:

@@ -31,6 +31,10 @@ MAX_NESTED = 500_000
 """Characters of a document within another that are read."""
 
 _SIGNS = re.compile(r"(?ai:none|visib|opacity|hidden|block|flex|grid|inline|font-size|height\s*:\s*0|-[0-9]{4})|[\\&]|/\*")
+_NEGATIVE = re.compile("-[0-9]{4}")
+_NO_HEIGHT = re.compile(r"height\s*:\s*0")
+_HIDDEN = re.compile(r"[\s\"'/]hidden(?:[\s=/]|\Z)")
+"""Wherever an attribute of that name may stand, and elsewhere."""
 _APART = re.compile(r"/\*[\s\S]*?(?:\*/|\Z)|\"[^\"]*+\"?|'[^']*+'?|\([^()]*+\)?")
 _LENGTH = re.compile(r"(-?)([0-9]*)(?:\.([0-9]*))?([a-z%]*)")
 _USUAL_STYLE = 60
@@ -57,11 +61,34 @@ NOTHING: Final = Special()
 
 def effect_of(attributes: str) -> int:
     """Returns what `hidden` and `style` do, 0 for nothing."""
+    lower = attributes.lower()
+    if not ("hidden" in lower and _HIDDEN.search(lower)) and not ("style" in lower and _may_matter(lower)):
+        return 0
     values = attributes_of(attributes)
     found = style_effect(values["style"]) if "style" in values else 0
     if "hidden" in values and not found & DISPLAYED and values["hidden"].lower() != "until-found":
         found |= HIDES
     return found
+
+
+def _may_matter(lower: str) -> bool:
+    """Returns whether `_SIGNS` may find something, in a sixth of its time."""
+    return (
+        "none" in lower
+        or "visib" in lower
+        or "opacity" in lower
+        or "hidden" in lower
+        or "block" in lower
+        or "font-size" in lower
+        or "inline" in lower
+        or "flex" in lower
+        or "grid" in lower
+        or "&" in lower
+        or "/*" in lower
+        or "\\" in lower
+        or ("-" in lower and _NEGATIVE.search(lower) is not None)
+        or ("height" in lower and _NO_HEIGHT.search(lower) is not None)
+    )
 
 
 def style_effect(style: str) -> int:

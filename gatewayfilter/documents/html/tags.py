@@ -100,11 +100,19 @@ def tokens_of(html: str) -> list[Token]:
                 (FOREIGN if name and name[0] != "/" else "", name, values, after)
                 for name, values, after in _TOKEN_OF_ANY.findall(text, stop)
             ]
-        elif kind in {"math", "plaintext"} or (kind == "script" and "<!--" in text and _ESCAPED_SCRIPT.search(text)):
+        elif kind in {"math", "plaintext"} or (kind == "script" and "<!--" in text and _goes_on(text)):
             return _tokens_in_context(html)
         else:
             found.append((kind, name, attributes, text))
     return found
+
+
+def _goes_on(script: str) -> bool:
+    """Returns whether the end tag behind a script's content belongs to its content."""
+    if not _ESCAPED_SCRIPT.search(script):
+        return False
+    found = _SCRIPT.match(script + "</script>")
+    return found is None or found.end() != len(script)
 
 
 def _is_involved(foreign: str) -> bool:
