@@ -126,6 +126,7 @@ cdef enum:  # what is known of a tag
     NEVER_RENDERED = 64
     NEVER_RENDERED_SVG = 128
     SPECIAL_TAG = 256
+    DOCUMENT = 1024  # may have one within
     WITHIN = 512  # of text in a "noscript" too
 
 cdef enum:
@@ -191,14 +192,17 @@ cdef inline size_t find(const Char* text, size_t index, size_t end, uint32_t wan
 
 cdef inline size_t count(const Char* text, size_t end, uint32_t wanted) noexcept nogil:
     """How often a character stands before the end."""
-    cdef size_t index = 0, step, total = 0
-    cdef Char in_chunk
+    cdef size_t index = 0, step, chunk, total = 0
+    cdef Char[CHUNK] in_lanes  # of which no sum overflows: the compiler makes vectors of the inner loop
     while end - index >= CHUNK:
-        in_chunk = 0
         for step in range(CHUNK):
-            in_chunk += <Char>(text[index + step] == <Char>wanted)
-        total += in_chunk
-        index += CHUNK
+            in_lanes[step] = 0
+        for chunk in range(min((end - index) // CHUNK, <size_t>255)):
+            for step in range(CHUNK):
+                in_lanes[step] += <Char>(text[index + step] == <Char>wanted)
+            index += CHUNK
+        for step in range(CHUNK):
+            total += in_lanes[step]
     while index < end:
         total += text[index] == wanted
         index += 1
@@ -475,8 +479,15 @@ cdef inline bint may_matter(const Char* text, size_t index, size_t stop) noexcep
             if says(text, index, stop, b"block", 5):
                 return True
         elif c == c"f":
-            if says(text, index, stop, b"flex", 4) or says(text, index, stop, b"font-size", 9):
+            if says(text, index, stop, b"flex", 4):
                 return True
+            if says(text, index, stop, b"font-size", 9):  # 0 or 1 at most, or less than that
+                place = after_spaces(text, index + 9, stop)
+                if at(text, place, stop) == c":":
+                    place = after_spaces(text, place + 1, stop)
+                    c = at(text, place, stop)
+                    if c == c"0" or c == c"." or (c == c"1" and not c"0" <= at(text, place + 1, stop) <= c"9"):
+                        return True
         elif c == c"g":
             if says(text, index, stop, b"grid", 4):
                 return True
@@ -540,7 +551,7 @@ cdef class Page:
     cdef object found  # of the tag that is read: rendering.Special or None
     cdef dict styles  # what was found out about them
     cdef Pieces block, hidden_block
-    cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual
+    cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual, is_labelled, is_cut
     cdef size_t link_chars
     cdef int hidden_number, hidden_by, options
     cdef size_t asked
@@ -906,18 +917,18 @@ cdef int effect_of(Page page, const Char* text, const Look* look) except -1:
 
 
 cdef object special_of(Page page, const Char* text, const Tag* tag, Span attributes):
+    cdef size_t start = attributes.start, stop = attributes.stop
     if tag.number == OPTION or tag.number == OPTGROUP:
-        if not holds(text, attributes.start, attributes.stop, b"label", 5) and not holds(
-            text, attributes.start, attributes.stop, b"selected", 8
-        ):
+        if not holds(text, start, stop, b"label", 5) and not holds(text, start, stop, b"selected", 8):
             return bare_specials[tag.number]
-    elif attributes.start >= attributes.stop or (
-        tag.number == INPUT
-        and not holds(text, attributes.start, attributes.stop, b"value", 5)
-        and not holds(text, attributes.start, attributes.stop, b"placeholder", 11)
-        and not holds(text, attributes.start, attributes.stop, b"alt", 3)
-    ):
+    elif start >= stop:
         return bare_specials[tag.number]
+    elif tag.flags & DOCUMENT and not (
+        holds(text, start, stop, b"srcdoc", 6) or holds(text, start, stop, b"data", 4) or holds(text, start, stop, b"&#", 2)
+    ):
+        return nothing
+    elif tag.number == TEXTAREA and not holds(text, start, stop, b"placeholder", 11):
+        return nothing
     STEPS(attributes.stop - attributes.start)
     return special(tag_names[tag.number], page.html[attributes.start:attributes.stop])
 
@@ -934,7 +945,10 @@ cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, con
             attributes = Span(0, 0)
     if tag.number == INPUT:
         if not effect & (HIDES | INVISIBLE) and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
-            page.found = special_of(page, text, tag, attributes)
+            if holds(text, attributes.start, attributes.stop, b"placeholder", 11):
+                page.found = special_of(page, text, tag, attributes)
+            else:
+                page.is_labelled = attributes.start < attributes.stop
     elif tag.flags & SPECIAL_TAG:
         what = special_of(page, text, tag, attributes)
         page.found = what
@@ -986,6 +1000,7 @@ cdef int read_shown(
 ) except -1:
     """Takes the tag of an element that is shown."""
     cdef str label
+    cdef int number
     if tag.flags & PARTING:
         end_block(page, text)
     if tag.number == A:
@@ -1002,6 +1017,11 @@ cdef int read_shown(
             page.labels.append(label)
         if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14) and len(page.documents) < max_documents:
             page.found = special("img", page.html[attributes.start:attributes.stop])
+    if page.is_labelled:  # an "input"
+        for number in (ALT, VALUE):
+            label = cleaned(page, text, values[number])
+            if label:
+                page.labels.append(label)
     if page.found is not None and page.found is not nothing:
         page.labels.extend(page.found.labels)
         page.documents.extend(page.found.documents)
@@ -1062,6 +1082,7 @@ cdef int read_start(
     cdef bint was_hidden = page.shown_place < 0, is_open, followed = page.follows
     if page.wants_texts:
         page.found = None
+        page.is_labelled = False
         if foreign:
             if followed:
                 effect = HIDES if tag.flags & NEVER_RENDERED_SVG else effect_of(page, text, look)
@@ -1194,6 +1215,7 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
         for seen in range(max_tags - 1):
             next_index = find(text, next_index + 1, end, c"<")
         end = next_index
+        page.is_cut = True
     page_end = end  # while within a "noscript", `end` is where that ends
     while index < page_end:
         has_left = page.is_within and index >= end
@@ -1325,7 +1347,7 @@ def read(html, *, bint texts, bint references):
     said = None
     if texts:
         said = HtmlText(
-            page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden, page.documents, page.is_unusual
+            page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden, page.documents, page.is_unusual, page.is_cut
         )
     return said, References(page.base, tuple(page.links), tuple(page.images)) if references else None
 
@@ -1357,6 +1379,7 @@ cdef int fill_tables() except -1:
     meaningful += ("dialog", "details", "summary", "iframe", "textarea", "plaintext", "script", "style", "font", "svg")
     sets = ((PARTING, html_text.PARTING_TAGS), (VOID, tags.VOID_TAGS), (RAW, tags.RAW_TAGS), (TEXT, tags.TEXT_TAGS))
     sets += ((NO_SCRIPT, (tags.NO_SCRIPT,)), (NEVER_RENDERED, rendering.NEVER_RENDERED), (SPECIAL_TAG, rendering.SPECIAL))
+    sets += ((DOCUMENT, ("iframe", "frame", "object", "embed")),)
     sets += ((NEVER_RENDERED_SVG, rendering.NEVER_RENDERED_SVG), (WITHIN, (*tags.RAW_TAGS, *tags.TEXT_TAGS[:-1])))
     others = set(open_elements.RULES).union(*(names for _, names in sets)) - set(meaningful)
     if len(meaningful) != OTHER - A or 3 * (len(meaningful) + len(others)) > SLOTS:

@@ -68,6 +68,7 @@ class HtmlText:
         hidden: what the markup declares invisible, and what stands where nothing is shown: `noscript`, `template` and others.
         documents: markup of documents within the page, not read yet.
         is_unusual: whether something stands there that hardly any honest page has: a second look is worth its while.
+        is_cut: whether the page has more tags than are read.
     """
 
     title: str = ""
@@ -78,6 +79,7 @@ class HtmlText:
     hidden: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     is_unusual: bool = False
+    is_cut: bool = False
 
     def split_main(self) -> tuple[list[str], list[str]]:
         """Returns the texts of the main blocks and of the rest, in order; blocks that are mostly links are always rest.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gatewayfilter.compiled import load
 from gatewayfilter.documents.html.html_text import HtmlText, texts_of
 from gatewayfilter.documents.html.references import References, references_of
-from gatewayfilter.documents.html.tags import text_before, text_beyond, tokens_of
+from gatewayfilter.documents.html.tags import MAX_HTML, MAX_TAGS, Token, bounded, text_before, text_beyond, tokens_of
 from gatewayfilter.documents.text_density import Block
 
 MAX_NESTED = 500_000
@@ -41,11 +41,17 @@ class Reading(NamedTuple):
 
 def _pure_markup(html: str) -> Markup:
     tokens = tokens_of(html)
-    return Markup(texts_of(text_before(html), tokens), references_of(tokens))
+    return Markup(_texts_of(html, tokens), references_of(tokens))
 
 
 def _pure_html(html: str) -> HtmlText:
-    return texts_of(text_before(html), tokens_of(html))
+    return _texts_of(html, tokens_of(html))
+
+
+def _texts_of(html: str, tokens: list[Token]) -> HtmlText:
+    texts = texts_of(text_before(html), tokens)
+    texts.is_cut = len(html) > MAX_TAGS and len(bounded(html)) < min(len(html), MAX_HTML)
+    return texts
 
 
 def _pure_references(html: str) -> References:
@@ -90,9 +96,10 @@ def read_references(html: str) -> References:
 
 def _complete(texts: HtmlText, html: str) -> None:
     """Adds what stands beyond the last tag that is read, and in documents within the page."""
-    if beyond := text_beyond(html):
-        texts.blocks.append(Block(beyond, 0))
+    if texts.is_cut:
         texts.is_unusual = True
+        if beyond := text_beyond(html):
+            texts.blocks.append(Block(beyond, 0))
     if texts.documents:
         _add_documents(texts)
 

@@ -193,9 +193,7 @@ def text_before(html: str) -> str:
 
 
 def text_beyond(html: str) -> str:
-    """Returns the text behind the last tag that is read of a page of more than `MAX_TAGS`, `""` for any other. Linear."""
-    if len(html) <= 3 * MAX_TAGS or html.count("<") <= MAX_TAGS:
-        return ""
+    """Returns the text behind the last tag that is read of a page of more than `MAX_TAGS`. Linear."""
     return text_of(_ANY_MARKUP.sub(" ", html[len(bounded(html)) : MAX_HTML]))
 
 
