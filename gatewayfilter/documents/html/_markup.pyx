@@ -87,6 +87,7 @@ cdef enum:  # the attributes that mean something
     HREF
     REL
     SRC
+    PLACEHOLDER
     ATTRIBUTES
 
 cdef enum:  # the tags that mean something; others have numbers from OTHER on, or 0 where they are not known
@@ -269,7 +270,7 @@ cdef inline bint says(const Char* text, size_t start, size_t stop, const char* w
     return True
 
 
-LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml")
+LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml", "placeholder")
 
 
 cdef inline uint64_t packed_long(const Char* text, size_t start, size_t stop) noexcept nogil:
@@ -279,6 +280,8 @@ cdef inline uint64_t packed_long(const Char* text, size_t start, size_t stop) no
         return 1 if says(text, start, stop, b"blockquote", 10) else 2 if says(text, start, stop, b"figcaption", 10) else 0
     if length == 9:
         return 3 if says(text, start, stop, b"plaintext", 9) else 0
+    if length == 11:
+        return 6 if says(text, start, stop, b"placeholder", 11) else 0
     if length == 13:
         return 4 if says(text, start, stop, b"foreignobject", 13) else 0
     return 5 if length == 14 and says(text, start, stop, b"annotation-xml", 14) else 0
@@ -895,7 +898,13 @@ cdef int read_text(Page page, const Char* text, size_t start, size_t stop) excep
 
 
 cdef int style_of(Page page, const Char* text, Span span) except -1:
+    cdef size_t place, stop
     cdef str style
+    if span.stop - span.start <= 14 and says(text, span.start, span.stop, b"display:", 8):  # the most frequent ones
+        place = after_spaces(text, span.start + 8, span.stop)
+        stop = span.stop - (at(text, span.stop - 1, span.stop) == c";")
+        if stop - place == 4 and says(text, place, stop, b"none", 4):
+            return HIDES
     if not may_matter(text, span.start, span.stop):
         return 0
     style = page.html[span.start:span.stop]
@@ -945,10 +954,7 @@ cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, con
             attributes = Span(0, 0)
     if tag.number == INPUT:
         if not effect & (HIDES | INVISIBLE) and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
-            if holds(text, attributes.start, attributes.stop, b"placeholder", 11):
-                page.found = special_of(page, text, tag, attributes)
-            else:
-                page.is_labelled = attributes.start < attributes.stop
+            page.is_labelled = attributes.start < attributes.stop
     elif tag.flags & SPECIAL_TAG:
         what = special_of(page, text, tag, attributes)
         page.found = what
@@ -1018,7 +1024,7 @@ cdef int read_shown(
         if says(text, values[SRC].start, values[SRC].stop, b"data:image/svg", 14) and len(page.documents) < max_documents:
             page.found = special("img", page.html[attributes.start:attributes.stop])
     if page.is_labelled:  # an "input"
-        for number in (ALT, VALUE):
+        for number in (ALT, VALUE, PLACEHOLDER):
             label = cleaned(page, text, values[number])
             if label:
                 page.labels.append(label)
@@ -1401,7 +1407,7 @@ cdef int fill_tables() except -1:
         tag_names[tag.number] = name
         if name in rendering.SPECIAL:
             bare_specials[tag.number] = special(name, "")
-    for place, name in enumerate(("name", "property", "content", "alt", "value", "type", "href", "rel", "src")):
+    for place, name in enumerate(("name", "property", "content", "alt", "value", "type", "href", "rel", "src", "placeholder")):
         attribute_keys[place] = key_of(name)
     return 0
 
