@@ -52,6 +52,17 @@ LONG = (
 
 HOSTILE: tuple[Callable[[int], str], ...] = (
     lambda n: "<p>&amp" * (n // 7),
+    lambda n: "".join(f"&#{number};" for number in range(20_000, 20_000 + n // 8)),
+    lambda n: "".join(f"&#x{number:x}" for number in range(n // 8)),
+    lambda n: "".join(f"&no{number:x};" for number in range(n // 8)),
+    lambda n: "<p>\u4e2d&copy" * (n // 9),
+    lambda n: "<base href=&copy>" * (n // 17),
+    lambda n: "".join(f"<i style='opacity:{number}'>" for number in range(n // 25)),
+    lambda n: "".join(f"<i style='opacity:0{';' * 390}{number}'>" for number in range(n // 415)),
+    lambda n: "".join(f"<i style='height:0;{'a:b;' * 40}{number}'>" for number in range(n // 190)),
+    lambda n: "<iframe src='data:text/html,x'></iframe>" * (n // 40),
+    lambda n: "<textarea placeholder=x></textarea>" * (n // 36),
+    lambda n: "<p>x" * (n // 4),
     lambda n: "<svg>" * (n // 5),
     lambda n: "<svg></svg>" * (n // 11),
     lambda n: "<math><mi>" * (n // 10),

@@ -2,7 +2,7 @@
 
 What each step means stands there; here stand the differences. Memory is read by `at`, `find` and `count` alone, which check
 every index against the end of the page, and written by `put` alone, which checks the room. All steps are linear.
-What is rare (character references, names beyond ASCII, styles that may hide) is left to the Python of the twin.
+What is rare (names beyond ASCII, styles that may hide) is left to the Python of the twin.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
@@ -16,7 +16,9 @@ from gatewayfilter.documents.text_density import Block
 from gatewayfilter.documents.html.html_text import HtmlText
 from gatewayfilter.documents.html.references import PageImage, PageLink, References
 from gatewayfilter.documents.html.rendering import special, style_effect
-from gatewayfilter.documents.html.tags import text_of, unescaped
+from html.entities import html5
+
+from gatewayfilter.documents.html.character_references import unescape
 
 cdef extern from *:
     """
@@ -145,6 +147,29 @@ cdef struct Tag:
     int flags
     uint32_t bits, closes, stops, end_stops
 
+cdef enum:
+    NAMES = 8192  # of character references, some four times as many as there are; a power of two
+    NAME_LETTERS = 32768
+    UNENDED = 512  # the same of those that need no ";"
+    MAX_NAME = 32
+    MAX_UNENDED = 6
+    LOW_NUMBERS = 0xa0
+    NONE = 0x7fffffff  # instead of a character
+
+cdef struct Named:
+    uint32_t offset
+    uint32_t length
+    uint32_t first
+    uint32_t second
+
+cdef struct Unended:
+    uint64_t key
+    uint32_t character
+
+cdef Named[NAMES] named
+cdef uint8_t[NAME_LETTERS] name_letters
+cdef Unended[UNENDED] unended
+cdef uint32_t[LOW_NUMBERS] low_numbers
 cdef Tag[SLOTS] known_tags
 cdef uint64_t[ATTRIBUTES] attribute_keys
 cdef size_t max_html = tags.MAX_HTML, max_tags = tags.MAX_TAGS, max_attributes = tags.MAX_ATTRIBUTES
@@ -154,7 +179,7 @@ cdef object nothing = rendering.NOTHING
 cdef frozenset unlabelled = rendering.UNLABELLED
 cdef dict tag_names = {}, bare_specials = {}
 cdef size_t max_search = open_elements.MAX_SEARCH
-cdef size_t max_styles = 1000, max_special = rendering.MAX_SPECIAL
+cdef size_t max_styles = rendering.MAX_STYLES, max_special = rendering.MAX_SPECIAL
 cdef Py_ssize_t max_documents = rendering.MAX_DOCUMENTS
 cdef uint32_t IS_P = open_elements.P, IS_HEADING = open_elements.HEADING, IS_LINK = open_elements.LINK
 cdef uint32_t IS_FORMATTING = open_elements.FORMATTING, IS_SPECIAL = open_elements.SPECIAL
@@ -251,6 +276,10 @@ cdef inline bint is_space(uint32_t c) noexcept nogil:
     return Py_UNICODE_ISSPACE(c)
 
 
+cdef inline bint is_letter_or_digit(uint32_t c) noexcept nogil:
+    return c"a" <= (c | 0x20) <= c"z" or c"0" <= c <= c"9"
+
+
 cdef inline bint is_letter(uint32_t c) noexcept nogil:
     return c"a" <= (c | 0x20) <= c"z"
 
@@ -316,6 +345,14 @@ cdef inline bint stands(const Char* text, size_t start, size_t stop, const char*
 cdef inline uint64_t mixed(uint64_t sum, uint32_t character) noexcept nogil:
     """A checksum of a name that stands in no table."""
     return (sum ^ character) * 0x9e3779b97f4a7c15ULL ^ sum >> 29
+
+
+cdef inline uint32_t unended_place(uint64_t key) noexcept nogil:
+    """The place of a name that needs no `;`, or the empty one where it would stand."""
+    cdef uint32_t place = <uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 55)  # 9 bits
+    while unended[place].key != key and unended[place].key != 0:
+        place = (place + 1) & (UNENDED - 1)
+    return place
 
 
 cdef inline Tag* slot_of(uint64_t key) noexcept nogil:
@@ -555,7 +592,7 @@ cdef class Page:
     cdef dict styles  # what was found out about them
     cdef Pieces block, hidden_block
     cdef bint has_pieces, has_hidden_pieces, in_link, is_within, follows, is_unusual, is_labelled, is_cut
-    cdef size_t link_chars
+    cdef size_t link_chars, style_size
     cdef int hidden_number, hidden_by, options
     cdef size_t asked
     # Open elements.
@@ -606,7 +643,7 @@ cdef class Page:
 
 
 cdef inline size_t short_reference(const Char* text, size_t index, size_t stop, uint32_t* character) noexcept nogil:
-    """The length of a frequent character reference and what it means; 0 for one that Python's `html` is asked about."""
+    """The length of a frequent character reference and what it means; 0 for any other."""
     if stands(text, index, stop, b"&amp;", 5):
         character[0] = c"&"
         return 5
@@ -636,15 +673,113 @@ cdef object row_of(object kind, tuple values):
     return row
 
 
-cdef str escaped_text(Page page, const Pieces* pieces):
-    """The same as `folded` where there are character references."""
-    cdef size_t index
-    cdef list parts = []
+cdef size_t reference_at(const Char* text, size_t index, size_t stop, uint32_t* found) noexcept nogil:
+    """The length of the character reference that an `&` begins and its one or two characters; that of the `&` alone for none."""
+    cdef size_t place = index + 1, length, step, best = 0
+    cdef uint64_t key = 0
+    cdef uint32_t c = at(text, place, stop), number = 0
+    cdef Named* name
+    found[0], found[1] = c"&", NONE
+    if c == c"#":
+        return number_at(text, index, stop, found)
+    while place <= index + MAX_NAME and is_letter_or_digit(at(text, place, stop)):
+        key = mixed(key, at(text, place, stop))
+        place += 1
+    length = place - index - 1
+    if at(text, place, stop) == c";":
+        name = &named[key >> 51]
+        while name.length:
+            if name.length == length:
+                step = 0
+                while step < length and name_letters[name.offset + step] == at(text, index + 1 + step, stop):
+                    step += 1
+                if step == length:
+                    found[0], found[1] = name.first, name.second
+                    return length + 2
+            name = &named[(name - &named[0] + 1) & (NAMES - 1)]
+    key = 0
+    for step in range(min(length, MAX_UNENDED)):
+        key = key << 8 | at(text, index + 1 + step, stop)
+        number = unended_place(key)
+        if unended[number].key:
+            found[0], best = unended[number].character, step + 1
+    return best + 1
+
+
+cdef size_t number_at(const Char* text, size_t index, size_t stop, uint32_t* found) noexcept nogil:
+    cdef size_t place = index + 2, first
+    cdef uint32_t c = at(text, place, stop), number = 0
+    cdef bint is_hex = c == c"x" or c == c"X"
+    place += is_hex
+    first = place
+    while place < stop:
+        c = at(text, place, stop)
+        if c"0" <= c <= c"9":
+            c -= c"0"
+        elif is_hex and c"a" <= (c | 0x20) <= c"f":
+            c = (c | 0x20) - c"a" + 10
+        else:
+            break
+        if number < 0x110000:
+            number = number * (16 if is_hex else 10) + c
+        place += 1
+    if place == first:
+        return 1
+    if number < LOW_NUMBERS:
+        found[0] = low_numbers[number]
+    elif number >= 0x110000 or 0xd800 <= number < 0xe000:
+        found[0] = 0xfffd
+    elif 0xfdd0 <= number < 0xfdf0 or 0xfffe <= number < 0x10000:
+        found[0] = NONE
+    else:
+        found[0] = number
+    return place - index + (at(text, place, stop) == c";")
+
+
+cdef str folded_wide(Page page, const Char* text, const Pieces* pieces):
+    """The same as `folded` where there are rare character references."""
+    cdef size_t index, place, stop, step, size = 0, room
+    cdef uint32_t[2] found
+    cdef bint is_apart = False
+    cdef uint32_t* out
     for index in range(pieces.count):
-        STEPS(1 + pieces.rows[index].stop - pieces.rows[index].start)
-        part = page.html[pieces.rows[index].start:pieces.rows[index].stop]
-        parts.append(f" {part} " if pieces.rows[index].apart else part)
-    return text_of("".join(parts))
+        size += pieces.rows[index].stop - pieces.rows[index].start + 1
+    page.make_room((size + 1) * sizeof(uint32_t))
+    out, room, size = <uint32_t*>page.scratch, page.scratch_size // sizeof(uint32_t), 0
+    for index in range(pieces.count):
+        is_apart |= pieces.rows[index].apart
+        place, stop = pieces.rows[index].start, pieces.rows[index].stop
+        while place < stop:
+            found[0], found[1] = at(text, place, stop), NONE
+            place += reference_at(text, place, stop, found) if found[0] == c"&" else 1
+            for step in range(2):
+                if found[step] == NONE:
+                    continue
+                if is_space(found[step]):
+                    is_apart = True
+                    continue
+                if is_apart and size:
+                    size = put(out, size, room, c" ")
+                is_apart = False
+                size = put(out, size, room, found[step])
+        is_apart |= pieces.rows[index].apart
+    return PyUnicode_FromKindAndData(sizeof(uint32_t), out, size) if size else ""
+
+
+cdef str decoded(Page page, const Char* text, size_t start, size_t stop):
+    """A value with the characters that its references name."""
+    cdef size_t step, size = 0, room
+    cdef uint32_t[2] found
+    cdef uint32_t* out
+    page.make_room((stop - start + 1) * sizeof(uint32_t))
+    out, room = <uint32_t*>page.scratch, page.scratch_size // sizeof(uint32_t)
+    while start < stop:
+        found[0], found[1] = at(text, start, stop), NONE
+        start += reference_at(text, start, stop, found) if found[0] == c"&" else 1
+        for step in range(2):
+            if found[step] != NONE:
+                size = put(out, size, room, found[step])
+    return PyUnicode_FromKindAndData(sizeof(uint32_t), out, size)
 
 
 cdef str folded(Page page, const Char* text, const Pieces* pieces):
@@ -670,7 +805,7 @@ cdef str folded(Page page, const Char* text, const Pieces* pieces):
             if c == c"&":
                 length = short_reference(text, place, stop, &c)
                 if not length:
-                    return escaped_text(page, pieces)
+                    return folded_wide(page, text, pieces)
             place += length
             if c == c" ":
                 is_apart = True
@@ -692,20 +827,9 @@ cdef str cleaned(Page page, const Char* text, Span span):
 
 cdef str stripped(Page page, const Char* text, Span span):
     """A value without white space around it."""
-    cdef size_t start = span.start, stop = span.stop, reference = find(text, start, stop, c"&"), size = 0, room
-    cdef Char* out
-    if reference < stop:
-        page.make_room((stop - start) * sizeof(Char))
-        out, room = <Char*>page.scratch, page.scratch_size // sizeof(Char)
-        while start < stop:
-            size = put(out, size, room, at(text, start, stop))
-            if start == reference:
-                if not stands(text, start, stop, b"&amp;", 5):
-                    return unescaped(page.html[span.start:span.stop]).strip()
-                start += 4
-                reference = find(text, start + 1, stop, c"&")
-            start += 1
-        return PyUnicode_FromKindAndData(sizeof(Char), out, size).strip()
+    cdef size_t start = span.start, stop = span.stop
+    if find(text, start, stop, c"&") < stop:
+        return decoded(page, text, start, stop).strip()
     while start < stop and is_space(at(text, start, stop)):
         start += 1
     while start < stop and is_space(at(text, stop - 1, stop)):
@@ -718,7 +842,7 @@ cdef str lowered(Page page, const Char* text, Span span):
     if span.start >= span.stop:
         return ""
     if find(text, span.start, span.stop, c"&") < span.stop:
-        return unescaped(page.html[span.start:span.stop]).lower()
+        return decoded(page, text, span.start, span.stop).lower()
     return page.html[span.start:span.stop].lower()
 
 
@@ -910,10 +1034,12 @@ cdef int style_of(Page page, const Char* text, Span span) except -1:
     style = page.html[span.start:span.stop]
     known = page.styles.get(style)
     if known is None:
+        page.style_size += span.stop - span.start
+        if page.style_size > max_styles:
+            return 0
         known = style_effect(style)
         STEPS(span.stop - span.start)
-        if len(page.styles) < max_styles:
-            page.styles[style] = known
+        page.styles[style] = known
     return known
 
 
@@ -1198,6 +1324,26 @@ cdef int read_reference(Page page, const Char* text, int number, bint closing, S
 
 # The pass --------------------------------------------------------------------------------------------------------------------
 
+cdef int read_beyond(Page page, const Char* text, size_t index, size_t end) except -1:
+    """Takes the text behind the last tag that is read as one block. Twin of tags.text_beyond."""
+    cdef size_t start = index, length
+    while index < end:
+        index = find(text, index, end, c"<")
+        add(&page.block, start, index, True)
+        length = 6 if says(text, index, end, b"<script", 7) else 5 if says(text, index, end, b"<style", 6) else 0
+        start = at(text, index + 1 + length, end)
+        if length and (is_gap(start) or start == c"/" or start == c">"):
+            index = raw_end(text, index + 1 + length, end, text + index + 1, length)
+        elif stands(text, index, end, b"<!--", 4):
+            index = comment_end(text, index + 4, end)
+        else:
+            index = min(find(text, index + 1, end, c">") + 1, end)
+        start = index
+    page.has_pieces = True
+    page.link_chars = 0
+    return end_block(page, text)
+
+
 cdef int read_page(Page page, const Char* text, size_t length) except -1:
     cdef size_t end = min(length, max_html), page_end, index, next_index, seen = 0
     cdef uint32_t c
@@ -1328,6 +1474,9 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
     if page.wants_texts:
         end_block(page, text)
         end_hidden(page, text)
+        if page.is_cut:
+            page.is_unusual = True
+            read_beyond(page, text, page_end, min(length, max_html))
     if page.wants_references:
         end_link(page, text)
     return 0
@@ -1353,7 +1502,7 @@ def read(html, *, bint texts, bint references):
     said = None
     if texts:
         said = HtmlText(
-            page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden, page.documents, page.is_unusual, page.is_cut
+            page.title, page.descriptions, page.keywords, page.blocks, page.labels, page.hidden, page.documents, page.is_unusual
         )
     return said, References(page.base, tuple(page.links), tuple(page.images)) if references else None
 
@@ -1412,4 +1561,34 @@ cdef int fill_tables() except -1:
     return 0
 
 
+cdef int fill_references() except -1:
+    cdef uint64_t key
+    cdef size_t offset = 0, place, total = 0
+    for number in range(LOW_NUMBERS):
+        text = unescape(f"&#{number};")
+        low_numbers[number] = ord(text) if text else NONE
+    for name, text in html5.items():
+        total += 1
+        if not name.isascii() or not name.rstrip(";").isalnum() or len(text) > 2 or offset + len(name) > NAME_LETTERS or 3 * total > NAMES:
+            raise ImportError("the tables do not fit the character references")
+        key = 0
+        if name[-1] != ";":
+            for letter in name:
+                key = key << 8 | <uint64_t>ord(letter)
+            if len(name) > MAX_UNENDED or len(text) > 1:
+                raise ImportError(f"the reference {name} does not fit")
+            unended[unended_place(key)] = Unended(key, ord(text))
+            continue
+        for place, letter in enumerate(name[:-1]):
+            key = mixed(key, ord(letter))
+            name_letters[offset + place] = ord(letter)
+        place = key >> 51
+        while named[place].length:
+            place = (place + 1) & (NAMES - 1)
+        named[place] = Named(offset, len(name) - 1, ord(text[0]), ord(text[1]) if len(text) > 1 else NONE)
+        offset += len(name) - 1
+    return 0
+
+
 fill_tables()
+fill_references()

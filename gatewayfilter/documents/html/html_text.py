@@ -33,6 +33,7 @@ from gatewayfilter.documents.html.tags import (
     attribute_values,
     is_closed,
     text_of,
+    text_of_pieces,
 )
 from gatewayfilter.documents.text_density import Block, split_by_density
 
@@ -68,7 +69,6 @@ class HtmlText:
         hidden: what the markup declares invisible, and what stands where nothing is shown: `noscript`, `template` and others.
         documents: markup of documents within the page, not read yet.
         is_unusual: whether something stands there that hardly any honest page has: a second look is worth its while.
-        is_cut: whether the page has more tags than are read.
     """
 
     title: str = ""
@@ -79,7 +79,6 @@ class HtmlText:
     hidden: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     is_unusual: bool = False
-    is_cut: bool = False
 
     def split_main(self) -> tuple[list[str], list[str]]:
         """Returns the texts of the main blocks and of the rest, in order; blocks that are mostly links are always rest.
@@ -206,13 +205,14 @@ class _Reader:
         if self._is_simple(name):
             if name.removeprefix("/") in PARTING_TAGS:
                 self._end_hidden()
-            return
+        elif name[0] == "/":
+            self._follow_end(name[1:], was_hidden=self._elements.shown < 0)
+        else:
+            self._follow_start(name, attributes, foreign=kind == FOREIGN)
+
+    def _follow_start(self, name: str, attributes: str, *, foreign: bool) -> None:
         elements = self._elements
         was_hidden = elements.shown < 0
-        if name[0] == "/":
-            self._follow_end(name[1:], was_hidden=was_hidden)
-            return
-        foreign = kind == FOREIGN
         if foreign:
             effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), NOTHING
         else:
@@ -369,7 +369,7 @@ class _Reader:
 
     def _end_block(self) -> None:
         if self._pieces:
-            text = text_of("".join(self._pieces))
+            text = text_of_pieces(self._pieces)
             if text:
                 self._page.blocks.append(Block(text, min(self._link_chars, len(text))))
             self._pieces.clear()
@@ -377,7 +377,7 @@ class _Reader:
 
     def _end_hidden(self) -> None:
         if self._hidden_pieces:
-            if text := text_of("".join(self._hidden_pieces)):
+            if text := text_of_pieces(self._hidden_pieces):
                 self._page.hidden.append(text)
             self._hidden_pieces.clear()
 

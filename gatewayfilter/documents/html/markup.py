@@ -50,7 +50,10 @@ def _pure_html(html: str) -> HtmlText:
 
 def _texts_of(html: str, tokens: list[Token]) -> HtmlText:
     texts = texts_of(text_before(html), tokens)
-    texts.is_cut = len(html) > MAX_TAGS and len(bounded(html)) < min(len(html), MAX_HTML)
+    if len(html) > MAX_TAGS and (end := len(bounded(html))) < min(len(html), MAX_HTML):
+        texts.is_unusual = True
+        if beyond := text_beyond(html, end):
+            texts.blocks.append(Block(beyond, 0))
     return texts
 
 
@@ -78,14 +81,14 @@ _reading = compiled_reading() or PURE
 def read_markup(html: str) -> Markup:
     """Returns the text and the references of a page. Never raises; linear, bounded by `MAX_HTML` and `MAX_TAGS`."""
     markup = _reading.markup(html)
-    _complete(markup.texts, html)
+    _complete(markup.texts)
     return markup
 
 
 def read_html(html: str) -> HtmlText:
     """Returns the text of a page. Never raises; linear and bounded as `read_markup`."""
     texts = _reading.html(html)
-    _complete(texts, html)
+    _complete(texts)
     return texts
 
 
@@ -94,12 +97,8 @@ def read_references(html: str) -> References:
     return _reading.references(html)
 
 
-def _complete(texts: HtmlText, html: str) -> None:
-    """Adds what stands beyond the last tag that is read, and in documents within the page."""
-    if texts.is_cut:
-        texts.is_unusual = True
-        if beyond := text_beyond(html):
-            texts.blocks.append(Block(beyond, 0))
+def _complete(texts: HtmlText) -> None:
+    """Adds what stands in documents within the page."""
     if texts.documents:
         _add_documents(texts)
 

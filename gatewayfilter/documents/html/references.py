@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from gatewayfilter.documents.html.tags import RAW_TAGS, Token, attribute_values, text_of, unescaped
+from gatewayfilter.documents.html.tags import RAW_TAGS, Token, attribute_values, text_of, text_of_pieces, unescaped
 
 _REFERRING = frozenset(
     "".join(letters)
@@ -98,7 +98,7 @@ class _Reader:
         if self.is_open:
             reference, rel, kind = self._open
             self.is_open = False
-            self._keep(PageLink(reference, text_of("".join(self.pieces))[:MAX_TEXT], rel, kind))
+            self._keep(PageLink(reference, text_of_pieces(self.pieces)[:MAX_TEXT], rel, kind))
             self.pieces.clear()
 
     def _image(self, source: str, alt: str) -> None:

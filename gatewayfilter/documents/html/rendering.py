@@ -25,6 +25,11 @@ UNLABELLED = frozenset({"hidden", "password", "checkbox", "radio", "file", "rang
 DATA_PICTURE = "data:image/svg"
 MAX_SPECIAL = 8_000
 """Elements of `SPECIAL` with attributes of which `special` is asked; later ones are taken for such without."""
+MAX_STYLES = 200_000
+"""Characters of different styles of a page that may hide and are parsed; later ones are taken for such that do not.
+
+Deviation: the Python reader parses them all, in more time.
+"""
 MAX_DOCUMENTS = 50
 """Documents within a page that are taken from it."""
 MAX_NESTED = 500_000
@@ -41,6 +46,9 @@ _USUAL_STYLE = 60
 """Characters of a style that is kept in mind with what it does: most pages hide by the same few."""
 _BLANKS = " \t\n\r\f"
 _TINY_PX = 2
+_SIZES = ("height", "max-height", "width", "max-width")
+_MARGINS = frozenset({"margin-left", "margin-top"})
+_PLACES = frozenset({"left", "top", "right", "bottom"})
 _FAR = 2000
 """Pixels beyond which an element is out of sight; a row of pictures is moved by less."""
 _DATA = re.compile(r"\s*data:\s*(text/html|image/svg\+xml|application/xhtml\+xml|text/xml)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -126,19 +134,20 @@ def _effect(style: str) -> int:
 
 
 def _is_out_of_sight(declared: dict[str, str]) -> bool:
-    size, unit = _length(declared.get("font-size", ""))
-    if size == 0 or (size is not None and 0 <= size < _TINY_PX and unit in {"px", "pt"}):
+    if "font-size" in declared:
+        size, unit = _length(declared["font-size"])
+        if size == 0 or (size is not None and 0 <= size < _TINY_PX and unit in {"px", "pt"}):
+            return True
+    if "opacity" in declared and _length(declared["opacity"])[0] == 0:
         return True
-    if _length(declared.get("opacity", ""))[0] == 0:
+    if declared.get("overflow") in {"hidden", "clip"} and any(_is_zero(declared, name) for name in _SIZES):
         return True
-    if declared.get("overflow", "") in {"hidden", "clip"} and 0 in {
-        _length(declared.get(name, ""))[0] for name in ("height", "max-height", "width", "max-width")
-    }:
-        return True
-    places = ["margin-left", "margin-top"]
-    if declared.get("position", "") in {"absolute", "fixed", "relative"}:
-        places += ["left", "top", "right", "bottom"]
-    return any((found := _length(declared.get(name, "")))[0] is not None and (found[0] or 0) <= -_FAR for name in places)
+    names = _MARGINS if declared.get("position") not in {"absolute", "fixed", "relative"} else _MARGINS | _PLACES
+    return any((_length(declared[name])[0] or 0) <= -_FAR for name in names & declared.keys())
+
+
+def _is_zero(declared: dict[str, str], name: str) -> bool:
+    return name in declared and _length(declared[name])[0] == 0
 
 
 def _length(value: str) -> tuple[float | None, str]:

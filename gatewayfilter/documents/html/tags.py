@@ -6,7 +6,7 @@ page of 2 MB held the process for minutes (docs/classification.md). `_markup.pyx
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gatewayfilter.documents.html.character_references import unescape
 from gatewayfilter.documents.html.open_elements import BREAKOUT, FOREIGN_ROOT, RULES, OpenElements, breaks_out
@@ -192,9 +192,10 @@ def text_before(html: str) -> str:
     return html[:MAX_HTML] if first < 0 else html[:first]
 
 
-def text_beyond(html: str) -> str:
-    """Returns the text behind the last tag that is read of a page of more than `MAX_TAGS`. Linear."""
-    return text_of(_ANY_MARKUP.sub(" ", html[len(bounded(html)) : MAX_HTML]))
+def text_beyond(html: str, end: int) -> str:
+    """Returns the text behind the place where `bounded` cuts a page off. Linear."""
+    texts = _ANY_MARKUP.split(html[end:MAX_HTML])[::2]
+    return " ".join(" ".join(map(unescaped, texts)).split())
 
 
 def iter_tags(html: str) -> Iterator[tuple[str, str]]:
@@ -228,6 +229,14 @@ def attributes_of(attributes: str) -> dict[str, str]:
 def text_of(text: str) -> str:
     """Returns text of the markup as a reader sees it: unescaped, white space folded."""
     return " ".join(unescaped(text).split())
+
+
+def text_of_pieces(pieces: Sequence[str]) -> str:
+    """Returns pieces of text between tags as a reader sees them: no character reference goes on behind a tag."""
+    text = "".join(pieces)
+    if "&" in text:
+        text = "".join(map(unescaped, pieces))
+    return " ".join(text.split())
 
 
 def unescaped(text: str) -> str:

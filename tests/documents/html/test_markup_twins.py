@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from html.entities import html5
 from itertools import product
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from tests.classify.markup_pages import HIDING, HOSTILE, LONG, ORDINARY, charact
 ROOT = Path(__file__).parents[3]
 _reading = compiled_reading()
 needs_compiled = pytest.mark.skipif(_reading is None, reason="the compiled reading was not built")
+SLOWEST_S = 0.25
 WIDER = ("", "\u0101", "\U00010000")
 """What makes a string be kept in one, two and four bytes a character."""
 
@@ -219,6 +222,52 @@ def steps(html):
 found = [[steps(page(n)) / n for n in (20_000, 200_000)] for page in HOSTILE]
 json.dump([steps(ORDINARY[0]), found], sys.stdout)
 """
+
+
+@needs_compiled
+@pytest.mark.slow
+def test_no_page_takes_long() -> None:
+    """2 MB of anything are read in a quarter of a second; the slowest takes half of that on one quiet core."""
+    assert _reading is not None
+    slow = []
+    for number, page in enumerate(HOSTILE):
+        html = page(MAX_HTML)
+        times = []
+        for _ in range(3):
+            before = time.process_time()
+            markup.read_markup(html)
+            times.append(time.process_time() - before)
+        if min(times) > SLOWEST_S:
+            slow.append((number, min(times)))
+    assert not slow
+
+
+@needs_compiled
+def test_all_character_references() -> None:
+    assert _reading is not None
+    for name, text in html5.items():
+        for html in (f"<p>&{name}", f"<p>a&{name}b;", f"<p>&{name[:-1]};", f"<p>&{name}&{name}\U0001f600"):
+            assert _reading.html(html) == PURE.html(html), html
+        assert _reading.html(f"<p>x&{name} y").blocks[0].text == " ".join(f"x{text} y".split())
+    for number in (
+        *range(0x200),
+        *range(0xD7F0, 0xE010),
+        *range(0xFDC0, 0xFE00),
+        0xFFFD,
+        0xFFFE,
+        0x1FFFF,
+        0x10FFFF,
+        0x110000,
+        10**12,
+    ):
+        for html in (
+            f"<p>a&#{number};b",
+            f"<p>a&#x{number:x}",
+            f"<p>a&#{number}<b>;",
+            f"<a href='&#X00{number:X};'>",
+            f"<p>&#0{number}z",
+        ):
+            assert _reading.markup(html) == PURE.markup(html), html
 
 
 GUARDED = """
