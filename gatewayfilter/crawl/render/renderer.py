@@ -14,13 +14,14 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 from gatewayfilter.config import CrawlSettings, RenderRule
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.render.render_proxy import Budget, RenderProxy
-from gatewayfilter.crawl.render.script_detection import rendering_sign
+from gatewayfilter.crawl.render.script_detection import UNUSUAL, rendering_sign
 from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.errors import FetchError, UrlError
 from gatewayfilter.interfaces import Page
@@ -51,6 +52,15 @@ SANDBOX = True
 MAX_REQUESTS = 80
 MAX_CONNECTIONS = 60
 MAX_BYTES = 15_000_000
+MAX_SHOWN = 200_000
+"""Characters of shown text that are taken."""
+_SHOWN_TEXT = """(() => {
+    const written = [...document.querySelectorAll("*")].slice(0, 5000).flatMap(
+        element => ["::before", "::after"].map(part => getComputedStyle(element, part).content)
+    ).filter(text => text.length > 12 && text[0] === '"')
+    return [document.body ? document.body.innerText : "", ...written].join("\\n")
+})()"""
+"""What the browser shows, and what its style sheets write."""
 _ALLOWED = frozenset({"script", "xhr", "fetch"})
 _EXECUTABLES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
@@ -149,7 +159,8 @@ class Renderer:
         if not 200 <= page.status < 300 or page.content_type not in _HTML or not page.body:
             return page
         html = decode(page.body, page.headers.get("content-type", "")).text
-        if not rendering_sign(html) or time.monotonic() < self._rest_until:
+        sign = rendering_sign(html)
+        if not sign or time.monotonic() < self._rest_until:
             return page
         try:
             async with asyncio.timeout(WAIT_S):
@@ -157,7 +168,7 @@ class Renderer:
         except TimeoutError:
             return page
         try:
-            rendered = await self.render(page.final_url, html)
+            rendered = await self.render(page.final_url, html, with_text=sign in UNUSUAL)
         except RenderError as error:
             self._counters.add("render_failures")
             _log.info("a page was not rendered: %s", error)
@@ -168,12 +179,13 @@ class Renderer:
         headers = {**page.headers, "content-type": "text/html; charset=utf-8"}
         return replace(page, headers=headers, body=rendered.encode("utf-8", "replace")[: self._settings.max_bytes])
 
-    async def render(self, url: str, html: str) -> str:
+    async def render(self, url: str, html: str, *, with_text: bool = False) -> str:
         """Returns the markup of a page after its scripts ran.
 
         Args:
             url: the page's address.
             html: its markup as it was fetched.
+            with_text: whether the text that the browser shows stands before the markup.
 
         Raises:
             RenderError: it took too long, or the browser failed; the browser is restarted for the next page.
@@ -183,7 +195,7 @@ class Renderer:
         try:
             browser = await self._started()
             async with asyncio.timeout(TIME_LIMIT_S):
-                return await self._in_browser(browser, url, html, budget)
+                return await self._in_browser(browser, url, html, budget, with_text=with_text)
         except Exception as error:
             await self._stop()
             raise RenderError(f"{type(error).__name__}: {error}".split("\n", 1)[0][:300]) from error
@@ -191,7 +203,7 @@ class Renderer:
             self._in_work -= 1
             self._proxy.release(budget)
 
-    async def _in_browser(self, browser: "Browser", url: str, html: str, budget: Budget) -> str:
+    async def _in_browser(self, browser: "Browser", url: str, html: str, budget: Budget, *, with_text: bool) -> str:
         context = await browser.new_context(
             proxy={
                 "server": f"http://{self._proxy.address}",
@@ -211,7 +223,8 @@ class Renderer:
             await page.goto(url, wait_until="domcontentloaded")
             with contextlib.suppress(Exception):  # a page that never rests is read as it is
                 await page.wait_for_load_state("networkidle", timeout=SETTLE_S * 1000)
-            return await page.content()
+            shown = await page.evaluate(_SHOWN_TEXT) if with_text else ""
+            return (f"<pre>{escape(str(shown)[:MAX_SHOWN])}</pre>" if shown else "") + await page.content()
         finally:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(CLOSE_S):

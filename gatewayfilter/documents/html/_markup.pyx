@@ -129,6 +129,7 @@ cdef enum:  # what is known of a tag
     NEVER_RENDERED = 64
     NEVER_RENDERED_SVG = 128
     SPECIAL_TAG = 256
+    UNUSUAL_FOREIGN = 2048
     DOCUMENT = 1024  # may have one within
     WITHIN = 512  # of text in a "noscript" too
 
@@ -1216,6 +1217,7 @@ cdef int read_start(
         page.found = None
         page.is_labelled = False
         if foreign:
+            page.is_unusual |= tag.flags & UNUSUAL_FOREIGN != 0
             if followed:
                 effect = HIDES if tag.flags & NEVER_RENDERED_SVG else effect_of(page, text, look)
             else:
@@ -1435,6 +1437,7 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
             index = comment_end(text, index + 4, end)
         elif c == c"!" and not page.is_within and allows_cdata(page) and stands(text, index, end, b"<![CDATA[", 9):
             index += 9
+            page.is_unusual = True
             next_index = index
             while True:
                 next_index = find(text, next_index, end, c"]")
@@ -1534,6 +1537,7 @@ cdef int fill_tables() except -1:
     meaningful += ("dialog", "details", "summary", "iframe", "textarea", "plaintext", "script", "style", "font", "svg")
     sets = ((PARTING, html_text.PARTING_TAGS), (VOID, tags.VOID_TAGS), (RAW, tags.RAW_TAGS), (TEXT, tags.TEXT_TAGS))
     sets += ((NO_SCRIPT, (tags.NO_SCRIPT,)), (NEVER_RENDERED, rendering.NEVER_RENDERED), (SPECIAL_TAG, rendering.SPECIAL))
+    sets += ((UNUSUAL_FOREIGN, rendering.UNUSUAL_FOREIGN),)
     sets += ((DOCUMENT, ("iframe", "frame", "object", "embed")),)
     sets += ((NEVER_RENDERED_SVG, rendering.NEVER_RENDERED_SVG), (WITHIN, (*tags.RAW_TAGS, *tags.TEXT_TAGS[:-1])))
     others = set(open_elements.RULES).union(*(names for _, names in sets)) - set(meaningful)

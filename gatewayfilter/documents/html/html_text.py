@@ -19,6 +19,7 @@ from gatewayfilter.documents.html.rendering import (
     NEVER_RENDERED_SVG,
     NOTHING,
     SPECIAL,
+    UNUSUAL_FOREIGN,
     VISIBLE,
     Special,
     effect_of,
@@ -184,6 +185,7 @@ class _Reader:
 
     def _foreign(self, place: int, name: str, attributes: str) -> None:
         effect = effect_of(attributes) if attributes else 0
+        self._page.is_unusual |= name in UNUSUAL_FOREIGN
         if name in NEVER_RENDERED_SVG or effect & (HIDES | INVISIBLE):
             self._catch_up(place)
             if self._elements.start(name, attributes, foreign=True, closed=is_closed(attributes)):
@@ -214,6 +216,7 @@ class _Reader:
         elements = self._elements
         was_hidden = elements.shown < 0
         if foreign:
+            self._page.is_unusual |= name in UNUSUAL_FOREIGN
             effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), NOTHING
         else:
             effect, found = self._looks(name, attributes)

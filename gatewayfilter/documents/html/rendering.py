@@ -18,6 +18,8 @@ from gatewayfilter.documents.html.tags import attributes_of
 NEVER_RENDERED = frozenset({"template", "dialog", "datalist", "canvas", "video", "audio", "rp", "noscript"})
 """Elements whose content is not shown."""
 NEVER_RENDERED_SVG = frozenset({"title", "desc", "metadata", "defs", "script", "style"})
+UNUSUAL_FOREIGN = frozenset({"iframe", "noembed", "noframes", "noscript", "plaintext", "template", "textarea", "xmp"})
+"""Names of HTML elements of text alone, which are elements like any other in `svg` and `math`: hardly any page has them there."""
 SPECIAL = frozenset("template dialog details select option optgroup input textarea object embed frame iframe".split())  # noqa: SIM905  reads best
 """Elements of which `special` is asked; of `img` only where `src` begins as `DATA_PICTURE`."""
 UNLABELLED = frozenset({"hidden", "password", "checkbox", "radio", "file", "range", "color"})

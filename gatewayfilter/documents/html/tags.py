@@ -27,6 +27,9 @@ NO_SCRIPT = "noscript"
 FOREIGN = "svg"
 """Stands in a token for a start tag that was read by the rules of foreign content (`svg`, `math`)."""
 
+CDATA = "cdata"
+"""Stands in a token without a tag for the text of a CDATA section."""
+
 _WS = r"\t\n\f\r "
 _ATTRIBUTES = (
     rf"(?:[{_WS}]++[^{_WS}/>=\"']++=\"[^\"]*+\")*+"  # the usual form first; what follows reads any, this one too
@@ -142,7 +145,7 @@ def _tokens_in_context(html: str) -> list[Token]:  # noqa: C901  one step a kind
             start = place + len(_CDATA)
             stop = html.find("]]>", start)
             stop = len(html) if stop < 0 else stop
-            found.append(("", "", "", html[start:stop]))
+            found.append((CDATA, "", "", html[start:stop]))
             text = _FIRST_TEXT.match(html, stop + 3)
             place = text.end() if text else len(html)
             found.append(("", "", "", text[0] if text else ""))
@@ -206,7 +209,7 @@ def iter_tags(html: str) -> Iterator[tuple[str, str]]:
     for kind, name, attributes, text in tokens_of(html):
         if name and kind not in RAW_TAGS and name.lower() not in VOID_TAGS:
             yield name.lower(), attributes
-        for inner, values, _ in _TOKEN_OF_ANY.findall(text) if kind and kind not in RAW_TAGS and "<" in text else ():
+        for inner, values, _ in _TOKEN_OF_ANY.findall(text) if name and kind and kind not in RAW_TAGS and "<" in text else ():
             if inner and inner.lower() not in VOID_TAGS:
                 yield inner.lower(), values
 

@@ -65,6 +65,17 @@ async def test_a_page_that_a_script_builds_is_read(origin: Origin, browser: Rend
 
 @real
 @needs_browser
+async def test_text_that_style_sheets_show_is_read(origin: Origin, browser: Renderer) -> None:
+    sheet = "<style>p::before{content:attr(title)} [hidden]{display:block} .x{display:none}</style>"
+    html = f"{sheet}<p title='roulette bonus'></p><div hidden>casino & jackpot</div><div class=x>poker</div>"
+    shown = (await browser.improved(page_of(origin, html))).body.partition(b"</pre>")[0]
+    assert b"roulette bonus" in shown
+    assert b"casino &amp; jackpot" in shown
+    assert b"poker" not in shown
+
+
+@real
+@needs_browser
 async def test_scripts_reach_nothing_internal_and_change_nothing(origin: Origin) -> None:
     inside = Origin()
     server = await asyncio.start_server(inside.serve, "127.0.0.2", 0)
@@ -195,7 +206,7 @@ async def test_pages_wait_for_a_place_only_so_long(origin: Origin, monkeypatch: 
     monkeypatch.setattr(rendering, "WAIT_S", 0.05)
     entered = asyncio.Event()
 
-    async def stays(*_: object) -> str:
+    async def stays(*_: object, **__: object) -> str:
         entered.set()
         await asyncio.Event().wait()
         return ""

@@ -27,6 +27,17 @@ CASES = [
     (f"<div id=rooted></div>{SCRIPT}", ""),
     (PROSE, ""),
     ("", ""),
+    (f"{PROSE}<xmp>x</xmp>", "unusual markup"),
+    (f"{PROSE}<svg><text><![CDATA[x]]></text></svg>", "unusual markup"),
+    (f"{PROSE}<svg><noembed>x</noembed></svg>", "unusual markup"),
+    (f"{PROSE}<svg><style>p{{}}</style></svg>", ""),
+    (f"{PROSE}<iframe srcdoc='&lt;p>x'></iframe>", "unusual markup"),
+    (f"{PROSE}<div hidden>{PROSE * 4}</div>", "hidden text"),
+    (f"{PROSE}<div hidden>{PROSE}</div>", ""),
+    (f"<style>p::before{{content:attr(title)}}</style>{PROSE}", "text by style sheet"),
+    (f"<style>p::before{{content:'{'word ' * 9}'}}</style>{PROSE}", "text by style sheet"),
+    (f"<style>[hidden]{{display:block}}</style>{PROSE}", "text by style sheet"),
+    (f"<style>[hidden]{{display:none}} p::before{{content:'»'}}</style>{PROSE}", ""),
 ]
 
 
@@ -41,7 +52,16 @@ def test_any_markup(html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "html", ["<noscript " * 200_000, "<noscript>" * 200_000, "<div " * 400_000, "<div id='" * 200_000, "<noscript><" * 150_000]
+    "html",
+    [
+        "<noscript " * 200_000,
+        "<noscript>" * 200_000,
+        "<div " * 400_000,
+        "<div id='" * 200_000,
+        "<noscript><" * 150_000,
+        "content :" * 150_000,
+        "[hidden]" * 150_000,
+    ],
 )
 def test_markup_that_is_made_to_last_ends(html: str) -> None:
     rendering_sign(SCRIPT + html)
