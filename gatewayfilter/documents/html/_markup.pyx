@@ -15,7 +15,7 @@ from gatewayfilter.documents.html import html_text, open_elements, references, r
 from gatewayfilter.documents.text_density import Block
 from gatewayfilter.documents.html.html_text import HtmlText
 from gatewayfilter.documents.html.references import PageImage, PageLink, References
-from gatewayfilter.documents.html.rendering import special, style_effect
+from gatewayfilter.documents.html.rendering import special, style_effect, undoes
 from html.entities import html5
 
 from gatewayfilter.documents.html.character_references import unescape
@@ -67,6 +67,7 @@ cdef struct Look:  # what attributes of any tag were seen
     Span hidden
     bint has_style
     bint has_hidden
+    bint has_popover
     bint is_closed  # by "/>"
 
 cdef struct Element:
@@ -188,7 +189,7 @@ cdef uint32_t BUTTON_SCOPE = open_elements.BUTTON_SCOPE, NEVER = open_elements.N
 cdef uint32_t FOREIGN_ROOT = open_elements.FOREIGN_ROOT, BREAKOUT = open_elements.BREAKOUT
 cdef uint32_t SVG_TEXT = open_elements.SVG_TEXT, MATH_TEXT = open_elements.MATH_TEXT
 cdef uint32_t ANY = open_elements.ANY, END_SPECIAL = open_elements.SPECIAL
-cdef int HIDES = rendering.HIDES, INVISIBLE = rendering.INVISIBLE, VISIBLE = rendering.VISIBLE, DISPLAYED = rendering.DISPLAYED
+cdef int HIDING = rendering.HIDING, HIDES = rendering.HIDES, INVISIBLE = rendering.INVISIBLE, VISIBLE = rendering.VISIBLE, DISPLAYED = rendering.DISPLAYED
 
 
 # Memory ----------------------------------------------------------------------------------------------------------------------
@@ -300,13 +301,15 @@ cdef inline bint says(const Char* text, size_t start, size_t stop, const char* w
     return True
 
 
-LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml", "placeholder")
+LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml", "placeholder", "annotation")
 
 
 cdef inline uint64_t packed_long(const Char* text, size_t start, size_t stop) noexcept nogil:
     """The place of a name among `LONG_NAMES`, from 1 on: no character that a name begins with is so small."""
     cdef size_t length = stop - start
     if length == 10:
+        if says(text, start, stop, b"annotation", 10):
+            return 7
         return 1 if says(text, start, stop, b"blockquote", 10) else 2 if says(text, start, stop, b"figcaption", 10) else 0
     if length == 9:
         return 3 if says(text, start, stop, b"plaintext", 9) else 0
@@ -373,7 +376,7 @@ cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, S
     cdef uint64_t key
     cdef int number
     cdef uint32_t seen = 0
-    look.has_style = look.has_hidden = look.is_closed = False
+    look.has_style = look.has_hidden = look.has_popover = look.is_closed = False
     while index < end:
         c = at(text, index, end)
         if c == c">":
@@ -415,6 +418,8 @@ cdef inline size_t read_attributes(const Char* text, size_t index, size_t end, S
                 look.has_style, look.style = True, Span(min(value, limit), min(value_stop, limit))
             elif after - name == 6 and not look.has_hidden and says(text, name, after, b"hidden", 6):
                 look.has_hidden, look.hidden = True, Span(min(value, limit), min(value_stop, limit))
+            elif after - name == 7 and says(text, name, after, b"popover", 7):
+                look.has_popover = True
         if values != NULL and name < limit:
             key = packed(text, name, min(name_stop, limit))
             if key:
@@ -516,6 +521,15 @@ cdef inline bint may_matter(const Char* text, size_t index, size_t stop) noexcep
                 place = after_spaces(text, index + 6, stop)
                 if at(text, place, stop) == c":" and at(text, after_spaces(text, place + 1, stop), stop) == c"0":
                     return True
+        elif c == c"c":
+            if says(text, index, stop, b"clip", 4):
+                return True
+        elif c == c"s":
+            if says(text, index, stop, b"scale", 5):
+                return True
+        elif c == c"t":
+            if says(text, index, stop, b"transparent", 11):
+                return True
         elif c == c"b":
             if says(text, index, stop, b"block", 5):
                 return True
@@ -1046,6 +1060,8 @@ cdef int style_of(Page page, const Char* text, Span span) except -1:
 
 cdef int effect_of(Page page, const Char* text, const Look* look) except -1:
     cdef int found = style_of(page, text, look.style) if look.has_style else 0
+    if look.has_popover and not found & DISPLAYED:
+        found |= HIDES
     if look.has_hidden and not found & DISPLAYED:
         if look.hidden.start >= look.hidden.stop or page.html[look.hidden.start:look.hidden.stop].lower() != "until-found":
             found |= HIDES
@@ -1073,14 +1089,14 @@ cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, con
     """What a tag does to its content, and, in `page.found`, what else there is to it."""
     cdef int effect = 0
     cdef bint hides = False
-    if (look.has_style or look.has_hidden) and tag.number != HTML and tag.number != BODY:
+    if (look.has_style or look.has_hidden or look.has_popover) and tag.number != HTML and tag.number != BODY:
         effect = effect_of(page, text, look)
     if tag.flags & SPECIAL_TAG and attributes.start < attributes.stop:
         page.asked += 1
         if page.asked > max_special:
             attributes = Span(0, 0)
     if tag.number == INPUT:
-        if not effect & (HIDES | INVISIBLE) and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
+        if not effect & HIDING and page.html[values[TYPE].start:values[TYPE].stop].lower() not in unlabelled:
             page.is_labelled = attributes.start < attributes.stop
     elif tag.flags & SPECIAL_TAG:
         what = special_of(page, text, tag, attributes)
@@ -1107,7 +1123,7 @@ cdef int looks(Page page, const Char* text, const Tag* tag, Span attributes, con
 
 cdef int hide(Page page, const Tag* tag, int effect) except -1:
     page.hidden_place, page.shown_place = page.open_count - 1, -1
-    page.follows, page.hidden_number, page.hidden_by = True, tag.number, effect & (HIDES | INVISIBLE)
+    page.follows, page.hidden_number, page.hidden_by = True, tag.number, effect & HIDING
     return 0
 
 
@@ -1201,10 +1217,15 @@ cdef int read_end(Page page, const Char* text, const Tag* tag, uint64_t name) ex
     return 0
 
 
-cdef bint shows_again(Page page, const Tag* tag, int effect) noexcept:
+cdef bint shows_again(Page page, const Tag* tag, const Look* look, int effect) except -1:
     if page.hidden_number == DETAILS:
         return tag.number == SUMMARY and <Py_ssize_t>page.open_count == page.hidden_place + 2
-    return page.hidden_by == INVISIBLE and effect == VISIBLE
+    if page.hidden_by == INVISIBLE:
+        return effect == VISIBLE
+    if page.hidden_by & HIDES or effect & HIDING or not look.has_style:
+        return False
+    page.style_size += look.style.stop - look.style.start
+    return page.style_size <= max_styles and undoes(page.html[look.style.start:look.style.stop], page.hidden_by)
 
 
 cdef int read_start(
@@ -1233,14 +1254,14 @@ cdef int read_start(
         if page.hidden_place < 0:
             end_hidden(page, text)
             page.follows = False
-        elif was_hidden and is_open and page.shown_place < 0 and shows_again(page, tag, effect):
+        elif was_hidden and is_open and page.shown_place < 0 and shows_again(page, tag, look, effect):
             end_hidden(page, text)
             page.shown_place = page.open_count - 1
             return read_shown(page, text, tag, attributes, values)
         after_tag(page, text, tag, was_hidden)
         if page.hidden_place >= 0 and page.shown_place < 0:
             return 0
-    if effect & (HIDES | INVISIBLE) and is_open and not (not followed and not foreign and tag.flags & VOID):
+    if effect & HIDING and is_open and not (not followed and not foreign and tag.flags & VOID):
         return hide(page, tag, effect)
     if not foreign:
         return read_shown(page, text, tag, attributes, values)
@@ -1269,7 +1290,7 @@ cdef int read_kind(Page page, const Char* text, const Tag* tag, const Look* look
             page.title = block
         elif block:
             page.hidden.append(block)
-    elif tag.number == TEXTAREA and not is_hidden and effect_of(page, text, look) & (HIDES | INVISIBLE):
+    elif tag.number == TEXTAREA and not is_hidden and effect_of(page, text, look) & HIDING:
         block = cleaned(page, text, content)
         if block:
             page.hidden.append(block)

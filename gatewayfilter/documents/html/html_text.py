@@ -12,6 +12,7 @@ from gatewayfilter.documents.html.rendering import (
     DATA_PICTURE,
     DISPLAYED,
     HIDES,
+    HIDING,
     INVISIBLE,
     MAX_DOCUMENTS,
     MAX_SPECIAL,
@@ -24,6 +25,7 @@ from gatewayfilter.documents.html.rendering import (
     Special,
     effect_of,
     special,
+    undoes,
 )
 from gatewayfilter.documents.html.tags import (
     FOREIGN,
@@ -32,6 +34,7 @@ from gatewayfilter.documents.html.tags import (
     VOID_TAGS,
     Token,
     attribute_values,
+    attributes_of,
     is_closed,
     text_of,
     text_of_pieces,
@@ -126,7 +129,11 @@ class _Reader:
                 pass
             elif name == "/a":
                 self._in_link = False
-            elif attributes and ("style" in (lower := attributes.lower()) or "hidden" in lower) and effect_of(attributes):
+            elif (
+                attributes
+                and ("style" in (lower := attributes.lower()) or "hidden" in lower or "popover" in lower)
+                and effect_of(attributes)
+            ):
                 self._tag(place, name.lower(), attributes)
             elif name == "a":
                 self._in_link = True
@@ -176,7 +183,7 @@ class _Reader:
             self._end_tag(name[1:])
             return
         effect, found = self._looks(name, attributes)
-        if effect & (HIDES | INVISIBLE) and name not in VOID_TAGS:
+        if effect & HIDING and name not in VOID_TAGS:
             self._catch_up(place)
             if self._elements.start(name, attributes, foreign=False, closed=is_closed(attributes)):
                 self._hide(name, effect)
@@ -186,7 +193,7 @@ class _Reader:
     def _foreign(self, place: int, name: str, attributes: str) -> None:
         effect = effect_of(attributes) if attributes else 0
         self._page.is_unusual |= name in UNUSUAL_FOREIGN
-        if name in NEVER_RENDERED_SVG or effect & (HIDES | INVISIBLE):
+        if name in NEVER_RENDERED_SVG or effect & HIDING:
             self._catch_up(place)
             if self._elements.start(name, attributes, foreign=True, closed=is_closed(attributes)):
                 self._hide(name, HIDES if name in NEVER_RENDERED_SVG else effect)
@@ -223,14 +230,14 @@ class _Reader:
         is_open = elements.start(name, attributes, foreign=foreign, closed=bool(attributes) and is_closed(attributes))
         if elements.hidden < 0:
             self._unhide()
-        elif was_hidden and is_open and elements.shown < 0 and self._shows_again(name, effect):
+        elif was_hidden and is_open and elements.shown < 0 and self._shows_again(name, attributes, effect):
             self._end_hidden()
             elements.shown = len(elements) - 1
             self._shown(name, attributes, found)
             return
         self._after(name, was_hidden=was_hidden)
         if elements.hidden < 0 or elements.shown >= 0:
-            if effect & (HIDES | INVISIBLE) and is_open:
+            if effect & HIDING and is_open:
                 self._hide(name, effect)
             elif foreign:
                 if name in PARTING_TAGS:
@@ -256,10 +263,14 @@ class _Reader:
         if name in PARTING_TAGS:
             self._end_hidden()
 
-    def _shows_again(self, name: str, effect: int) -> bool:
+    def _shows_again(self, name: str, attributes: str, effect: int) -> bool:
         if self._hidden_name == "details":
             return name == "summary" and len(self._elements) == self._elements.hidden + 2
-        return self._hidden_by == INVISIBLE and effect == VISIBLE
+        if self._hidden_by == INVISIBLE:
+            return effect == VISIBLE
+        if self._hidden_by & HIDES or effect & HIDING or "style" not in attributes.lower():
+            return False
+        return undoes(attributes_of(attributes).get("style", ""), self._hidden_by)
 
     def _looks(self, name: str, attributes: str) -> tuple[int, Special]:
         """Returns what a tag does to its content, and what else there is to it."""
@@ -268,7 +279,7 @@ class _Reader:
         if name in SPECIAL and (attributes or name != "iframe"):
             self._asked += bool(attributes)
             found = special(name, attributes if self._asked <= MAX_SPECIAL else "")
-        if name == "input" and effect & (HIDES | INVISIBLE):
+        if name == "input" and effect & HIDING:
             found = NOTHING
         if (found.hides and name not in {"select", "option", "optgroup"} and not (effect & DISPLAYED and name == "dialog")) or (
             name in NEVER_RENDERED and name not in SPECIAL and not effect & DISPLAYED
@@ -301,7 +312,7 @@ class _Reader:
     def _hide(self, name: str, effect: int) -> None:
         elements = self._elements
         elements.hidden, elements.shown = len(elements) - 1, -1
-        self._follows, self._hidden_name, self._hidden_by = True, name, effect & (HIDES | INVISIBLE)
+        self._follows, self._hidden_name, self._hidden_by = True, name, effect & HIDING
 
     def _unhide(self) -> None:
         self._end_hidden()
@@ -352,7 +363,7 @@ class _Reader:
                 self._page.title = text
             elif text:
                 self._page.hidden.append(text)
-        elif kind == "textarea" and not hidden and effect_of(attributes) & (HIDES | INVISIBLE):
+        elif kind == "textarea" and not hidden and effect_of(attributes) & HIDING:
             if text := text_of(text):
                 self._page.hidden.append(text)
         else:
