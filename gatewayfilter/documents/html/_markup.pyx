@@ -11,7 +11,7 @@ from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from gatewayfilter.documents.html import html_text, open_elements, references, rendering, tags
+from gatewayfilter.documents.html import frequent_tags, open_elements, references, rendering, tags
 from gatewayfilter.documents.text_density import Block
 from gatewayfilter.documents.html.html_text import HtmlText
 from gatewayfilter.documents.html.references import PageImage, PageLink, References
@@ -176,7 +176,7 @@ cdef Tag[SLOTS] known_tags
 cdef uint64_t[ATTRIBUTES] attribute_keys
 cdef size_t max_html = tags.MAX_HTML, max_tags = tags.MAX_TAGS, max_attributes = tags.MAX_ATTRIBUTES
 cdef Py_ssize_t max_links = references.MAX_LINKS, max_images = references.MAX_IMAGES, max_text = references.MAX_TEXT
-cdef frozenset titles = html_text.TITLES, descriptions = html_text.DESCRIPTIONS, keywords = html_text.KEYWORDS
+cdef frozenset titles = frequent_tags.TITLES, descriptions = frequent_tags.DESCRIPTIONS, keywords = frequent_tags.KEYWORDS
 cdef object nothing = rendering.NOTHING
 cdef frozenset unlabelled = rendering.UNLABELLED
 cdef dict tag_names = {}, bare_specials = {}
@@ -188,6 +188,8 @@ cdef uint32_t IS_FORMATTING = open_elements.FORMATTING, IS_SPECIAL = open_elemen
 cdef uint32_t BUTTON_SCOPE = open_elements.BUTTON_SCOPE, NEVER = open_elements.NEVER, P_CLOSER = open_elements.P_CLOSER
 cdef uint32_t FOREIGN_ROOT = open_elements.FOREIGN_ROOT, BREAKOUT = open_elements.BREAKOUT
 cdef uint32_t SVG_TEXT = open_elements.SVG_TEXT, MATH_TEXT = open_elements.MATH_TEXT
+cdef uint32_t IS_NOBR = open_elements.NOBR, IS_FORM = open_elements.FORM, HAS_ROWS = open_elements.ROWS
+cdef uint32_t TABLE_PART = open_elements.TABLE_PART, IS_TABLE = open_elements.TABLE, IMPLIED = open_elements.IMPLIED
 cdef uint32_t ANY = open_elements.ANY, END_SPECIAL = open_elements.SPECIAL
 cdef int HIDING = rendering.HIDING, HIDES = rendering.HIDES, INVISIBLE = rendering.INVISIBLE, VISIBLE = rendering.VISIBLE, DISPLAYED = rendering.DISPLAYED
 
@@ -929,10 +931,48 @@ cdef void close_elements(Page page, uint32_t closes, uint32_t stops) noexcept:
             break
         elif not is_found:
             special |= element.bits & IS_SPECIAL != 0
-    if is_found and special and closes & IS_LINK:
+    if is_found and special and closes & (IS_LINK | IS_NOBR):
         take_out(page, found)
     elif is_found:
         cut_elements(page, found)
+
+
+cdef Py_ssize_t open_table(Page page) noexcept:
+    cdef size_t place = page.open_count, least = least_of(page)
+    while place > least:
+        place -= 1
+        if not page.elements[place].bits & HAS_ROWS:
+            break
+        if page.elements[place].bits & IS_TABLE:
+            return place
+    return -1
+
+
+cdef bint fosters(Page page) noexcept:
+    if page.open_count == 0 or not page.elements[page.open_count - 1].bits & HAS_ROWS:
+        return False
+    return 0 <= open_table(page) <= page.hidden_place
+
+
+cdef bint has_form(Page page) noexcept:
+    cdef size_t place
+    for place in range(least_of(page), page.open_count):
+        if page.elements[place].bits & IS_FORM:
+            return True
+    return False
+
+
+cdef void end_form(Page page, size_t place) noexcept:
+    cdef Py_ssize_t hidden, shown
+    while page.elements[page.open_count - 1].bits & IMPLIED and page.open_count > place + 1:
+        cut_elements(page, page.open_count - 1)
+    if page.open_count == place + 1:
+        cut_elements(page, place)
+        return
+    hidden, shown = page.hidden_place, page.shown_place
+    take_out(page, place)
+    page.hidden_place = hidden - (hidden > <Py_ssize_t>place)
+    page.shown_place = shown - (shown > <Py_ssize_t>place)
 
 
 cdef int start_element(Page page, const Tag* tag, uint64_t name, bint foreign, bint is_closed) except -1:
@@ -943,6 +983,10 @@ cdef int start_element(Page page, const Tag* tag, uint64_t name, bint foreign, b
         return 0 if is_closed else push(page, name, tag.bits, space)
     while is_foreign(page):
         cut_elements(page, page.open_count - 1)
+    if tag.bits & IS_FORM and has_form(page):
+        return 0
+    if tag.bits & IS_TABLE and tag.bits & HAS_ROWS and open_table(page) >= 0:
+        cut_elements(page, open_table(page))
     if tag.closes:
         close_elements(page, tag.closes, tag.stops)
     if tag.bits & P_CLOSER and page.paragraphs:
@@ -977,7 +1021,9 @@ cdef void end_element(Page page, const Tag* tag, uint64_t name) noexcept:
         place -= 1
         element = &page.elements[place]
         if element.space == HTML_SPACE and (element.name == name or element.bits & heading):
-            if special and tag.bits & IS_FORMATTING:
+            if tag.bits & IS_FORM:
+                end_form(page, place)
+            elif special and tag.bits & IS_FORMATTING:
                 take_out(page, place)
             else:
                 cut_elements(page, place)
@@ -1020,6 +1066,11 @@ cdef int read_text(Page page, const Char* text, size_t start, size_t stop) excep
     """Takes the text after a tag, unless it is white space at the beginning of a block."""
     cdef size_t place = start
     cdef bint is_hidden = page.is_within or (page.follows and page.shown_place < 0)
+    if is_hidden and not page.is_within and fosters(page):
+        while place < stop and is_space(at(text, place, stop)):
+            place += 1
+        is_hidden = place >= stop
+        place = start
     if not (page.has_hidden_pieces if is_hidden else page.has_pieces):
         while place < stop and is_space(at(text, place, stop)):
             place += 1
@@ -1233,7 +1284,7 @@ cdef int read_start(
 ) except -1:
     """Takes a start tag."""
     cdef int effect = 0
-    cdef bint was_hidden = page.shown_place < 0, is_open, followed = page.follows
+    cdef bint was_hidden = page.shown_place < 0, is_open, followed = page.follows, fostered
     if page.wants_texts:
         page.found = None
         page.is_labelled = False
@@ -1247,6 +1298,7 @@ cdef int read_start(
                     effect = HIDES
         else:
             effect = looks(page, text, tag, attributes, values, look)
+    fostered = followed and was_hidden and fosters(page) and not tag.bits & TABLE_PART
     is_open = start_element(page, tag, name, foreign, look.is_closed)
     if not page.wants_texts:
         return 0
@@ -1254,7 +1306,9 @@ cdef int read_start(
         if page.hidden_place < 0:
             end_hidden(page, text)
             page.follows = False
-        elif was_hidden and is_open and page.shown_place < 0 and shows_again(page, tag, look, effect):
+        elif was_hidden and is_open and page.shown_place < 0 and (
+            not effect & HIDING if fostered else shows_again(page, tag, look, effect)
+        ):
             end_hidden(page, text)
             page.shown_place = page.open_count - 1
             return read_shown(page, text, tag, attributes, values)
@@ -1556,7 +1610,7 @@ cdef int fill_tables() except -1:
     cdef int number = OTHER
     meaningful = ("a", "title", "meta", "img", "area", "link", "base", "html", "body", "p", "br", "input", "select", "option", "optgroup")
     meaningful += ("dialog", "details", "summary", "iframe", "textarea", "plaintext", "script", "style", "font", "svg")
-    sets = ((PARTING, html_text.PARTING_TAGS), (VOID, tags.VOID_TAGS), (RAW, tags.RAW_TAGS), (TEXT, tags.TEXT_TAGS))
+    sets = ((PARTING, frequent_tags.PARTING_TAGS), (VOID, tags.VOID_TAGS), (RAW, tags.RAW_TAGS), (TEXT, tags.TEXT_TAGS))
     sets += ((NO_SCRIPT, (tags.NO_SCRIPT,)), (NEVER_RENDERED, rendering.NEVER_RENDERED), (SPECIAL_TAG, rendering.SPECIAL))
     sets += ((UNUSUAL_FOREIGN, rendering.UNUSUAL_FOREIGN),)
     sets += ((DOCUMENT, ("iframe", "frame", "object", "embed")),)

@@ -7,7 +7,8 @@ are open is followed only while one of them hides its content (open_elements.py)
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gatewayfilter.documents.html.open_elements import OpenElements
+from gatewayfilter.documents.html.frequent_tags import DESCRIPTIONS, KEYWORDS, PARTING_TAGS, PARTS, PLAIN, TITLES
+from gatewayfilter.documents.html.open_elements import RULES, TABLE_PART, UNKNOWN, OpenElements
 from gatewayfilter.documents.html.rendering import (
     DATA_PICTURE,
     DISPLAYED,
@@ -24,6 +25,7 @@ from gatewayfilter.documents.html.rendering import (
     VISIBLE,
     Special,
     effect_of,
+    meta_of,
     special,
     undoes,
 )
@@ -40,28 +42,6 @@ from gatewayfilter.documents.html.tags import (
     text_of_pieces,
 )
 from gatewayfilter.documents.text_density import Block, split_by_density
-
-_PARTING = (
-    "p div ul ol dl dt dd li table caption colgroup col thead tbody tfoot tr td th section article header footer nav aside "
-    "main form fieldset legend h1 h2 h3 h4 h5 h6 hgroup pre listing xmp plaintext blockquote address center figure "
-    "figcaption hr br details summary dialog menu dir select option optgroup datalist textarea button input img svg video "
-    "audio canvas object embed iframe html head body frameset frame marquee search noframes text foreignobject picture"
-)
-PARTING_TAGS = frozenset(_PARTING.split())
-"""Tags that end a block; unknown ones do not."""
-TITLES = frozenset({"og:title", "twitter:title"})
-DESCRIPTIONS = frozenset({"description", "og:description", "twitter:description"})
-KEYWORDS = frozenset({"keywords", "news_keywords"})
-NEVER_HIDDEN = frozenset({"html", "body"})
-_MEANINGFUL = SPECIAL | NEVER_RENDERED | {"a", "meta", "img"}
-_PARTS = frozenset(slash + name for name in PARTING_TAGS - _MEANINGFUL for slash in ("", "/")) | {
-    f"/{name}" for name in PARTING_TAGS & _MEANINGFUL - {"a", "select"}
-}
-_UNSEEN = frozenset({"script", "style"})
-"""Elements of text alone that are shown where a `style` attribute displays them, else not."""
-_OTHERS = "b i em strong span small sup sub label font u s source use path g symbol script style link time cite code abbr"
-_PLAIN = frozenset(slash + name for name in _OTHERS.split() for slash in ("", "/"))
-"""Frequent tags that neither end a block nor mean anything without attributes."""
 
 
 @dataclass(slots=True)
@@ -122,10 +102,10 @@ class _Reader:
         for place, (kind, name, attributes, text) in enumerate(self._tokens):
             # Most tags change nothing, and a third are links: decided here, where it costs least.
             if kind or self._follows or self._within:
-                if kind not in _UNSEEN or self._follows or self._within or "style" in attributes.lower():
+                if kind not in {"script", "style"} or self._follows or self._within or "style" in attributes.lower():
                     self._token(place, kind, name.lower(), attributes, text)
                 continue
-            if not name or (name in _PLAIN and not attributes):
+            if not name or (name in PLAIN and not attributes):
                 pass
             elif name == "/a":
                 self._in_link = False
@@ -137,12 +117,12 @@ class _Reader:
                 self._tag(place, name.lower(), attributes)
             elif name == "a":
                 self._in_link = True
-            elif name in _PARTS:
+            elif name in PARTS:
                 if pieces:
                     self._end_block()
             elif name == "meta":
                 self._meta(attributes)
-            elif name not in _PLAIN:
+            elif name not in PLAIN:
                 self._tag(place, name.lower(), attributes)
             if text:
                 if self._elements.hidden >= 0:
@@ -205,9 +185,12 @@ class _Reader:
 
     def _is_simple(self, name: str) -> bool:
         """Takes a tag that neither ends what hides nor shows anything; returns False where that is not seen at once."""
-        if self._hidden_by != HIDES or self._hidden_name == "details" or self._elements.shown >= 0 or name in SPECIAL:
+        elements = self._elements
+        if self._hidden_by != HIDES or self._hidden_name == "details" or elements.shown >= 0:
             return False
-        return self._elements.end_top(name) if name[0] == "/" else self._elements.start_plain(name)
+        if name in SPECIAL or (elements.fosters and name[0] != "/"):
+            return False
+        return elements.end_top(name) if name[0] == "/" else elements.start_plain(name)
 
     def _follow(self, kind: str, name: str, attributes: str) -> None:
         """Takes a tag while an element hides."""
@@ -227,10 +210,16 @@ class _Reader:
             effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), NOTHING
         else:
             effect, found = self._looks(name, attributes)
+        fostered = was_hidden and elements.fosters and not RULES.get(name, UNKNOWN).bits & TABLE_PART
         is_open = elements.start(name, attributes, foreign=foreign, closed=bool(attributes) and is_closed(attributes))
         if elements.hidden < 0:
             self._unhide()
-        elif was_hidden and is_open and elements.shown < 0 and self._shows_again(name, attributes, effect):
+        elif (
+            was_hidden
+            and is_open
+            and elements.shown < 0
+            and (not effect & HIDING if fostered else self._shows_again(name, attributes, effect))
+        ):
             self._end_hidden()
             elements.shown = len(elements) - 1
             self._shown(name, attributes, found)
@@ -274,7 +263,7 @@ class _Reader:
 
     def _looks(self, name: str, attributes: str) -> tuple[int, Special]:
         """Returns what a tag does to its content, and what else there is to it."""
-        effect = effect_of(attributes) if attributes and name not in NEVER_HIDDEN else 0
+        effect = effect_of(attributes) if attributes and name not in {"html", "body"} else 0
         found = NOTHING
         if name in SPECIAL and (attributes or name != "iframe"):
             self._asked += bool(attributes)
@@ -373,7 +362,8 @@ class _Reader:
     def _text(self, text: str) -> None:
         if not text:
             return
-        if self._within or (self._follows and self._elements.shown < 0):
+        hidden = self._within or (self._follows and self._elements.shown < 0)
+        if hidden and (self._within or not self._elements.fosters or text.isspace()):
             if self._hidden_pieces or not text.isspace():
                 self._hidden_pieces.append(text)
         elif self._pieces or not text.isspace():
@@ -396,18 +386,11 @@ class _Reader:
             self._hidden_pieces.clear()
 
     def _meta(self, attributes: str) -> None:
-        lower = attributes.lower()
-        if "refresh" in lower and "data:" in lower and len(self._page.documents) < MAX_DOCUMENTS:
-            self._page.documents.extend(special("meta", attributes).documents)
-        if "description" not in lower and "keywords" not in lower and "title" not in lower:
-            return
-        name, named, content = attribute_values(attributes, ("name", "property", "content"))
-        name, content = (name or named).lower(), text_of(content)
-        if not content:
-            return
-        if name in DESCRIPTIONS:
-            self._page.descriptions.append(content)
-        elif name in KEYWORDS:
-            self._page.keywords.append(content)
-        elif name in TITLES and not self._page.title:
-            self._page.descriptions.append(content)
+        page = self._page
+        name, content, documents = meta_of(attributes)
+        if documents and len(page.documents) < MAX_DOCUMENTS:
+            page.documents.extend(documents)
+        if content and (name in DESCRIPTIONS or (name in TITLES and not page.title)):
+            page.descriptions.append(content)
+        elif content and name in KEYWORDS:
+            page.keywords.append(content)

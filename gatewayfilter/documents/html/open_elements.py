@@ -17,6 +17,10 @@ MAX_SEARCH = 256
 """What stops the search for an element to end."""
 (NEVER, P_CLOSER, FOREIGN_ROOT, BREAKOUT, SVG_TEXT, MATH_TEXT) = (1 << bit for bit in range(21, 27))
 """NEVER: is not on the stack. P_CLOSER: ends a paragraph. BREAKOUT: leaves foreign content. The last two hold HTML within it."""
+(NOBR, FORM, ROWS, TABLE_PART) = (1 << bit for bit in range(27, 31))
+"""ROWS: text in it goes before its table. TABLE_PART: belongs into a table."""
+IMPLIED = P | LI | DD | OPTION | GROUP | RUBY_TEXT
+"""What the end tag of a form ends."""
 BUTTON_SCOPE = SCOPE | BUTTON
 
 
@@ -86,6 +90,10 @@ _PARTS: Final = {
     BREAKOUT: _BREAKOUT,
     SVG_TEXT: "foreignobject desc title",
     MATH_TEXT: "mi mo mn ms mtext",
+    NOBR: "nobr",
+    FORM: "form",
+    ROWS: "table tbody thead tfoot tr",
+    TABLE_PART: "table tbody thead tfoot tr td th caption colgroup col style script template form",
 }
 _STARTS: Final = {
     "li": (LI, LIST_STOP),
@@ -96,6 +104,7 @@ _STARTS: Final = {
     "option": (OPTION, SELECT | GROUP),
     "optgroup": (OPTION | GROUP, SELECT),
     "a": (LINK, SCOPE),
+    "nobr": (NOBR, SCOPE),
     "button": (BUTTON, SCOPE),
     "rt rp rb rtc": (RUBY_TEXT, RUBY | SPECIAL),
     _HEADINGS: (HEADING, ANY),
@@ -135,7 +144,7 @@ _UNRULED: Final = (
 _TAGS: Final = {
     name: ((name, rule.bits, HTML), rule.bits, rule.closes, rule.stops)
     for name, rule in (dict.fromkeys(_UNRULED.split(), UNKNOWN) | RULES).items()
-    if not rule.bits & FOREIGN_ROOT
+    if not rule.bits & (FOREIGN_ROOT | FORM) and name != "table"
 } | {f"/{name}": (("", NEVER, HTML), NEVER, 0, 0) for name, rule in RULES.items() if rule.bits & NEVER}
 """Name of a tag → what it puts on the stack, and its rule, in one look-up; of end tags, those alone that do nothing."""
 
@@ -167,6 +176,21 @@ class OpenElements:
     def allows_cdata(self) -> bool:
         """Whether the innermost element is foreign, one that holds HTML included."""
         return bool(self._stack) and self._stack[-1][2] != HTML
+
+    def open_table(self) -> int:
+        """Returns the place of the table before which text and elements that follow are put, -1 for none."""
+        for place in range(len(self._stack) - 1, self._least() - 1, -1):
+            bits = self._stack[place][1]
+            if not bits & ROWS:
+                break
+            if bits & TABLE:
+                return place
+        return -1
+
+    @property
+    def fosters(self) -> bool:
+        """Whether text and elements that follow are put before a table that hides its content, or stands in what does so."""
+        return bool(self._stack) and self._stack[-1][1] & ROWS != 0 and 0 <= self.open_table() <= self.hidden
 
     def start_plain(self, name: str) -> bool:
         """Takes a start tag of HTML if it is seen at once that it ends nothing; returns False where `start` has to take it."""
@@ -239,6 +263,10 @@ class OpenElements:
             return not closed and self._push((name, bits, stack[-1][2] if stack else HTML))
         if stack and stack[-1][2] != HTML:
             self.leave_foreign()
+        if bits & FORM and self._has_form():
+            return False
+        if name == "table" and (table := self.open_table()) >= 0:
+            self._cut(table)
         if rule.closes and (self._links or not bits & LINK):
             self._close(rule.closes, rule.stops)
         if bits & P_CLOSER and self._paragraphs:
@@ -278,7 +306,9 @@ class OpenElements:
         for place in range(len(stack) - 1, self._least() - 1, -1):
             found, bits, space = stack[place]
             if space == HTML and (found == name or bits & heading):
-                if special and rule.bits & FORMATTING:
+                if rule.bits & FORM:
+                    self._end_form(place)
+                elif special and rule.bits & FORMATTING:
                     self._take_out(place)
                 else:
                     self._cut(place)
@@ -299,7 +329,7 @@ class OpenElements:
                 break
             elif found < 0:
                 special = special or bool(bits & SPECIAL)
-        if found >= 0 and special and closes & LINK:
+        if found >= 0 and special and closes & (LINK | NOBR):
             self._take_out(found)
         elif found >= 0:
             self._cut(found)
@@ -331,6 +361,20 @@ class OpenElements:
             self.hidden = -1 if self.hidden == place else self.hidden - 1
         if self.shown >= place:
             self.shown = -1 if self.shown == place else self.shown - 1
+
+    def _has_form(self) -> bool:
+        return any(bits & FORM for _, bits, _ in self._stack[self._least() :])
+
+    def _end_form(self, place: int) -> None:
+        """Takes a form off the stack; elements within that its end tag does not end stay open, and hidden if it was."""
+        while self._stack[-1][1] & IMPLIED and len(self._stack) > place + 1:
+            self._cut(len(self._stack) - 1)
+        if len(self._stack) == place + 1:
+            self._cut(place)
+            return
+        self._count_out(self._stack.pop(place)[1])
+        self.hidden -= self.hidden > place
+        self.shown -= self.shown > place
 
     def _least(self) -> int:
         return max(0, len(self._stack) - MAX_SEARCH)

@@ -207,6 +207,17 @@ def _length(value: str) -> tuple[float | None, str]:
     return (-size if found[1] else size), found[4]
 
 
+def meta_of(attributes: str) -> tuple[str, str, tuple[str, ...]]:
+    """Returns lower-case name, text and documents within of a `meta` element, as far as they can matter."""
+    lower = attributes.lower()
+    documents = special("meta", attributes).documents if "refresh" in lower and "data:" in lower else ()
+    if "description" not in lower and "keywords" not in lower and "title" not in lower:
+        return "", "", documents
+    values = attributes_of(attributes)
+    name = values.get("name") or values.get("property") or ""
+    return name.lower(), " ".join(unescape(values.get("content", "")).split()), documents
+
+
 def special(name: str, attributes: str) -> Special:
     """Returns what there is to an element of `SPECIAL`, `img` or `meta`."""
     values = attributes_of(attributes)

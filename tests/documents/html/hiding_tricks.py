@@ -15,6 +15,12 @@ NEEDS_RENDERING = frozenset(["css-before", "css-after", "script", "display-by-sh
 STILL_PLANTED = frozenset(["class-sheet", "alt", "meta"])
 """Plants that count all the same."""
 
+FURTHER_NEED_RENDERING = frozenset(
+    "svg-use clip-escaped floats letter-cells list-marker srcset-svg background-svg attr-content class-important".split()  # noqa: SIM905
+)
+FURTHER_STILL_PLANTED = frozenset(["reopened", "svg-attribute", "object-loaded"])
+"""The same of `FURTHER_TRICKS` and `FURTHER_PLANTS`."""
+
 TRICKS: dict[str, str] = {
     "plain": "<p>@@</p>",
     "xmp": "<xmp>@@</xmp>",
@@ -109,6 +115,50 @@ PLANTS: dict[str, str] = {
 """24 ways to have text on a page that nobody sees."""
 
 
+FURTHER_TRICKS: dict[str, str] = {
+    "svg-use": "<svg width=900 height=300><defs><text id=t y=20>@@</text></defs><use href='#t'/></svg>",
+    "nested-form": "<form><form hidden>@@</form></form>",
+    "foster-hidden": "<table hidden>@@<tr><td>x</table>",
+    "p-table": "<p hidden>x<table><tr><td>@@</table>",
+    "nobr-hidden": "<nobr hidden>x<nobr>@@</nobr>",
+    "data-plain": "<iframe width=900 height=400 src='data:text/plain,@quoted@'></iframe>",
+    "object-fallback": "<object data=missing.bin type=application/x-none>@@</object>",
+    "sandbox-noscript": "<iframe width=900 height=400 sandbox srcdoc='&lt;noscript>@@&lt;/noscript>'></iframe>",
+    "important-block": "<div style='display:block!important;display:none'>@@</div>",
+    "font-size-child": "<div style='font-size:0'><p style='font-size:16px'>@@</p></div>",
+    "min-height": "<div style='height:0;min-height:20em;overflow:hidden'>@@</div>",
+    "clip-escaped": "<div style='height:0;overflow:hidden'><p style='position:absolute'>@@</p></div>",
+    "brought-back": "<div style='position:absolute;left:-9999px;transform:translateX(9999px)'>@@</div>",
+    "floats": "<div>@floats@</div>",
+    "letter-cells": "<table>@cells@</table>",
+    "list-marker": "<ul><li style=\"list-style:'@@' inside\">x</ul>",
+    "srcset-svg": "<img width=900 height=400 srcset='@svg64@'>",
+    "background-svg": "<div style='height:400px;background:url(@svg64@)'></div>",
+    "attr-content": "<style>p::before{content:attr(title)}</style><p title='@@'></p>",
+    "class-important": "<style>.x{display:block!important}</style><div class=x style='display:none'>@@</div>",
+}
+"""20 more, written down before the reader had been tried on any: it missed 18."""
+
+FURTHER_PLANTS: dict[str, str] = {
+    "popover": "<div popover>@@</div>",
+    "form-pointer": "<form><div hidden></form>@@</div>",
+    "reopened": "<p><b hidden>x</p><p>@@</p>",
+    "annotation": "<math><semantics><mi>x</mi><annotation>@@</annotation></semantics></math>",
+    "mphantom": "<math><mphantom><mtext>@@</mtext></mphantom></math>",
+    "svg-symbol": "<svg><symbol><text y=20>@@</text></symbol></svg>",
+    "svg-clip": "<svg><clipPath><text y=20>@@</text></clipPath></svg>",
+    "svg-attribute": "<svg><g display=none><text y=20>@@</text></g></svg>",
+    "meter": "<meter>@@</meter><progress>@@</progress>",
+    "object-loaded": "<object data='data:text/html,x'>@@</object>",
+    "clip-path": "<div style='position:absolute;clip-path:inset(100%)'>@@</div>",
+    "clip": "<div style='position:absolute;clip:rect(0,0,0,0)'>@@</div>",
+    "scale": "<div style='transform:scale(0)'>@@</div>",
+    "text-indent": "<div style='text-indent:-9999px;white-space:nowrap;overflow:hidden'>@@</div>",
+    "transparent": "<div style='color:transparent'>@@</div>",
+}
+"""15 more of these: it read all of them."""
+
+
 def page_of(trick: str, text: str) -> str:
     """Returns the page of a trick around a text."""
     words = text.split(" ")
@@ -123,6 +173,12 @@ def page_of(trick: str, text: str) -> str:
         "@base64@": lambda: "data:text/html;base64," + base64.b64encode(f"<p>{text}".encode()).decode(),
         "@svg@": lambda: "data:image/svg+xml," + quote(_picture(words)),
         "@reversed@": lambda: text[::-1],
+        "@quoted@": lambda: quote(text),
+        "@floats@": lambda: "<br clear=all>".join(
+            f"<div style='float:left'>{word[:2]}</div><div style='float:left'>{word[2:]}</div>" for word in words
+        ),
+        "@cells@": lambda: "".join("<tr>" + "".join(f"<td>{letter}" for letter in word) for word in words),
+        "@svg64@": lambda: "data:image/svg+xml;base64," + base64.b64encode(_picture(words).encode()).decode(),
         "@references@": lambda: "".join(f"&#{ord(letter)};" for letter in text),
     }
     for mark, form in forms.items():

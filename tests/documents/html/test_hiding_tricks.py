@@ -4,10 +4,22 @@ import pytest
 
 from gatewayfilter.crawl.render.renderer import can_render
 from gatewayfilter.documents.html.markup import read_html
-from tests.documents.html.hiding_tricks import NEEDS_RENDERING, PLANTS, STILL_PLANTED, TRICKS, page_of
+from tests.documents.html.hiding_tricks import (
+    FURTHER_NEED_RENDERING,
+    FURTHER_PLANTS,
+    FURTHER_STILL_PLANTED,
+    FURTHER_TRICKS,
+    NEEDS_RENDERING,
+    PLANTS,
+    STILL_PLANTED,
+    TRICKS,
+    page_of,
+)
 
 SECRET = "casino bonus roulette jackpot"
 GARDEN = "<!doctype html><title>Garden</title><p>Tomatoes like a sunny bed and a mild spring, and water in the morning.</p>"
+ALL_TRICKS = TRICKS | FURTHER_TRICKS
+ALL_PLANTS = PLANTS | FURTHER_PLANTS
 
 
 def reads(html: str) -> bool:
@@ -17,20 +29,22 @@ def reads(html: str) -> bool:
 
 
 @pytest.mark.usefixtures("each_reading")
-@pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.parametrize("name", ALL_TRICKS)
 def test_text_that_people_see_is_read(name: str) -> None:
-    assert reads(GARDEN + page_of(TRICKS[name], SECRET)) is (name not in NEEDS_RENDERING)
+    assert reads(GARDEN + page_of(ALL_TRICKS[name], SECRET)) is (name not in NEEDS_RENDERING | FURTHER_NEED_RENDERING)
 
 
 @pytest.mark.usefixtures("each_reading")
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", ALL_PLANTS)
 def test_text_that_nobody_sees_is_not_read(name: str) -> None:
-    assert reads(GARDEN + page_of(PLANTS[name], SECRET)) is (name in STILL_PLANTED)
+    assert reads(GARDEN + page_of(ALL_PLANTS[name], SECRET)) is (name in STILL_PLANTED | FURTHER_STILL_PLANTED)
 
 
 def test_most_tricks_are_seen_through() -> None:
     assert len(NEEDS_RENDERING) <= 12
     assert len(STILL_PLANTED) <= 4
+    assert len(FURTHER_NEED_RENDERING) <= 9
+    assert len(FURTHER_STILL_PLANTED) <= 3
 
 
 @pytest.mark.real
@@ -51,7 +65,7 @@ def test_the_browser_shows_each_trick_and_no_plant() -> None:
                 pictures.append(page.screenshot())
             return pictures[0] != pictures[1]
 
-        unseen = [name for name, trick in TRICKS.items() if not is_shown(("" if name == "frameset" else GARDEN) + trick)]
-        seen = [name for name, trick in PLANTS.items() if is_shown(GARDEN + trick)]
+        unseen = [name for name, trick in ALL_TRICKS.items() if not is_shown(("" if name == "frameset" else GARDEN) + trick)]
+        seen = [name for name, trick in ALL_PLANTS.items() if is_shown(GARDEN + trick)]
         browser.close()
     assert (unseen, seen) == ([], ["alt"])  # the picture of that one is broken
