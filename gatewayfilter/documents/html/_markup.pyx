@@ -303,15 +303,13 @@ cdef inline bint says(const Char* text, size_t start, size_t stop, const char* w
     return True
 
 
-LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml", "placeholder", "annotation")
+LONG_NAMES = ("blockquote", "figcaption", "plaintext", "foreignobject", "annotation-xml", "placeholder")
 
 
 cdef inline uint64_t packed_long(const Char* text, size_t start, size_t stop) noexcept nogil:
     """The place of a name among `LONG_NAMES`, from 1 on: no character that a name begins with is so small."""
     cdef size_t length = stop - start
     if length == 10:
-        if says(text, start, stop, b"annotation", 10):
-            return 7
         return 1 if says(text, start, stop, b"blockquote", 10) else 2 if says(text, start, stop, b"figcaption", 10) else 0
     if length == 9:
         return 3 if says(text, start, stop, b"plaintext", 9) else 0
@@ -479,7 +477,7 @@ cdef inline size_t text_end(const Char* text, size_t index, size_t end) noexcept
         if index >= end:
             return end
         c = at(text, index + 1, end)
-        if is_letter(c) or c == c"/" or c == c"!" or c == c"?":
+        if is_letter(c) or (c == c"/" and index + 2 < end) or c == c"!" or c == c"?":
             return index
         index += 1
 
@@ -1435,16 +1433,16 @@ cdef int read_page(Page page, const Char* text, size_t length) except -1:
     cdef Py_UCS4 letter
     for number in range(ATTRIBUTES):
         values[number] = Span(0, 0)
-    index = find(text, 0, end, c"<")
-    if page.wants_texts:
-        add(&page.block, 0, index, False)
-        page.has_pieces = True
     if end > max_tags and count(text, end, c"<") > max_tags:
-        next_index = index
+        next_index = find(text, 0, end, c"<")
         for seen in range(max_tags - 1):
             next_index = find(text, next_index + 1, end, c"<")
         end = next_index
         page.is_cut = True
+    index = text_end(text, 0, end)
+    if page.wants_texts:
+        add(&page.block, 0, index, False)
+        page.has_pieces = True
     page_end = end  # while within a "noscript", `end` is where that ends
     while index < page_end:
         has_left = page.is_within and index >= end

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gatewayfilter.compiled import load
 from gatewayfilter.documents.html.html_text import HtmlText, texts_of
 from gatewayfilter.documents.html.references import References, references_of
-from gatewayfilter.documents.html.tags import MAX_HTML, MAX_TAGS, Token, bounded, text_before, text_beyond, tokens_of
+from gatewayfilter.documents.html.tags import MAX_HTML, Token, bounded, text_before, text_beyond, tokens_of
 from gatewayfilter.documents.text_density import Block
 
 MAX_NESTED = 500_000
@@ -49,10 +49,11 @@ def _pure_html(html: str) -> HtmlText:
 
 
 def _texts_of(html: str, tokens: list[Token]) -> HtmlText:
-    texts = texts_of(text_before(html), tokens)
-    if len(html) > MAX_TAGS and (end := len(bounded(html))) < min(len(html), MAX_HTML):
+    read = bounded(html)
+    texts = texts_of(text_before(read), tokens)
+    if len(read) < min(len(html), MAX_HTML):
         texts.is_unusual = True
-        if beyond := text_beyond(html, end):
+        if beyond := text_beyond(html, len(read)):
             texts.blocks.append(Block(beyond, 0))
     return texts
 

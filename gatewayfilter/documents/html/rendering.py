@@ -20,8 +20,7 @@ HIDING = HIDES | INVISIBLE | TINY | FADED
 NEVER_RENDERED = frozenset({"template", "dialog", "datalist", "canvas", "video", "audio", "rp", "noscript", "meter", "progress"})
 """Elements whose content is not shown."""
 NEVER_RENDERED_SVG = frozenset(
-    {"title", "desc", "metadata", "defs", "script", "style", "symbol", "clippath", "mask", "pattern", "marker"}
-    | {"annotation", "annotation-xml", "mphantom"}
+    {"title", "desc", "metadata", "defs", "script", "style", "symbol", "clippath", "mask", "pattern", "marker"} | {"mphantom"}
 )
 UNUSUAL_FOREIGN = frozenset({"iframe", "noembed", "noframes", "noscript", "plaintext", "template", "textarea", "xmp"})
 """Names of HTML elements of text alone, which are elements like any other in `svg` and `math`: hardly any page has them there."""

@@ -36,7 +36,7 @@ _ATTRIBUTES = (
     rf"(?:[{_WS}/]++|[^{_WS}/>][^{_WS}/>=]*+"
     rf"(?:[{_WS}]*+=[{_WS}]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_WS}>\"'][^{_WS}>]*+)?+)?+)*+"
 )
-_TEXT = r"(?:[^<]++|<(?![a-zA-Z/!?]))*+"
+_TEXT = r"(?:[^<]++|<(?![a-zA-Z!?]|/[\s\S]))*+"
 _COMMENT = r"!--(?:-?>|(?:[^-]++|-(?!-!?>))*+(?:--!?>|\Z))"
 _MARKUP = rf"(?:{_COMMENT}|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)|[!?/][^>]*+(?:>|\Z)|)"
 
@@ -85,7 +85,7 @@ def tokens_of(html: str) -> list[Token]:
     """Returns the markup from its first `<` on, token by token, bounded by `MAX_HTML` and `MAX_TAGS`."""
     html = bounded(html)
     found: list[Token] = []
-    for token in _TOKEN_OR_FOREIGN.findall(html):
+    for token in _TOKEN_OR_FOREIGN.findall(html, len(text_before(html))):
         kind, name, attributes, text = token
         if not kind or not name:
             found.append(token)
@@ -138,8 +138,8 @@ def _tokens_in_context(html: str) -> list[Token]:  # noqa: C901  one step a kind
     found: list[Token] = []
     elements = OpenElements()
     within = False
-    place = html.find("<")
-    while 0 <= place < len(html):
+    place = len(text_before(html))
+    while place < len(html):
         foreign = elements.is_foreign
         if elements.allows_cdata and html.startswith(_CDATA, place):
             start = place + len(_CDATA)
@@ -191,8 +191,8 @@ def is_closed(attributes: str) -> bool:
 
 def text_before(html: str) -> str:
     """Returns what stands before the first token."""
-    first = html.find("<", 0, MAX_HTML)
-    return html[:MAX_HTML] if first < 0 else html[:first]
+    first = _FIRST_TEXT.match(html)
+    return first[0] if first else ""
 
 
 def text_beyond(html: str, end: int) -> str:
@@ -272,4 +272,4 @@ def _marked(token: re.Match[str]) -> str:
 def bounded(html: str) -> str:
     """Returns as much of a page as is read: `MAX_HTML` characters and `MAX_TAGS` tags."""
     html = html[:MAX_HTML]
-    return html if html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
+    return html if len(html) <= MAX_TAGS or html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])

@@ -18,7 +18,7 @@ STILL_PLANTED = frozenset(["class-sheet", "alt", "meta"])
 FURTHER_NEED_RENDERING = frozenset(
     "svg-use clip-escaped floats letter-cells list-marker srcset-svg background-svg attr-content class-important".split()  # noqa: SIM905
 )
-FURTHER_STILL_PLANTED = frozenset(["reopened", "svg-attribute", "object-loaded"])
+FURTHER_STILL_PLANTED = frozenset(["annotation", "reopened", "svg-attribute", "object-loaded"])
 """The same of `FURTHER_TRICKS` and `FURTHER_PLANTS`."""
 
 TRICKS: dict[str, str] = {
