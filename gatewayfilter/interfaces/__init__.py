@@ -32,6 +32,8 @@ from gatewayfilter.interfaces.records import (
     DecisionLog,
     DecisionWriter,
     EvidenceStore,
+    HostFacts,
+    HostFactStore,
     HostPages,
     ListStore,
     PublisherFeed,
@@ -42,7 +44,16 @@ from gatewayfilter.interfaces.records import (
     ValidatorStore,
     VerdictStore,
 )
-from gatewayfilter.interfaces.review import ClassifyImage, ExplainScore, FingerprintStore, ReadText, ReviewStore
+from gatewayfilter.interfaces.review import (
+    ClassifyImage,
+    DecidedPage,
+    DecisionHistory,
+    ExplainScore,
+    FingerprintStore,
+    PageDecision,
+    ReadText,
+    ReviewStore,
+)
 from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, InternalAnswer, InternalPages, InternalRequest
 
 __all__ = [
@@ -58,12 +69,16 @@ __all__ = [
     "Crawlers",
     "Decide",
     "DecideHost",
+    "DecidedPage",
+    "DecisionHistory",
     "DecisionLog",
     "DecisionWriter",
     "EvidenceStore",
     "ExplainScore",
     "FingerprintStore",
     "Frontier",
+    "HostFactStore",
+    "HostFacts",
     "HostPages",
     "Inspect",
     "InternalAnswer",
@@ -75,6 +90,7 @@ __all__ = [
     "ListStore",
     "Page",
     "PageArchive",
+    "PageDecision",
     "PageSink",
     "PassedResponse",
     "PassedSink",

@@ -136,6 +136,35 @@ class VerdictStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What is known of a page's host without this page.
+
+    Attributes:
+        harmful: category → number of other pages that count for the host, with distinct texts and paths.
+        harmless: number of its other counting pages without a category.
+        known_since: Unix seconds of the oldest verdict on the host that is stored, `None` for none.
+        linked: whether the page is in the queue only because a harmful page links to it.
+    """
+
+    harmful: dict[str, int]
+    harmless: int
+    known_since: float | None
+    linked: bool
+
+
+class HostFactStore(Protocol):
+    """What the database holds about the host of a page."""
+
+    def facts_of(self, url: str, host: str, text_digest: bytes) -> HostFacts:
+        """Returns the facts about a host, without the page of this URL (canonical text) and pages with the same text.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        ...
+
+
 class EvidenceStore(Protocol):
     """References from verdicts to pages in the archive."""
 

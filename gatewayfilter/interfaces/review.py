@@ -1,6 +1,7 @@
 """Interfaces of review: stores of fingerprints and review tasks, the image classifier, and explanations of scores."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from gatewayfilter.interfaces.pages import Page
@@ -127,6 +128,58 @@ class ReviewStore(Protocol):
 
     def decided_since(self, since: float) -> list[tuple[float, float]]:
         """Returns (creation, decision) of tasks decided since then; all in Unix seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedPage:
+    """A page that a reviewer decided, as far as feedback needs it.
+
+    Attributes:
+        url: after redirects.
+        group_id: of its task: pages that are nearly the same have one number.
+        rejected: the reviewer found it harmless; otherwise harmful, in `category`.
+        classification: the classifier's, when the task was opened.
+    """
+
+    task_id: int
+    url: str
+    group_id: int
+    rejected: bool
+    category: str
+    classification: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class PageDecision:
+    """One decision that stands, for statistics.
+
+    Attributes:
+        category: the classifier's.
+        rejected: the reviewer found the page harmless.
+        blocked: the page was blocked when it was decided.
+        decided_at: Unix seconds.
+    """
+
+    category: str
+    rejected: bool
+    blocked: bool
+    decided_at: float
+
+
+class DecisionHistory(Protocol):
+    """The decisions of reviewers on pages, without those that were undone."""
+
+    def last_step(self) -> int:
+        """Returns the number of the newest step, 0 for none: it changes with every decision, undo and redo."""
+        ...
+
+    def decided_pages(self, limit: int) -> list[DecidedPage]:
+        """Returns the pages with a decision that stands, the newest tasks first."""
+        ...
+
+    def decisions_since(self, since: float) -> list[PageDecision]:
+        """Returns the decisions that stand and were made since then (Unix seconds), in the order of their times."""
         ...
 
 

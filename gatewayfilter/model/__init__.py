@@ -1,7 +1,7 @@
 """The data model that the packages exchange: requests and verdicts, list entries, classifications, reviews. All immutable."""
 
 from gatewayfilter.model.certainty import CERTAINTY_LEVELS, CertaintyLevel, evidence_in_chinese, in_words, level_of
-from gatewayfilter.model.classification import Classification, Evidence, ScoreBreakdown
+from gatewayfilter.model.classification import HOST_ZONE, Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.decision import (
     PAGE_TYPES,
     Action,
@@ -22,6 +22,7 @@ from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep,
 
 __all__ = [
     "CERTAINTY_LEVELS",
+    "HOST_ZONE",
     "PAGE_TYPES",
     "Action",
     "AppliedRule",

@@ -1,8 +1,12 @@
 """The classification of a page: its category, the scores, and the words that are the evidence."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from gatewayfilter.model.certainty import in_words
+
+HOST_ZONE: Final = "host"
+"""The zone of evidence that is a fact about the page's host or about earlier reviews, not a word on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,8 +14,9 @@ class Evidence:
     """A sensitive word found on a page.
 
     Attributes:
-        weight: what the hit adds to the category's score, zone factor included; negative for exonerating context.
-        zone: `title`, `description`, `keywords`, `main`, `rest` or `url`.
+        weight: what the hit adds to the category's score, zone factor included; negative for exonerating context. In the zone
+            `host`: what the fact adds to the log-odds that the page is harmful.
+        zone: `title`, `description`, `keywords`, `main`, `rest` or `url`; `HOST_ZONE` for a fact that is no word of the page.
         position: character offset in the zone's normalised text.
     """
 
@@ -63,7 +68,8 @@ class Classification:
         ``score 42.0 (limit 20.0), likely (97 %): casino, betting``; without the level where no certainty was estimated.
         """
         category = self.category or self.doubt
-        named = ", ".join(dict.fromkeys(hit.word for hit in self.evidence if hit.category == category and hit.weight > 0))
+        found = (hit for hit in self.evidence if hit.category == category and hit.weight > 0 and hit.zone != HOST_ZONE)
+        named = ", ".join(dict.fromkeys(hit.word for hit in found))
         listed = ", ".join(named.split(", ")[:words]) if named else "no words"
         worded = in_words(self.certainty, self.doubt)
         return f"score {self.score:.1f} (limit {self.limit:.1f}){', ' if worded else ''}{worded}: {listed}"

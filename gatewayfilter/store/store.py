@@ -8,9 +8,11 @@ from typing import Self
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
 from gatewayfilter.store.repositories.crawlers import SqlCrawlers
+from gatewayfilter.store.repositories.decision_history import SqlDecisionHistory
 from gatewayfilter.store.repositories.decision_log import SqlDecisionLog
 from gatewayfilter.store.repositories.fingerprints import SqlFingerprintStore
 from gatewayfilter.store.repositories.frontier import SqlFrontier
+from gatewayfilter.store.repositories.host_facts import SqlHostFacts
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.repositories.page_verdicts import SqlVerdictStore
 from gatewayfilter.store.repositories.reviews import SqlReviewStore
@@ -37,7 +39,9 @@ class Store:
         log: decisions.
         verdicts: classifications of pages.
         fingerprints: of classified content.
+        host_facts: what the tables hold about the host of a page.
         reviews: review tasks and their decisions.
+        decisions: the reviewers' decisions that stand, for feedback and statistics.
         unblock: requests of users to unblock a page.
     """
 
@@ -53,7 +57,9 @@ class Store:
         self.log = SqlDecisionLog(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)
+        self.host_facts = SqlHostFacts(database)
         self.reviews = SqlReviewStore(database)
+        self.decisions = SqlDecisionHistory(database)
         self.unblock = SqlUnblockRequests(database)
 
     @classmethod
