@@ -80,6 +80,7 @@ METRICS: Mapping[str, str] = {
     "reviews_dropped": "review tasks not opened because too many are open",
     "pages_skipped": "pages of a type that is not classified",
     "pages_reflected": "pages not learned because they are harmful only by words of the request",
+    "second_looks": "verdicts changed by facts about the host or by rejected reviews",
     "publishes": "snapshots published by the learner",
 }
 """Every counter, with its meaning; docs/metrics.md is checked against it."""

@@ -8,19 +8,29 @@ from gatewayfilter.learn.revalidation import Revisits
 from gatewayfilter.learn.review.decisions import ReviewService
 from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.content_id import ContentIds, load_key
+from gatewayfilter.learn.verdicts.host_listing import HostListing
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth
 from gatewayfilter.learn.verdicts.recognition import Recognition
+from gatewayfilter.learn.verdicts.second_look import HostSecondLook, SecondLook
+from gatewayfilter.learn.verdicts.trusted_hosts import TrustedHosts
 from gatewayfilter.learn.verdicts.user_content_hosts import UserContentHosts
+from gatewayfilter.learn.verdicts.word_feedback import LoweredWord, WordFeedback
 
 __all__ = [
     "ContentIds",
+    "HostListing",
+    "HostSecondLook",
     "LearningPipeline",
     "ListGrowth",
+    "LoweredWord",
     "Recognition",
     "ReviewService",
     "Revisits",
+    "SecondLook",
     "TaskIntake",
+    "TrustedHosts",
     "UserContentHosts",
+    "WordFeedback",
     "forget_surplus",
     "is_readable",
     "load_image_classifier",

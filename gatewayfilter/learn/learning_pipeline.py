@@ -97,6 +97,7 @@ class LearningPipeline:
         judged = [self._judge(page, fresh) for page in pages]
         if self._recognition is not None and fresh:
             self._recognition.record_all(fresh, words)
+        judged = [self._looked_at(page, found) for page, found in zip(pages, judged, strict=True)]
         harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
         if harmless:
             self._list_growth.learn_all(harmless)
@@ -110,6 +111,15 @@ class LearningPipeline:
             else:
                 self._learn(page, found)
         return [None if found is None else found.classification for found in judged]
+
+    def _looked_at(self, page: Page, found: _Judged | None) -> _Judged | None:
+        """Returns a verdict after the second look. Fingerprints keep the classifier's own: its facts are those of one host."""
+        if found is None or found.by_hand or _is_image(page):
+            return found
+        moved = self._list_growth.looked_at(page, found.classification)
+        if (moved.category, moved.doubt) != (found.classification.category, found.classification.doubt):
+            self._counters.add("second_looks")
+        return replace(found, classification=moved)
 
     def _learn(self, page: Page, found: _Judged) -> None:
         """Learns a page that is harmful, or has a manual verdict."""

@@ -1,6 +1,7 @@
 """Settings of section `[learn]`."""
 
 from enum import StrEnum
+from pathlib import Path
 
 from pydantic import Field
 
@@ -44,6 +45,14 @@ class LearnSettings(Section):
     """Least number of harmful pages with different texts before a host counts as harmful."""
     domain_share: float = Field(default=0.5, ge=0.5, le=1)
     """Least share of a host's judged pages that must be harmful before it counts as harmful."""
+    second_looks: bool = True
+    """Whether what is known of a page's host, and rejected reviews, may move a verdict that is not clear."""
+    trusted_hosts: tuple[Path, ...] = ()
+    """Files with popular hosts (`rank,host` or a host a line) whose pages are never blocked by words alone, but reviewed."""
+    trusted_public_service: bool = True
+    """Whether the same holds for hosts of governments, universities and armed forces (`gov`, `edu`, `ac.uk`, `gov.cn` …)."""
+    retrain: bool = True
+    """Whether the model of your own is trained again by itself when enough reviews were decided since."""
     image_classifier: str = Field(default="", pattern=r"^(\w+(\.\w+)*:\w+(\.\w+)*)?$")
     """`MODULE:NAME` of an image classifier that is installed beside the filter; none is bundled."""
     max_open_reviews: int = Field(default=10_000, ge=1)

@@ -25,7 +25,7 @@ from gatewayfilter.wiring.filtering import (
     setup_pages,
     unpublished_engine,
 )
-from gatewayfilter.wiring.learning import learning_sink, recognition, review_service
+from gatewayfilter.wiring.learning import learning_sink, recognition, review_service, second_look
 from gatewayfilter.wiring.storage import (
     categories,
     category_title,
@@ -59,6 +59,7 @@ __all__ = [
     "review_service",
     "rule_book",
     "rules_folder",
+    "second_look",
     "setup_pages",
     "snapshot_folder",
     "spool_folder",

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
 from gatewayfilter.wiring.classification import reloading_classifier
+from gatewayfilter.wiring.storage import snapshot_folder
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import ReloadingClassifier
     from gatewayfilter.config import Settings
-    from gatewayfilter.learn import LearningPipeline, Recognition, ReviewService, Revisits
+    from gatewayfilter.learn import LearningPipeline, Recognition, ReviewService, Revisits, SecondLook
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
 
@@ -23,13 +24,20 @@ def learning_sink(
 
     Raises:
         ClassifyError: the words cannot be used.
-        ConfigError: `learn.image_classifier` cannot be used.
+        ConfigError: `learn.image_classifier` or a file of `learn.trusted_hosts` cannot be used.
     """
     from gatewayfilter.learn import LearningPipeline, ListGrowth, TaskIntake, UserContentHosts, load_image_classifier
 
     judge = judge or reloading_classifier(settings)
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
-    list_growth = ListGrowth(store.lists, store.verdicts, settings.learn, user_content=user_content, together=store.learning)
+    list_growth = ListGrowth(
+        store.lists,
+        store.verdicts,
+        settings.learn,
+        user_content=user_content,
+        together=store.learning,
+        second_look=second_look(settings, store),
+    )
     return LearningPipeline(
         judge,
         list_growth,
@@ -40,6 +48,24 @@ def learning_sink(
         read_text=judge,
         images=load_image_classifier(settings.learn.image_classifier),
     )
+
+
+def second_look(settings: Settings, store: Store | None) -> SecondLook:
+    """Returns the second look at verdicts; without a store, and with `learn.second_looks` off, by trusted hosts alone.
+
+    Raises:
+        ConfigError: a file of `learn.trusted_hosts` cannot be used.
+    """
+    from gatewayfilter.learn import HostListing, HostSecondLook, TrustedHosts, UserContentHosts, WordFeedback
+
+    user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
+    learn = settings.learn
+    trusted = TrustedHosts(learn.trusted_hosts, public_service=learn.trusted_public_service, user_content=user_content)
+    strictness = settings.classify.strictness
+    if store is None or not learn.second_looks:
+        return HostSecondLook(trusted, user_content, strictness)
+    listing = HostListing(snapshot_folder(settings))
+    return HostSecondLook(trusted, user_content, strictness, store.host_facts, listing, WordFeedback(store.decisions))
 
 
 def revisits(settings: Settings, store: Store, judge: ReloadingClassifier) -> Revisits:

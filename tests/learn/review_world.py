@@ -4,7 +4,7 @@ import random
 from hashlib import md5
 
 from gatewayfilter.interfaces import ClassifyImage, Page
-from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, TaskIntake
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition, ReviewService, SecondLook, TaskIntake
 from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.store import Store
@@ -50,6 +50,7 @@ class World:
         now: float = NOW,
         images: ClassifyImage | None = None,
         classify: CasinoClassify | None = None,
+        second_look: SecondLook | None = None,
     ) -> None:
         self.store = store
         self.now = now
@@ -58,7 +59,7 @@ class World:
         self.recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), lambda: "words", self.clock)
         self.sink = LearningPipeline(
             self.classify,
-            ListGrowth(store.lists, store.verdicts, settings, self.clock, together=store.learning),
+            ListGrowth(store.lists, store.verdicts, settings, self.clock, together=store.learning, second_look=second_look),
             self.counters,
             settings,
             recognition=self.recognition,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gatewayfilter.cli.learning.learn_report import report
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.cli.ui.page_files import read_bytes
@@ -29,13 +30,16 @@ _PAGE = 500
     "learn",
     cls=FilterGroup,
     short_help="A statistical model, trained on the pages that you reviewed.",
-    examples=("gatewayfilter learn train", "gatewayfilter learn status"),
+    examples=("gatewayfilter learn train", "gatewayfilter learn status", "gatewayfilter learn report"),
 )
 def learn_group() -> None:
     """A statistical model as a second opinion, trained on approved and rejected pages.
 
     It is used only where the words are not clear, between half and one and a half times a category's limit. Off until trained.
     """
+
+
+learn_group.add_command(report)
 
 
 def _path(invocation: Invocation) -> Path:

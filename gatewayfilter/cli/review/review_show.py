@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.ui.classification_view import show_breakdown
+from gatewayfilter.cli.ui.classification_view import show_breakdown, show_second_look
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
-from gatewayfilter.model import in_words
+from gatewayfilter.model import HOST_ZONE, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +124,7 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
         say(f"title: {judged.title}")
     _show_evidence(task, facts.today)
     _show_score(task, facts.today)
+    show_second_look(judged)
     if task.text:
         cut = "" if whole_text or len(task.text) <= _EXCERPT else "…"
         say(f"\n{task.text if whole_text else task.text[:_EXCERPT]}{cut}")
@@ -165,7 +166,7 @@ def _show_evidence(task: ReviewTask, today: JudgedToday | None) -> None:
 
 
 def _of_category(judged: Classification, category: str) -> Sequence[Evidence]:
-    return [hit for hit in judged.evidence if hit.category == category]
+    return [hit for hit in judged.evidence if hit.category == category and hit.zone != HOST_ZONE]
 
 
 def _weight(hit: Evidence | None) -> str:

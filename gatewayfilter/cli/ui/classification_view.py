@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewayfilter.cli.ui.output import counted, print_table, say
-from gatewayfilter.model import in_words
+from gatewayfilter.model import HOST_ZONE, in_words
 from gatewayfilter.settings import Strictness
 
 if TYPE_CHECKING:
@@ -47,15 +47,25 @@ def show_judgement(classification: Classification, strictness: Strictness | None
     if classification.fields:
         say()
         print_table(("field", "value"), [(name, value) for name, values in classification.fields.items() for value in values])
-    hits = classification.evidence[:_SHOWN_EVIDENCE]
+    words = [hit for hit in classification.evidence if hit.zone != HOST_ZONE]
+    hits = words[:_SHOWN_EVIDENCE]
     if hits:
         say()
         print_table(
             ("word", "category", "weight", "zone", "position"),
             [(hit.word, hit.category, f"{hit.weight:.2f}", hit.zone, hit.position) for hit in hits],
         )
-    if (more := len(classification.evidence) - len(hits)) > 0:
+    if (more := len(words) - len(hits)) > 0:
         say(f"and {counted(more, 'more hit')}")
+    show_second_look(classification)
+
+
+def show_second_look(classification: Classification) -> None:
+    """Prints the facts of the second look, if there was one, with what each changes of the log-odds."""
+    facts = [hit for hit in classification.evidence if hit.zone == HOST_ZONE]
+    if facts:
+        say()
+        print_table(("second look", "log-odds"), [(fact.word, f"{fact.weight:+.1f}" if fact.weight else "") for fact in facts])
 
 
 def _show_certainty(classification: Classification, strictness: Strictness | None) -> None:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from gatewayfilter.interfaces import ListStore, Page, VerdictStore
+from gatewayfilter.learn.verdicts.second_look import SecondLook
 from gatewayfilter.learn.verdicts.user_content_hosts import UserContentHosts
 from gatewayfilter.model import Classification, LearnedEntry, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings
@@ -52,6 +53,7 @@ class ListGrowth:
         clock: Unix seconds.
         user_content: hosts with content of their users.
         together: makes one transaction of what is written meanwhile.
+        second_look: moves verdicts that are not clear by facts about the host; `None` for the classifier alone.
     """
 
     def __init__(
@@ -62,13 +64,23 @@ class ListGrowth:
         clock: Callable[[], float] = time.time,
         user_content: UserContentHosts | None = None,
         together: Callable[[], AbstractContextManager[None]] = nullcontext,
+        second_look: SecondLook | None = None,
     ) -> None:
+        self._second_look = second_look
         self._together = together
         self._lists = lists
         self._verdicts = verdicts
         self._settings = settings
         self._clock = clock
         self._user_content = user_content or UserContentHosts(())
+
+    def looked_at(self, page: Page, classification: Classification) -> Classification:
+        """Returns the classifier's verdict on a page after the second look, as it is to be learned.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        return classification if self._second_look is None else self._second_look.look(page, classification)
 
     def learn(
         self,
@@ -119,7 +131,9 @@ class ListGrowth:
         urls = {url.text: url for url in (asked, answered)}
         entries = {url.key: self._entry(url, classification, now, block=block) for url in reversed(urls.values())}
         # Not the requested URL, which may be a redirect that anyone can write; and the client chooses a query.
-        counting = answered.text if counts and not page.secondhand and not answered.query else ""
+        # Nor a doubtful page, which is no harmless one: it would make the next page of its host doubtful.
+        counts = counts and not page.secondhand and not answered.query and not classification.doubt
+        counting = answered.text if counts else ""
         return _Lesson(asked.key, classification, tuple(urls), counting, entries)
 
     def _write(self, lessons: Sequence[_Lesson], now: float, *, also_confirmed: bool = False) -> dict[str, LearnedEntry]:

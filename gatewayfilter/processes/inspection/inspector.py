@@ -14,10 +14,10 @@ from typing import Final
 
 from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
-from gatewayfilter.errors import ClassifyError, GatewayFilterError, StoreError
+from gatewayfilter.errors import ClassifyError, ConfigError, GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Page, PassedResponse
-from gatewayfilter.learn import LearningPipeline, Recognition, is_readable
-from gatewayfilter.model import Classification
+from gatewayfilter.learn import LearningPipeline, Recognition, SecondLook, is_readable
+from gatewayfilter.model import Classification, Fingerprint
 from gatewayfilter.processes.inspection.frames import LENGTHS, pack_answer
 from gatewayfilter.processes.supervision.child_setup import begin_child
 from gatewayfilter.settings import Settings
@@ -25,7 +25,7 @@ from gatewayfilter.store import Store
 from gatewayfilter.store.page_spool import page_of
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
-from gatewayfilter.wiring import learning_sink, open_store, recognition, rule_book, words_folders
+from gatewayfilter.wiring import learning_sink, open_store, recognition, rule_book, second_look, words_folders
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def run_inspector(settings: Settings, channel: socket.socket) -> None:
                 url, status, headers, public, said = json.loads(stream.read(head_length))
                 response = PassedResponse(url, status, headers, stream.read(body_length), public, said)
                 page = page_of(response)
-                found = learning.known(page) or judge.judge(page) if page is not None else None
+                found = learning.verdict(page) if page is not None else None
                 stream.write(pack_answer(number, found))
                 stream.flush()
                 if public and page is not None and found is not None:
@@ -97,19 +97,32 @@ class _Learning:
         self._judge = judge
         self._recognition: Recognition | None = None
         self._store: Store | None = None
+        self._second_look = _trusted_hosts_alone(settings)
         self._queue: Queue[Page | None] = Queue(_MOST_TO_LEARN)
         self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
         self._thread.start()
 
-    def known(self, page: Page | None) -> Classification | None:
-        """Returns the earlier manual verdict on this content, or that of the classifier with the same words."""
-        if page is None or self._recognition is None:
+    def verdict(self, page: Page) -> Classification | None:
+        """Returns the earlier manual verdict on this content, or the classifier's after the second look; `None` for neither."""
+        known = self._known(page)
+        if known is not None and known.judge:
+            return known.classification
+        found = known.classification if known is not None else self._judge.judge(page)
+        if found is None or self._second_look is None or page.content_type.startswith("image/"):
+            return found
+        try:
+            return self._second_look.look(page, found)
+        except StoreError as error:
+            _log.warning("%s; a page is judged without a second look", error)
+            return found
+
+    def _known(self, page: Page) -> Fingerprint | None:
+        if self._recognition is None:
             return None
         try:
-            fingerprint = self._recognition.page(page)[1]
+            return self._recognition.page(page)[1]
         except StoreError:
             return None
-        return fingerprint.classification if fingerprint is not None else None
 
     def take(self, page: Page) -> None:
         """Queues a page to be learned; one too many is forgotten, and met again at its next visit."""
@@ -145,7 +158,17 @@ class _Learning:
             self._store = self._store or open_store(self._settings)
             if self._recognition is None:
                 self._recognition = recognition(self._settings, self._store, self._judge.words_version)
+                self._second_look = second_look(self._settings, self._store)
             return learning_sink(self._settings, self._store, Counters(), judge=self._judge)
         except GatewayFilterError as error:
             _log.warning("%s; inspected pages are not learned", error)
             return None
+
+
+def _trusted_hosts_alone(settings: Settings) -> SecondLook | None:
+    """Returns the second look for as long as there is no database."""
+    try:
+        return second_look(settings, None)
+    except ConfigError as error:
+        _log.warning("%s; inspected pages are judged without a second look", error)
+        return None

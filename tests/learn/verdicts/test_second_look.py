@@ -1,0 +1,180 @@
+"""The second look: facts about a host move a verdict by one step, within bounds, and forge nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.interfaces import CrawlRequest, HostFacts, Page, Priority
+from gatewayfilter.learn import HostListing, HostSecondLook, TrustedHosts, UserContentHosts
+from gatewayfilter.learn.verdicts.second_look import BLOCK_AT, MOST_AGAINST
+from gatewayfilter.model import HOST_ZONE, Classification, Evidence, ListAction, Source
+from gatewayfilter.settings import LearnSettings, Strictness
+from gatewayfilter.store import Store
+from tests.learn.review_world import NOW, World
+
+URL = "http://shop.example/a"
+PAGE = Page(URL, URL, 200, {"content-type": "text/html"}, b"x")
+CASINO = Evidence("casino", "gambling", 12.0, "main", 3)
+HARMFUL = Classification("gambling", 30.0, 20.0, {"gambling": 30.0}, (CASINO,), text_digest=b"own" * 5 + b".")
+DOUBTFUL = replace(HARMFUL, category="", doubt="gambling", certainty=0.8)
+HARMLESS = replace(HARMFUL, category="")
+NOTHING = HostFacts({}, 0, None, linked=False)
+
+
+class Facts:
+    """Facts as they are given."""
+
+    def __init__(self, facts: HostFacts) -> None:
+        self.facts = facts
+
+    def facts_of(self, url: str, host: str, text_digest: bytes) -> HostFacts:
+        assert (url, host, text_digest) == (URL, "shop.example", HARMFUL.text_digest)
+        return self.facts
+
+
+def look(found: Classification, facts: HostFacts = NOTHING, *, user_content: tuple[str, ...] = ()) -> Classification:
+    hosts = UserContentHosts(user_content)
+    return HostSecondLook(TrustedHosts(user_content=hosts), hosts, facts=Facts(facts), clock=lambda: NOW).look(PAGE, found)
+
+
+def facts_in(found: Classification) -> list[tuple[str, float]]:
+    return [(hit.word, hit.weight) for hit in found.evidence if hit.zone == HOST_ZONE]
+
+
+def pages(harmful: int, harmless: int, *, days: float = 0, linked: bool = False) -> HostFacts:
+    return HostFacts({"gambling": harmful} if harmful else {}, harmless, NOW - days * 86_400, linked=linked)
+
+
+AT_LIMIT = BLOCK_AT[Strictness.STANDARD]
+CASES: list[tuple[str, Classification, HostFacts, str, str]] = [
+    ("nothing is known of the host", HARMFUL, NOTHING, "gambling", ""),
+    ("its other pages are harmless", HARMFUL, pages(0, 5), "", "gambling"),
+    ("as many are harmful", HARMFUL, pages(5, 5), "gambling", ""),
+    ("they are harmful", HARMFUL, pages(3, 0), "gambling", ""),
+    ("a clear score", replace(HARMFUL, score=61.0), pages(0, 5000, days=900), "gambling", ""),
+    ("a clear certainty", replace(HARMFUL, certainty=0.9992), pages(0, 5000, days=900), "gambling", ""),
+    ("a certainty just over the limit", replace(HARMFUL, certainty=AT_LIMIT + 0.001), pages(0, 5), "", "gambling"),
+    ("blocked at a lower figure than ours, and nothing known", replace(HARMFUL, certainty=0.7), NOTHING, "gambling", ""),
+    ("doubtful among harmful pages", replace(DOUBTFUL, certainty=0.95), pages(3, 0, linked=True), "gambling", ""),
+    ("doubtful, less than even, among harmful pages", replace(DOUBTFUL, certainty=0.4), pages(99, 0), "", "gambling"),
+    ("doubtful among harmless pages", replace(DOUBTFUL, certainty=0.6), pages(0, 9), "", ""),
+    ("doubtful without a certainty", replace(DOUBTFUL, certainty=None), pages(99, 0), "", "gambling"),
+    ("linked from a harmful page alone", replace(DOUBTFUL, certainty=0.95), pages(0, 0, linked=True), "", "gambling"),
+    ("harmless, on a harmful host", HARMLESS, pages(999, 0, linked=True), "", ""),
+]
+
+
+@pytest.mark.parametrize(("found", "facts", "category", "doubt"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_facts_move_a_verdict_by_one_step(found: Classification, facts: HostFacts, category: str, doubt: str) -> None:
+    seen = look(found, facts)
+    assert (seen.category, seen.doubt) == (category, doubt)
+
+
+def test_each_fact_stands_in_the_evidence() -> None:
+    seen = look(HARMFUL, pages(0, 4, days=40, linked=True))
+    assert facts_in(seen) == [
+        ("0 of 4 other pages of shop.example are harmful", -1.5),
+        ("shop.example is known for 40 days", -0.5),
+        ("a harmful page links to it", 0.5),
+    ]
+    assert CASINO in seen.evidence
+    assert "other pages" not in look(HARMFUL, pages(4, 0)).summary()  # it lists words
+
+
+def test_what_users_publish_proves_nothing_of_each_other() -> None:
+    assert facts_in(look(HARMFUL, pages(0, 50), user_content=("shop.example",))) == []
+
+
+@given(
+    certainty=st.one_of(st.none(), st.floats(0, 1)),
+    ratio=st.floats(1.0, 50),
+    harmless=st.integers(0, 10**6),
+    days=st.floats(0, 10_000),
+)
+def test_nothing_that_a_site_arranges_frees_a_clear_page(
+    certainty: float | None, ratio: float, harmless: int, days: float
+) -> None:
+    found = replace(HARMFUL, certainty=certainty, score=20.0 * ratio)
+    odds = ratio**2 if certainty is None else certainty / max(1 - certainty, 1e-9) / (AT_LIMIT / (1 - AT_LIMIT))
+    seen = look(found, pages(0, harmless, days=days))
+    assert seen.harmful or odds < 2.7182818**MOST_AGAINST * 1.001
+    assert seen.harmful or seen.doubt == "gambling"  # it is reviewed in any case
+
+
+@given(harmful=st.integers(0, 10**6), linked=st.booleans(), certainty=st.floats(0, 1))
+def test_no_page_is_blocked_for_its_host(harmful: int, linked: bool, certainty: float) -> None:  # noqa: FBT001
+    facts = pages(harmful, 0, linked=linked)
+    assert look(replace(HARMLESS, certainty=certainty), facts) == replace(HARMLESS, certainty=certainty)
+    if look(replace(DOUBTFUL, certainty=certainty), facts).harmful:
+        assert certainty >= 0.5
+
+
+def test_facts_come_from_the_store(store: Store) -> None:
+    def judged(path: str, category: str, digest: bytes, at: float = NOW, *, counts: bool = True) -> None:
+        verdict = Classification(category, 1.0, 20.0, text_digest=digest * 16)
+        store.verdicts.record(f"http://shop.example{path}", verdict, at, counts=counts)
+
+    assert store.host_facts.facts_of(URL, "shop.example", b"") == NOTHING
+    judged("/a", "gambling", b"a")  # the page itself
+    judged("/copy", "gambling", b"o")  # with the same text as the page
+    judged("/b", "gambling", b"b", NOW - 500)
+    judged("/b2", "gambling", b"b")  # the same text again
+    judged("/c", "", b"c")
+    judged("/passed", "", b"d", counts=False)  # a client may have forged it
+    store.verdicts.record("http://other.example/", Classification("", 0.0, 1.0, text_digest=b"e" * 16), NOW, counts=True)
+    store.frontier.add([CrawlRequest(URL, Priority.LINK)], NOW)
+    assert store.host_facts.facts_of(URL, "shop.example", b"o" * 16) == HostFacts({"gambling": 1}, 1, NOW - 500, linked=True)
+    store.frontier.add([CrawlRequest("http://shop.example/v", Priority.VISIT)], NOW)
+    assert not store.host_facts.facts_of("http://shop.example/v", "shop.example", b"").linked
+
+
+def test_a_black_list_of_the_category_supports(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    now = [0.0]
+    listing = HostListing(folder, lambda: now[0])
+    assert listing.source_of("www.shop.example", "gambling") == ""
+    builder = SnapshotBuilder()
+    builder.add_keys(builder.add_source(Source("mine", category="gambling")), [".shop.example"])
+    builder.add_keys(builder.add_source(Source("learned:adult", category="adult", learned=True)), [".shop.example"])
+    builder.add_keys(builder.add_source(Source("white", ListAction.ALLOW, "gambling")), [".good.example"])
+    folder.publish(builder.build())
+    now[0] = 60.0
+    assert listing.source_of("www.shop.example", "gambling") == "mine"
+    for host, category in (("www.shop.example", "adult"), ("good.example", "gambling"), ("other.example", "gambling")):
+        assert listing.source_of(host, category) == ""
+    hosts = UserContentHosts(())
+    doubtful = replace(DOUBTFUL, certainty=0.97)
+    assert HostSecondLook(TrustedHosts(), hosts, facts=Facts(NOTHING), listing=listing).look(PAGE, doubtful).harmful
+
+
+def test_a_doubtful_page_is_learned_as_allowed_and_counts_for_no_host(store: Store) -> None:
+    world = World(store, LearnSettings(), second_look=_Doubting())
+    found = world.visit()
+    assert found is not None
+    assert (found.category, found.doubt) == ("", "gambling")
+    assert world.learned() == "allow"
+    assert world.counters["second_looks"] == 1
+    assert store.verdicts.host_pages("play.example").pages == 0
+    world.visit("http://other.example/")  # by its fingerprint, which keeps the classifier's own verdict
+    assert world.counters["second_looks"] == 2
+
+
+def test_a_persons_decision_gets_no_second_look(store: Store) -> None:
+    plain = World(store, LearnSettings())
+    plain.visit()
+    plain.desk.approve(1, "ada")
+    world = World(store, LearnSettings(), second_look=_Doubting())
+    found = world.visit("http://other.example/")
+    assert found is not None
+    assert found.category == "gambling"
+
+
+class _Doubting:
+    def look(self, page: Page, found: Classification) -> Classification:
+        assert page.url
+        return replace(found, category="", doubt=found.category) if found.harmful else found

@@ -1,0 +1,129 @@
+"""Trusted hosts: which hosts are, by files that the operator chose and by reserved suffixes; and what follows for a page."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.errors import ConfigError
+from gatewayfilter.interfaces import Page
+from gatewayfilter.learn import HostSecondLook, TrustedHosts, UserContentHosts
+from gatewayfilter.learn.verdicts import trusted_hosts
+from gatewayfilter.learn.verdicts.public_service import public_service_suffix
+from gatewayfilter.model import HOST_ZONE, Classification
+
+HARMFUL = Classification("gambling", 900.0, 20.0, certainty=0.999999)
+
+RESERVED = {
+    "www.nist.gov": "gov",
+    "www.gov.cn": "gov.cn",
+    "health.gov.uk": "gov.uk",
+    "cs.tsinghua.edu.cn": "edu.cn",
+    "ox.ac.uk": "ac.uk",
+    "who.int": "int",
+    "www.nhs.uk": "nhs.uk",
+    "soumu.go.jp": "go.jp",
+    "ec.europa.eu": "europa.eu",
+    "gov.example": "",
+    "gov.com": "",
+    "ac.com": "",
+    "mygov.cn": "",
+    "gov.cn.evil.example": "",
+    "anyone.edu.pl": "",
+    "shop.example": "",
+    "gov.de": "",  # no suffix of the registry: anyone may hold it
+}
+
+
+@pytest.mark.parametrize(("host", "suffix"), RESERVED.items())
+def test_reserved_suffixes(host: str, suffix: str) -> None:
+    assert public_service_suffix(host) == suffix
+
+
+@pytest.fixture
+def ranked(tmp_path: Path) -> Path:
+    path = tmp_path / "popular.csv"
+    path.write_text('1,popular.example\n2,"Quoted.example"\n3,github.io\n4,news.site.example\n5,bücher.example\n6,facebook.com\n')
+    return path
+
+
+def test_an_entry_covers_its_host_and_what_is_below(ranked: Path) -> None:
+    trusted = TrustedHosts([ranked], public_service=False, user_content=UserContentHosts(["facebook.com"]))
+    for host in ("popular.example", "www.popular.example", "quoted.example", "news.site.example", "xn--bcher-kva.example"):
+        assert trusted.reason_of(host).endswith("is a trusted host by popular.csv"), host
+    for host in ("site.example", "unpopular.example", "someone.github.io", "github.io", "m.facebook.com", "127.0.0.1", "x.gov"):
+        assert trusted.reason_of(host) == "", host
+
+
+def test_a_plain_list_with_comments_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("\ufeff# mine\n\na.example\r\nb.example.\n")
+    trusted = TrustedHosts([path])
+    assert trusted.reason_of("a.example")
+    assert trusted.reason_of("b.example")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("<html><body>not found</body></html>\n", "line 1: neither a host"), ("a b c\n" * 3 + "a.example\n", "line 1: neither")],
+)
+def test_what_is_no_list_is_refused(tmp_path: Path, content: str, sentence: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=sentence):
+        TrustedHosts([path])
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere"):
+        TrustedHosts([tmp_path / "nowhere.csv"])
+
+
+def test_reading_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trusted_hosts, "MOST_LINES", 3)
+    path = tmp_path / "list.csv"
+    path.write_text("a.example\nb.example\n" + "x" * 400 + "\nd.example\n")
+    trusted = TrustedHosts([path])
+    assert trusted.reason_of("b.example")
+    assert not trusted.reason_of("d.example")
+
+
+def test_a_changed_file_is_read_again_and_a_bad_one_is_not_used(ranked: Path, caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    trusted = TrustedHosts([ranked], clock=lambda: now[0])
+
+    def change(content: str) -> None:
+        aside = ranked.with_suffix(".new")
+        aside.write_text(content)
+        aside.replace(ranked)
+        now[0] += 60.0
+
+    change("1,later.example\n")
+    assert trusted.reason_of("later.example")
+    assert not trusted.reason_of("popular.example")
+    with caplog.at_level(logging.WARNING):
+        change("<html>\n")
+        assert trusted.reason_of("later.example")
+        ranked.unlink()
+        now[0] += 60.0
+        assert trusted.reason_of("later.example")
+    assert [record.message.rpartition("; ")[2] for record in caplog.records] == ["the hosts read before stay trusted"] * 2
+
+
+@pytest.mark.parametrize(
+    ("url", "blocked"),
+    [
+        ("http://popular.example/", False),
+        ("http://www.city.gov.uk/", False),
+        ("http://facebook.com/someone", True),  # hosts of user content are treated as before
+        ("http://shop.example/", True),
+    ],
+)
+def test_words_alone_do_not_block_a_trusted_host(ranked: Path, url: str, *, blocked: bool) -> None:
+    user_content = UserContentHosts(["facebook.com"])
+    look = HostSecondLook(TrustedHosts([ranked], user_content=user_content), user_content)
+    page = Page(url, url, 200, {}, b"x")
+    seen = look.look(page, HARMFUL)
+    assert seen.harmful == blocked
+    assert seen.doubt == ("" if blocked else "gambling")
+    assert [hit.zone for hit in seen.evidence] == ([] if blocked else [HOST_ZONE])
+    doubtful = replace(HARMFUL, category="", doubt="gambling")
+    assert look.look(page, doubtful).doubt == "gambling"
