@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
+from gatewayfilter.learn.own_model import OwnModel, decided_counts, retrain
 from gatewayfilter.private_files import private
 from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import low_priority
@@ -24,6 +25,7 @@ from gatewayfilter.wiring import (
     snapshot_folder,
     spool_reader,
     subscriptions,
+    words_folder,
     words_in_use,
 )
 
@@ -41,6 +43,7 @@ FLUSH_EVERY_S = 60.0
 REJUDGE_MOST = 10_000
 """Blocked pages that are judged again at once after a change of the words."""
 SOURCES_EVERY_S = 300.0
+RETRAIN_EVERY_S = 3600.0
 REPUBLISH_AFTER_S = 30.0
 REPUBLISH_AFTER_MOST_S = 3600.0
 """The pause before a snapshot that cannot be used is rebuilt once more: doubled each time.
@@ -67,6 +70,7 @@ class _Learner:
         self._stop = asyncio.Event()
         self._store: Store = open_store(settings)
         self._jobs = _Jobs(settings)
+        self._training = _Jobs(settings)  # of its own: nothing waits to be published meanwhile
         self._published_seq, self._published = self._snapshot_facts()
         self._tried_at = time.monotonic()
         put_back = self._store.feed.last_seq() < self._published_seq  # a backup of the database
@@ -91,6 +95,7 @@ class _Learner:
             self._every(SHRINK_EVERY_S, self._shrink_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
+            self._every(RETRAIN_EVERY_S, self._retrain),
         ]
         try:
             async with asyncio.TaskGroup() as group:
@@ -218,6 +223,15 @@ class _Learner:
         if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())):
             await self._work_off(_update_job)
 
+    async def _retrain(self) -> None:
+        """Trains the operator's own model again when enough was decided since."""
+
+        def is_due() -> bool:
+            return OwnModel(words_folder(self._settings)).is_due(decided_counts(self._store.reviews), time.time())
+
+        if self._settings.learn.retrain and await asyncio.to_thread(is_due):
+            await self._training.run(_retrain_job)
+
     def _snapshot_facts(self) -> tuple[int, float]:
         """Returns the newest list change that the snapshot in use holds, and when it was made (Unix seconds)."""
         try:
@@ -278,6 +292,23 @@ def _update_job(settings: Settings) -> None:
             publish_now(settings, open_store(settings))
 
     _run_job(update)
+
+
+def _retrain_job(settings: Settings) -> None:
+    begin_child(settings)
+
+    def work() -> None:
+        store = open_store(settings)
+        try:
+            model = retrain(OwnModel(words_folder(settings)), store.reviews)
+        finally:
+            store.close()
+        if model is None:
+            _log.info("the second opinion stays as it was: a new one is little better than chance, or of too few pages")
+        else:
+            _log.info("the second opinion was trained again on %d decided pages (auc %.3f)", model.examples, model.auc)
+
+    _run_job(work)
 
 
 def _run_job(work: Callable[[], object]) -> None:

@@ -14,16 +14,10 @@ from gatewayfilter.cli.ui.page_files import read_bytes
 from gatewayfilter.errors import ClassifyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gatewayfilter.classify import LinearModel
     from gatewayfilter.classify.models.training import Example
     from gatewayfilter.cli.ui.command_context import Invocation
-
-USEFUL_AUC = 0.7
-"""Below this a model is little better than chance, and is not put to use."""
-_PAGE = 500
+    from gatewayfilter.learn.own_model import OwnModel
 
 
 @click.group(
@@ -42,11 +36,11 @@ def learn_group() -> None:
 learn_group.add_command(report)
 
 
-def _path(invocation: Invocation) -> Path:
-    from gatewayfilter.classify import MODEL_FILE
+def _own(invocation: Invocation) -> OwnModel:
+    from gatewayfilter.learn.own_model import OwnModel
     from gatewayfilter.wiring import words_folder
 
-    return words_folder(invocation.settings()) / MODEL_FILE
+    return OwnModel(words_folder(invocation.settings()))
 
 
 @learn_group.command(
@@ -71,13 +65,17 @@ def train(invocation: Invocation, *, files: tuple[str, ...]) -> int:
     Exit code 1, and the old model stays, when the new one is little better than chance.
     """
     from gatewayfilter.classify.models.training import train as train_model
+    from gatewayfilter.learn.own_model import USEFUL_AUC, Origin, decided_counts, decided_examples
 
-    path = _path(invocation)
-    examples = [example for file in files for example in _read(file)] if files else list(_decided(invocation))
-    model = train_model(examples, time.time())
-    used = model.auc >= USEFUL_AUC
-    if used:
-        model.save(path)
+    own = _own(invocation)
+    if files:
+        model = train_model([example for file in files for example in _read(file)], time.time())
+        used = own.put(model, Origin.FILES, 0)
+    else:
+        with invocation.store() as store:
+            decided = sum(decided_counts(store.reviews).values())
+            model = train_model(decided_examples(store.reviews), time.time())
+        used = own.put(model, Origin.REVIEWS, decided)
     if invocation.json:
         print_json({**_summary(model), "used": used})
     else:
@@ -95,7 +93,7 @@ def status(invocation: Invocation) -> int:
     """Show what the model was trained on and how well it does. Exit code 1 when there is none."""
     from gatewayfilter.classify import LinearModel
 
-    model = LinearModel.load(_path(invocation))
+    model = LinearModel.load(_own(invocation).path)
     if invocation.json:
         print_json({**_summary(model), "used": True} if model else {"used": False})
     elif model:
@@ -108,16 +106,11 @@ def status(invocation: Invocation) -> int:
 @learn_group.command(examples=("gatewayfilter learn off",), prints_data=True)
 @click.pass_obj
 def off(invocation: Invocation) -> int:
-    """Remove the model: pages are judged by words alone. Exit code 1 when there was none."""
-    path = _path(invocation)
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        removed = False
-    except OSError as error:
-        raise ClassifyError(f"cannot remove the model {path}: {error.strerror}") from error
-    else:
-        removed = True
+    """Remove the model: pages are judged by words alone. Exit code 1 when there was none.
+
+    None is trained by itself afterwards, until `learn train` is used again.
+    """
+    removed = _own(invocation).remove()
     if invocation.json:
         print_json({"removed": removed})
     else:
@@ -132,20 +125,6 @@ def _read(file: str) -> list[Example]:
         return read_examples(read_bytes(file).decode().splitlines(), file)
     except UnicodeDecodeError as error:
         raise ClassifyError(f"{file} is not UTF-8 text: byte {error.start}") from error
-
-
-def _decided(invocation: Invocation) -> Iterator[Example]:
-    from gatewayfilter.classify.models.training import Example
-    from gatewayfilter.model import ReviewKind, ReviewState
-
-    with invocation.store() as store:
-        for state in (ReviewState.APPROVED, ReviewState.REJECTED):
-            after = 0
-            while batch := store.reviews.tasks(state, after=after, limit=_PAGE):
-                after = batch[-1].task_id
-                for task in batch:
-                    if task.kind is ReviewKind.PAGE and task.text:
-                        yield Example(task.text, state is ReviewState.APPROVED)
 
 
 def _summary(model: LinearModel) -> dict[str, object]:

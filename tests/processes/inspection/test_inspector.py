@@ -58,3 +58,19 @@ def test_a_learner_that_cannot_begin_opens_the_database_once(settings: Settings,
     learning.finish()
     assert not learning._thread.is_alive()
     assert (len(opened), len(tried)) == (1, 4)
+
+
+CASINO = b"<title>Casino</title><p>A casino, another word: roulette"
+
+
+@pytest.mark.parametrize(("host", "harmful"), [("shop.example", True), ("www.gov.uk", False)])
+def test_a_trusted_host_is_not_blocked_while_its_client_waits(settings: Settings, host: str, *, harmful: bool) -> None:
+    (settings.data_dir / "few" / "more.toml").write_text('category = "gambling"\n[words]\n15 = ["roulette"]\n', encoding="utf-8")
+    learning = inspector._Learning(settings, inspector._Remembering(settings))
+    try:
+        page = Page(f"http://{host}/", f"http://{host}/", 200, {"content-type": "text/html"}, CASINO)
+        found = learning.verdict(page)
+        assert found is not None
+        assert (found.harmful, found.doubt) == (harmful, "" if harmful else "gambling")
+    finally:
+        learning.finish()
