@@ -27,8 +27,8 @@ PRIOR: Final = 4.0
 """Pages that a word is taken to have found rightly before anything was decided."""
 LOG_ODDS: Final = 2.0
 """What it costs a page that all of its words have half their weights."""
-MOST_PAGES: Final = 5_000
-"""Decided pages that are read, the newest: about 0.3 s, at most every `CHECK_EVERY_S` and only after a decision."""
+MOST_PAGES: Final = 2_000
+"""Decided pages that are read, the newest: 0.3 s of CPU time, at most every `CHECK_EVERY_S` and only after a decision."""
 CHECK_EVERY_S: Final = 5.0
 _SHOWN: Final = 3
 

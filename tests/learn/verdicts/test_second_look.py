@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
-from gatewayfilter.interfaces import CrawlRequest, HostFacts, Page, Priority
+from gatewayfilter.interfaces import HostFacts, Page
 from gatewayfilter.learn import HostListing, HostSecondLook, TrustedHosts, UserContentHosts
 from gatewayfilter.learn.verdicts.second_look import BLOCK_AT, MOST_AGAINST
 from gatewayfilter.model import HOST_ZONE, Classification, Evidence, ListAction, Source
@@ -112,25 +112,6 @@ def test_no_page_is_blocked_for_its_host(harmful: int, linked: bool, certainty: 
     assert look(replace(HARMLESS, certainty=certainty), facts) == replace(HARMLESS, certainty=certainty)
     if look(replace(DOUBTFUL, certainty=certainty), facts).harmful:
         assert certainty >= 0.5
-
-
-def test_facts_come_from_the_store(store: Store) -> None:
-    def judged(path: str, category: str, digest: bytes, at: float = NOW, *, counts: bool = True) -> None:
-        verdict = Classification(category, 1.0, 20.0, text_digest=digest * 16)
-        store.verdicts.record(f"http://shop.example{path}", verdict, at, counts=counts)
-
-    assert store.host_facts.facts_of(URL, "shop.example", b"") == NOTHING
-    judged("/a", "gambling", b"a")  # the page itself
-    judged("/copy", "gambling", b"o")  # with the same text as the page
-    judged("/b", "gambling", b"b", NOW - 500)
-    judged("/b2", "gambling", b"b")  # the same text again
-    judged("/c", "", b"c")
-    judged("/passed", "", b"d", counts=False)  # a client may have forged it
-    store.verdicts.record("http://other.example/", Classification("", 0.0, 1.0, text_digest=b"e" * 16), NOW, counts=True)
-    store.frontier.add([CrawlRequest(URL, Priority.LINK)], NOW)
-    assert store.host_facts.facts_of(URL, "shop.example", b"o" * 16) == HostFacts({"gambling": 1}, 1, NOW - 500, linked=True)
-    store.frontier.add([CrawlRequest("http://shop.example/v", Priority.VISIT)], NOW)
-    assert not store.host_facts.facts_of("http://shop.example/v", "shop.example", b"").linked
 
 
 def test_a_black_list_of_the_category_supports(tmp_path: Path) -> None:
