@@ -91,15 +91,20 @@ class TrustedHosts:
         return ""
 
     def _follow(self) -> None:
+        """Starts reading what has changed; pages are judged by the hosts read before until then."""
         if self._clock() < self._look_at or not self._one.acquire(blocking=False):
             return
+        self._look_at = self._clock() + CHECK_EVERY_S
+        changed = {path: signature for path in self._files if (signature := _signature(path)) != self._signatures[path]}
+        if changed:
+            self._signatures |= changed  # before they are read: a change meanwhile is read again
+            threading.Thread(target=self._read, args=(list(changed),), name="trusted-hosts", daemon=True).start()
+        else:
+            self._one.release()
+
+    def _read(self, changed: Sequence[Path]) -> None:
         try:
-            self._look_at = self._clock() + CHECK_EVERY_S
-            for path in self._files:
-                signature = _signature(path)
-                if signature == self._signatures[path]:
-                    continue
-                self._signatures[path] = signature  # before it is read: a change meanwhile is read again
+            for path in changed:
                 try:
                     self._known = {**self._known, path: read_hosts(path)}
                 except ConfigError as error:

@@ -1,6 +1,7 @@
 """Trusted hosts: which hosts are, by files that the operator chose and by reserved suffixes; and what follows for a page."""
 
 import logging
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,18 +95,32 @@ def test_a_changed_file_is_read_again_and_a_bad_one_is_not_used(ranked: Path, ca
         aside = ranked.with_suffix(".new")
         aside.write_text(content)
         aside.replace(ranked)
+
+    def read() -> None:
+        """Has the file looked at, and waits until it was read."""
         now[0] += 60.0
+        trusted.reason_of("any.example")
+        for thread in threading.enumerate():
+            if thread.name == "trusted-hosts":
+                thread.join(10)
 
     change("1,later.example\n")
+    assert not trusted.reason_of("later.example")  # nothing is looked at more often than every few seconds
+    read()
     assert trusted.reason_of("later.example")
     assert not trusted.reason_of("popular.example")
     with caplog.at_level(logging.WARNING):
         change("<html>\n")
+        read()
         assert trusted.reason_of("later.example")
         ranked.unlink()
-        now[0] += 60.0
+        read()
         assert trusted.reason_of("later.example")
+        read()  # told once
     assert [record.message.rpartition("; ")[2] for record in caplog.records] == ["the hosts read before stay trusted"] * 2
+    change("again.example\n")
+    read()
+    assert trusted.reason_of("again.example")
 
 
 @pytest.mark.parametrize(
