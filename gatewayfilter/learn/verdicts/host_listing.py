@@ -34,7 +34,7 @@ class HostListing:
     def source_of(self, host: str, category: str) -> str:
         """Returns the name of a black list of this category that holds the host or a domain above it, `""` for none.
 
-        Sources in categories that are switched off count as well: what they say of the host stays true.
+        Sources in categories that are switched off count as well: the listing is a fact about the host, whether it blocks or not.
         """
         snapshot = self._current()
         if snapshot is None:

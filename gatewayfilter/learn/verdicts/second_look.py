@@ -2,7 +2,7 @@
 
 Each fact is evidence with a bounded weight in log-odds. They move a verdict by one step at most, between `block`, `doubt` (the
 page is allowed and reviewed) and `harmless`. A page that the classifier found harmless without doubt is not looked at, so no
-page is blocked for its host. What speaks for a page takes `MOST_AGAINST` at most, which is also the distance from which on a
+page is blocked for its host. Facts in favour of a page take `MOST_AGAINST` at most, which is also the distance from which on a
 verdict is clear: its odds are nine times those at the limit. So nothing that the owner of a site can arrange frees a clear page.
 
 docs/reviews.md has the table of facts, with who can forge each.
