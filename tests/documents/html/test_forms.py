@@ -1,0 +1,83 @@
+"""What fields take, where forms lead, and what a page declares."""
+
+import pytest
+
+from gatewayfilter.documents.html.forms import Credential, likely_credentials, read_forms
+
+
+@pytest.mark.parametrize(
+    ("field", "credential"),
+    [
+        ("<input type=password>", Credential.PASSWORD),
+        ("<INPUT TYPE='Password' name=x>", Credential.PASSWORD),
+        ("<input type=text name=psw>", Credential.PASSWORD),
+        ('<input placeholder="请输入密码">', Credential.PASSWORD),
+        ("<input name=card_number>", Credential.CARD),
+        ("<input autocomplete=cc-number>", Credential.CARD),
+        ("<input type=cvv name=x>", Credential.CARD_CHECK),
+        ("<input type=password placeholder='Card PIN'>", Credential.PIN),
+        ("<input name=OTP type=tel>", Credential.CODE),
+        ("<input autocomplete=one-time-code>", Credential.CODE),
+        ("<textarea name=mnemonic></textarea>", None),  # outside a form
+        ("<form><textarea name=mnemonic></textarea></form>", Credential.SEED),
+        ("<input placeholder='SSN (9 digits)'>", Credential.IDENTITY),
+        ("<input type=email>", Credential.LOGIN),
+        ("<input type=search name=q>", None),
+        ("<input type=hidden name=password>", None),
+        ("<input type=submit name=login>", None),
+        ("<form><textarea name=message></textarea></form>", None),
+        ("<!-- <input type=password> -->", None),
+        ("<script>'<input type=password>'</script>", None),
+        ("<textarea><input type=password></textarea>", None),
+        ("&lt;input type=password&gt;", None),
+    ],
+)
+def test_a_field_takes(field: str, credential: Credential | None) -> None:
+    found = read_forms(field)
+    assert (found.credentials if found else frozenset()) == ({credential} if credential else frozenset())
+
+
+def test_targets_are_of_forms_with_credentials() -> None:
+    found = read_forms("<form action=/search><input name=q></form><form action='a.php?x&amp;y'><input type=password></form>")
+    assert found is not None
+    assert found.targets == ("a.php?x&y",)
+    loose = read_forms("<form action=a.php></form><input type=password>")
+    assert loose is not None
+    assert loose.targets == ("a.php",)
+
+
+def test_what_a_page_declares() -> None:
+    found = read_forms(
+        "<!-- saved from url=(0020)https://a.example/x --><link rel='shortcut icon' href=//b.example/i.ico>"
+        "<link rel=canonical href=https://c.example/><meta property=og:url content=https://d.example/>"
+        "<meta name=application-name content=Name><a href=/local>x</a><a href=https://e.example/>x</a>"
+        "<input type=hidden value=https://f.example/><input type=password>"
+    )
+    assert found is not None
+    assert found.declared == ("https://c.example/", "https://d.example/", "https://a.example/x")
+    assert found.saved_from == "https://a.example/x"
+    assert found.names == ("Name",)
+    assert found.references == ("//b.example/i.ico", "https://e.example/", "https://f.example/")
+
+
+def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> None:
+    found = read_forms(
+        "<meta name=savepage-url content=''><meta name=savepage-version content=1>"
+        "<meta property=og:url content=https://d.example/><input type=password>"
+    )
+    assert found is not None
+    assert found.saved_from == "https://d.example/"
+
+
+@pytest.mark.parametrize(
+    ("html", "likely"),
+    [
+        ("<p>password</p>", set()),
+        ("<input name=q>", set()),
+        ("<iNpUt type=password>", {Credential.PASSWORD}),
+        ("<!-- <input type=password> -->", {Credential.PASSWORD}),
+        ("<textarea name=mnemonic>", {Credential.SEED}),
+    ],
+)
+def test_the_first_search_finds_as_much_or_more(html: str, likely: set[Credential]) -> None:
+    assert likely_credentials(html) == likely
