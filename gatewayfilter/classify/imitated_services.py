@@ -107,8 +107,10 @@ class ImitatedServices:
         for name in names:
             key = folded(name.rstrip("?"))
             self._by_name.setdefault(key, Claim(service, name.endswith("?")))
-        for domain in domains:
+        for domain in domains[1:]:
             self._by_domain.setdefault(domain, service)
+        for domain in domains[:1]:  # services of one company share domains: each main one is its own
+            self._by_domain[domain] = service
         for label in labels:
             self._by_label.setdefault(label, service)
         for suffix in suffixes:

@@ -43,6 +43,8 @@ LOGIN_LINKS = 2
 """Among them, those of its login host, where nothing else names it."""
 _SAVING = "savepage-"
 """How a widespread program marks the pages that it saves."""
+_NEAR = 200
+_HOST = re.compile(r"//([a-zA-Z0-9.-]{3,100})")
 _MAX_PHRASED = 4_000
 _RELAYS = re.compile(
     r"(?:^|\.)(?:archive\.(?:org|ph|is|today|md|li|vn|fo)|translate\.goog|oclc\.org)$|\b(?:ez|lib|web)?-?proxy\d*\.|webvpn|\bvpn\d*\."
@@ -120,10 +122,23 @@ def find_login_clone(html: str, url: str, title: str, text: str, services: Imita
     likely = likely_credentials(html)
     if not likely:
         return None
-    if likely == {Credential.LOGIN} and services.of_title(title) is None and _SAVING not in html:
+    if likely == {Credential.LOGIN} and not _may_be_named(html, title, services):
         return None  # subscriptions to newsletters, mostly
     forms = read_forms(html)
     return None if forms is None else login_clone(forms, url, title, text, services)
+
+
+def _may_be_named(html: str, title: str, services: ImitatedServices) -> bool:
+    """Returns whether a page seems to be in the name of a service, by its title, its mark and its declared addresses."""
+    if _SAVING in html or services.of_title(title) is not None:
+        return True
+    for sign in ("og:url", "canonical"):
+        place = html.find(sign)
+        if place >= 0:
+            near = html[max(0, place - _NEAR) : place + _NEAR]
+            if any(services.of_host(host.lower()) for host in _HOST.findall(near)[:4]):
+                return True
+    return False
 
 
 def login_clone(forms: PageForms, url: str, title: str, text: str, services: ImitatedServices) -> Evidence | None:
