@@ -14,7 +14,7 @@ ARGS ?=
 # The quick tests run on all cores. Each file stays in one process, so that what its tests share is made once; ARGS="-n 0" uses one process.
 CORES := -n logical --dist loadfile
 
-.PHONY: help env run demo test test-all check format lint types contracts bench lock wheel clean
+.PHONY: help env run demo test test-all check format lint types contracts bench train lock wheel clean
 
 help: ## List what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ contracts: $(DEV) ## Check which room may import which
 
 bench: $(BENCH) ## Run the benchmarks (ARGS="tables adblock …" to choose)
 	@$(BIN)/python scripts/bench/run.py $(ARGS)
+
+train: $(BENCH) ## Train the bundled text model (DATA=FOLDER with the real texts)
+	@$(BIN)/python scripts/train_text_model.py $(DATA) --write $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses)

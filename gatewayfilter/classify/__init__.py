@@ -7,6 +7,7 @@ from gatewayfilter.classify.lexicon.custom_words import CustomWords, export_cate
 from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon.phrase_list import PhraseList, parse_phrase_list
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file
+from gatewayfilter.classify.models.calibration import BLOCKED_FROM
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
 from gatewayfilter.classify.reloading_classifier import ReloadingClassifier, load_classifier, words_version
 from gatewayfilter.classify.score_breakdown import breakdown_of
@@ -17,6 +18,7 @@ from gatewayfilter.extraction.rule_folder import RuleFolder, RuleVersion, read_r
 from gatewayfilter.extraction.rules import ExtractionRule
 
 __all__ = [
+    "BLOCKED_FROM",
     "MODEL_FILE",
     "Category",
     "Combination",

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gatewayfilter.classify.imitated_services import ImitatedServices
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.lexicon.scanner import Scanner
+from gatewayfilter.classify.login_clone import CATEGORY as CLONE_CATEGORY
+from gatewayfilter.classify.login_clone import MAX_LENGTH as MAX_CLONE_LENGTH
+from gatewayfilter.classify.login_clone import find_login_clone
 from gatewayfilter.classify.models.linear_model import LinearModel
-from gatewayfilter.classify.models.topic_model import TopicModel
+from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.normalize.views import changed_lines
-from gatewayfilter.classify.score import Judge, Sum, ZoneHits
-from gatewayfilter.classify.score_adjustment import asks_for_reading, is_grey, with_opinion, with_reading
+from gatewayfilter.classify.score import Judge, Judgement, Sum, ZoneHits
+from gatewayfilter.classify.score_adjustment import as_login_clone, is_grey, with_certainty, with_opinion
 from gatewayfilter.classify.zones import PageText, page_text, plain_text
 from gatewayfilter.documents.encoding.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.documents.html.markup import read_markup
@@ -18,7 +22,7 @@ from gatewayfilter.documents.pdf_text import is_pdf, pdf_text
 from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
-from gatewayfilter.settings import Extractor
+from gatewayfilter.settings import Extractor, Strictness
 
 MAX_BODY = 2_000_000
 """Bytes of a body that are read."""
@@ -47,7 +51,9 @@ class PageClassifier:
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
         extractor: separates main text from the rest of a page.
         rules: extraction rules; their fields take the place of zones; `None` for none.
-        topics: asked what a page reads like where the words are not clear; `None` for words alone.
+        texts: reads the text and gives the certainty that decides; `None` for words alone.
+        strictness: certainty from which on a page is blocked.
+        services: sites whose login pages are imitated; `None` finds no login clones.
     """
 
     def __init__(
@@ -56,10 +62,14 @@ class PageClassifier:
         model: LinearModel | None = None,
         extractor: Extractor = Extractor.DENSITY,
         rules: RuleBook | None = None,
-        topics: TopicModel | None = None,
+        texts: TextModel | None = None,
+        strictness: Strictness = Strictness.STANDARD,
+        services: ImitatedServices | None = None,
     ) -> None:
+        self._services = services
         self._rules = rules
-        self._topics = topics
+        self._texts = texts
+        self._strictness = strictness
         self._extractor = extractor
         self._lexicon = lexicon
         self._model = model
@@ -89,8 +99,8 @@ class PageClassifier:
         markup = read_markup(decoded.text)
         text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), markup.texts)
         text = text.without(page.ignored) if page.ignored else text
-        found = self._with_fields(page, self._by_label(page, text, self._classify(text, decoded.charset))[1])
-        return found, parts_from(markup)
+        read, found = self._by_label(page, text, self._classify(text, decoded.charset))
+        return self._with_fields(page, self._with_login_clone(page, read, found, decoded.text)), parts_from(markup)
 
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""
@@ -105,10 +115,26 @@ class PageClassifier:
         text, found = self._judged(page)
         return Explained(found, text.zones, self._judge.judge(self._hits(text), text.length()).sums)
 
+    def by_words(self, page: Page) -> tuple[PageText, Judgement, Lexicon]:
+        """Returns the text of a page, and what the words alone make of it: what a text model is trained beside."""
+        text, _ = self._read(page)
+        return text, self._judge.judge(self._hits(text), text.length()), self._lexicon
+
     def _judged(self, page: Page) -> tuple[PageText, Classification]:
         text, charset = self._read(page)
         read, found = self._by_label(page, text, self._classify(text, charset))
-        return read, self._with_fields(page, found)
+        return read, self._with_fields(page, self._with_login_clone(page, read, found))
+
+    def _with_login_clone(self, page: Page, text: PageText, found: Classification, html: str | None = None) -> Classification:
+        """Returns the judgement of a page that takes credentials in the name of another site, else the judgement as it is."""
+        if self._services is None or found.harmful or len(page.body) > MAX_BODY or CLONE_CATEGORY not in self._lexicon.categories:
+            return found
+        if html is None:
+            if page.content_type not in HTML_TYPES or text.length() > MAX_CLONE_LENGTH:
+                return found
+            html = decode(page.body, page.headers.get("content-type", "")).text
+        clone = find_login_clone(html, page.final_url, text.title, text.visible(), self._services)
+        return found if clone is None else as_login_clone(found, clone, self._lexicon, self._strictness)
 
     def _with_fields(self, page: Page, found: Classification) -> Classification:
         """Returns the judgement with the fields that an extraction rule finds; the rule has read the page already."""
@@ -151,12 +177,21 @@ class PageClassifier:
 
     def _classify(self, page: PageText, charset: str) -> Classification:
         found = self._judge.judge(self._hits(page), page.length())
-        if self._topics and asks_for_reading(found, self._lexicon, page.length()):
-            found = with_reading(found, self._lexicon, page.visible(), self._topics)
+        if self._texts:
+            found = with_certainty(found, self._lexicon, page, self._texts, self._strictness)
         if self._model and is_grey(found, self._lexicon):
             found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))
         return Classification(
-            found.category, found.score, found.limit, found.scores, found.evidence, page.title, charset, page.digest()
+            found.category,
+            found.score,
+            found.limit,
+            found.scores,
+            found.evidence,
+            page.title,
+            charset,
+            page.digest(),
+            certainty=found.certainty,
+            doubt=found.doubt,
         )
 
     def _hits(self, page: PageText) -> Iterator[ZoneHits]:

@@ -10,16 +10,17 @@ from hashlib import md5
 from pathlib import Path
 
 from gatewayfilter.classify.classifier import PageClassifier
+from gatewayfilter.classify.imitated_services import SERVICES_FILE, ImitatedServices
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.lexicon.word_file import read_word_file
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
-from gatewayfilter.classify.models.topic_model import TOPICS_FILE, TopicModel
+from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, TextModel
 from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_book import RuleBook
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification, ScoreBreakdown
-from gatewayfilter.settings import Extractor
+from gatewayfilter.settings import Extractor, Strictness
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class ReloadingClassifier:
         folders: as for `Lexicon.load`.
         clock: seconds, monotonic.
         extractor: as for `PageClassifier`; so is `rules`, which follow their folder themselves.
-        topics: whether pages are judged by what they read like, too, where a folder holds a model for it.
+        topics: whether the text model decides beside the words, where a folder holds one.
+        strictness: as for `PageClassifier`.
 
     Raises:
         ClassifyError: the words cannot be used at the start, when there are no last good ones.
@@ -54,7 +56,9 @@ class ReloadingClassifier:
         rules: RuleBook | None = None,
         *,
         topics: bool = True,
+        strictness: Strictness = Strictness.STANDARD,
     ) -> None:
+        self._strictness = strictness
         self._rules = rules
         self._topics = topics
         self._extractor = extractor
@@ -64,7 +68,9 @@ class ReloadingClassifier:
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
+        self._current = load_classifier(
+            self._folders, self._extractor, self._rules, topics=self._topics, strictness=self._strictness
+        )
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -105,7 +111,9 @@ class ReloadingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = load_classifier(self._folders, self._extractor, self._rules, topics=self._topics)
+            self._current = load_classifier(
+                self._folders, self._extractor, self._rules, topics=self._topics, strictness=self._strictness
+            )
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
@@ -113,32 +121,39 @@ class ReloadingClassifier:
             _log.info("words or model have changed: %d words in use", self._current.lexicon.word_count())
 
     def _digest(self) -> str:
-        return words_version(self._folders, topics=self._topics)
+        return words_version(self._folders, topics=self._topics, strictness=self._strictness)
 
     def _signature(self) -> _Signature:
         return tuple(_state(path) for folder in self._folders for path in _files(folder, topics=self._topics))
 
 
 def load_classifier(
-    folders: Sequence[Path], extractor: Extractor = Extractor.DENSITY, rules: RuleBook | None = None, *, topics: bool = True
+    folders: Sequence[Path],
+    extractor: Extractor = Extractor.DENSITY,
+    rules: RuleBook | None = None,
+    *,
+    topics: bool = True,
+    strictness: Strictness = Strictness.STANDARD,
 ) -> PageClassifier:
     """Returns the classifier by the words and the models that stand in these folders; the last model of each kind counts.
 
-    With `topics`, what pages read like counts too, where a folder holds a model for it. It takes nothing away from categories
-    of which a later folder has words.
+    With `topics`, the text model of a folder decides beside the words. It withdraws no verdict in categories of which a later
+    folder has words.
 
     Raises:
         ClassifyError: a file is damaged.
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
-    reading = _topic_model(folders) if topics else None
-    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading)
+    reading = _text_model(folders) if topics else None
+    named = [folder.parent / SERVICES_FILE for folder in folders]
+    services = next((ImitatedServices.load(path) for path in named if path.exists()), None)
+    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading, strictness, services)
 
 
-def _topic_model(folders: Sequence[Path]) -> TopicModel | None:
-    found: TopicModel | None = None
+def _text_model(folders: Sequence[Path]) -> TextModel | None:
+    found: TextModel | None = None
     for folder in folders:
-        if (model := TopicModel.load(folder / TOPICS_FILE)) is not None:
+        if (model := TextModel.load(folder / TEXT_MODEL_FILE)) is not None:
             found = model
         elif found is not None:
             added = {read_word_file(path).category for path in folder.glob("*.toml")}
@@ -147,15 +162,15 @@ def _topic_model(folders: Sequence[Path]) -> TopicModel | None:
 
 
 def _files(folder: Path, *, topics: bool) -> list[Path]:
-    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE), *(folder.glob(TOPICS_FILE) if topics else ())]
+    return [*sorted(folder.glob("*.toml")), *folder.glob(MODEL_FILE), *(folder.glob(TEXT_MODEL_FILE) if topics else ())]
 
 
-def words_version(folders: Sequence[Path], *, topics: bool = True) -> str:
+def words_version(folders: Sequence[Path], *, topics: bool = True, strictness: Strictness = Strictness.STANDARD) -> str:
     """Returns what names the words and the models that stand in these folders: others have another name.
 
     A judgement made under another version may come out differently today; kept judgements stay what they were.
     """
-    digest = md5(usedforsecurity=False)
+    digest = md5(b"" if strictness is Strictness.STANDARD else strictness.encode(), usedforsecurity=False)
     for folder in folders:
         for path in _files(folder, topics=topics):
             with contextlib.suppress(OSError):

@@ -106,7 +106,10 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All scores above zero, the category over its limit (`""` for none), and what counted, heaviest first."""
+    """All scores above zero, the category over its limit (`""` for none), and what counted, heaviest first.
+
+    `certainty` and `doubt` as in `model.Classification`: words alone leave them open.
+    """
 
     category: str
     score: float
@@ -114,6 +117,8 @@ class Judgement:
     scores: dict[str, float]
     evidence: tuple[Evidence, ...]
     sums: dict[str, Sum] = field(default_factory=dict)
+    certainty: float | None = None
+    doubt: str = ""
 
 
 type _Found = tuple[str, str, float, str, int]

@@ -1,68 +1,109 @@
-"""How statistics move a score where the words are not clear: what a text reads like, then the operator's own second opinion."""
+"""How statistics decide beside the words: the certainty by the bundled text model, then the operator's own second opinion."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
+from math import exp, log1p
 
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
-from gatewayfilter.classify.models.topic_model import TopicModel
+from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, Candidate
+from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.score import UNPLACED, Judgement
-from gatewayfilter.model import Evidence
+from gatewayfilter.classify.zones import PageText
+from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.settings import Strictness
 
 GREY_FROM, GREY_TO = 0.5, 1.5
 """Scores between these shares of the limit are not clear."""
 GREATEST_SHIFT = 0.5
 """Of the limit: what a model that is certain adds or takes away, so that it never overrules a clear score."""
 
-READS_HARMFUL, READS_HARMLESS = 0.5, 0.1
-"""Probabilities from which on, and down to which, what a text reads like counts."""
 OVER, UNDER = 1.25, 0.75
-"""Limits: where it takes a score to, inside the grey zone: the operator's own second opinion comes after it."""
-HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
-"""Limits: what a category's words must come to before it matters what a page of up to so many bytes reads like, and at most;
-in between as much more as the page is longer: in a long text some word of any category stands by chance."""
-CLEAR = 3.0
-"""Limits: a score from so many on is clear, whatever the text reads like."""
+"""Limits: where a decision by certainty takes a score to; the operator's own second opinion comes after it, in the grey zone."""
+CLONE_CERTAINTY = 0.95
+"""Certainty of a login clone: `relaxed` sends it to review."""
+HINTED = 0.1
+"""Limits: what a category's words must come to before the text is read at all: no page is harmful by statistics alone."""
 
 
-def asks_for_reading(found: Judgement, lexicon: Lexicon, length: int) -> bool:
-    """Returns whether it matters what a text of so many bytes reads like: words hint at a category, and are not clear."""
-    if found.category:
-        return found.score < CLEAR * found.limit
-    return any(_is_hinted(found, lexicon, name, length) for name in found.scores)
+def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: TextModel, strictness: Strictness) -> Judgement:
+    """Returns the judgement after the text was read: certainty, and whether that blocks the page or sends it to review.
 
+    Only the category nearest to its limit is weighed. A verdict of the words stands unchanged in categories that the model was
+    not calibrated for, and in those in which the operator has words of their own.
 
-def with_reading(found: Judgement, lexicon: Lexicon, text: str, topics: TopicModel) -> Judgement:
-    """Returns the judgement after what the text reads like.
-
-    A page without a verdict whose words hint at a category, and that reads like that category, is over its limit: no page is
-    harmful by statistics alone. One with a verdict that is not clear, and that reads harmless, is under it again; not
-    where a person has words of his own.
+    Args:
+        found: by the words.
+        lexicon: the limits.
+        page: the text.
+        model: reads it.
+        strictness: certainty from which on a page is blocked.
     """
-    shifts: dict[str, float] = {}
-    category, said = "", ""
-    length = len(text.encode(errors="replace"))
-    if not found.category:
-        reading = topics.read(text)
-        if reading.harmful >= READS_HARMFUL and _is_hinted(found, lexicon, reading.category, length):
-            # A score may be over its limit already, of fewer words than the category requires.
-            missing = OVER * _limit(found, lexicon, reading.category) - found.scores[reading.category]
-            shifts = {reading.category: max(missing, 0.0)}
-            terms = " · ".join(topics.telling(text, reading.category))
-            category, said = reading.category, f"reads like {reading.category} ({reading.harmful:.0%}): {terms}"
-    else:
-        limits = {name: _limit(found, lexicon, name) for name in found.scores}
-        over = [name for name, score in found.scores.items() if score > limits[name]]
-        unclear = all(found.scores[name] < CLEAR * limits[name] and name not in topics.additive for name in over)
-        if unclear and (harmful := topics.most_harmful(text)) <= READS_HARMLESS:
-            shifts = {name: UNDER * limits[name] - found.scores[name] for name in over}
-            said = f"reads harmless ({1 - harmful:.0%})"
-    return _shifted(found, lexicon, shifts, category, said) if shifts else found
+    known = model.calibration.categories
+    if found.category and (found.category not in known or found.category in model.additive):
+        return found
+    nearest = candidate_of(found, lexicon, known, page)
+    if nearest is None or nearest.ratio < HINTED:
+        return replace(found, certainty=0.0)
+    name = nearest.category
+    text = page.visible()
+    reading = model.read_parts(text) if found.category else model.read(text)
+    certainty = model.calibration.certainty(nearest, *reading)
+    blocked = certainty >= BLOCKED_FROM[strictness]
+    doubt = name if not blocked and certainty >= DOUBT else ""
+    judged = replace(found, certainty=round(certainty, 4), doubt=doubt)
+    if blocked == bool(found.category) and (not blocked or name == found.category):
+        return judged
+    if blocked:
+        # A score may be over its limit already, of fewer words than the category requires.
+        missing = OVER * _limit(found, lexicon, name) - found.scores[name]
+        terms = " · ".join(model.telling(text, harmful=True))
+        return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, f"reads like {name} ({certainty:.0%}): {terms}")
+    over = [other for other, score in found.scores.items() if other in known and score > _limit(found, lexicon, other)]
+    lowered = {other: UNDER * _limit(found, lexicon, other) - found.scores[other] for other in over}
+    terms = " · ".join(model.telling(text, harmful=False))
+    return _shifted(judged, lexicon, lowered, "", f"reads harmless ({1 - certainty:.0%}): {terms}")
 
 
-def _is_hinted(found: Judgement, lexicon: Lexicon, name: str, length: int) -> bool:
-    share = min(max(HINTED, HINTED * length / HINT_BYTES), MOST_HINTED)
-    return found.scores.get(name, 0.0) >= share * _limit(found, lexicon, name)
+def as_login_clone(found: Classification, clone: Evidence, lexicon: Lexicon, strictness: Strictness) -> Classification:
+    """Returns the judgement of a page that was found to be a login clone: its words and what it reads like do not count."""
+    limit = lexicon.category(clone.category).limit
+    score = round(OVER * limit, 3)
+    blocked = BLOCKED_FROM[strictness] <= CLONE_CERTAINTY
+    return replace(
+        found,
+        category=clone.category if blocked else "",
+        score=score if blocked else found.score,
+        limit=limit if blocked else found.limit,
+        scores={**found.scores, clone.category: score} if blocked else found.scores,
+        evidence=(replace(clone, weight=score if blocked else 0.0), *found.evidence),
+        certainty=max(CLONE_CERTAINTY, found.certainty or 0.0),
+        doubt="" if blocked else clone.category,
+    )
+
+
+def candidate_of(found: Judgement, lexicon: Lexicon, categories: Sequence[str], page: PageText) -> Candidate | None:
+    """Returns what the words make of the category nearest to its limit, `None` where they speak of none of these categories."""
+    shares = {name: score / _limit(found, lexicon, name) for name, score in found.scores.items() if name in categories}
+    name = max(shares, key=lambda name: shares[name], default="")
+    if not name:
+        return None
+    total = found.sums[name]
+    both = sorted(shares.values(), reverse=True)
+    return Candidate(
+        name,
+        shares[name],
+        total.strong / total.limit,
+        total.topic_counted / total.limit,
+        total.context_counted / total.limit,
+        log1p(total.context_counted) - log1p(total.strong + total.topic),
+        total.words,
+        enough=total.words >= total.min_words,
+        verdict=bool(found.category),
+        second=both[1] if len(both) > 1 else 0.0,
+        length=page.length(),
+        ideographic=page.is_ideographic(),
+    )
 
 
 def _shifted(found: Judgement, lexicon: Lexicon, shifts: dict[str, float], category: str, said: str) -> Judgement:
@@ -109,9 +150,13 @@ def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
     over = [name for name in ranked if scores[name] > _limit(found, lexicon, name)]
     over = [name for name in over if words[name] >= lexicon.categories[name].min_words or name == found.category]
     first = (over or ranked)[0]
+    category = over[0] if over else ""
+    changed = category != found.category
     return replace(
         found,
-        category=over[0] if over else "",
+        certainty=None if changed else found.certainty,
+        doubt="" if category else found.doubt,
+        category=category,
         score=scores[first],
         limit=_limit(found, lexicon, first),
         scores={name: scores[name] for name in ranked if scores[name] > 0},

@@ -25,6 +25,9 @@ LITTLE_TEXT = 200
 ZONE_FACTORS = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
 """What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
 
+IDEOGRAPHIC_HEAD, IDEOGRAPHIC_SHARE = 1_000, 0.1
+"""Characters that are looked at, and the share of ideographs from which on a page counts as written in them."""
+_IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _URL_MARKS = re.compile(r"[\W_]+")
 
 
@@ -48,6 +51,11 @@ class PageText:
         """Bytes of the visible text in UTF-8, in which an ideograph counts about as much as the letters of its translation."""
         seen = (self.zones[zone] for zone in ("title", "main", "rest") if zone in self.zones)
         return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in seen)
+
+    def is_ideographic(self) -> bool:
+        """Returns whether the page is written in Chinese or Japanese, by the beginning of its visible text."""
+        head = self.visible()[:IDEOGRAPHIC_HEAD]
+        return len(_IDEOGRAPH.findall(head)) > IDEOGRAPHIC_SHARE * max(len(head), 1)
 
     def without(self, ignored: str) -> "PageText":
         """Returns the page without the words of a text."""

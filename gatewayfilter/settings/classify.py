@@ -26,6 +26,6 @@ class ClassifySettings(Section):
     extractor: Extractor = Extractor.DENSITY
     """Extractor of a page's main text: text `density`, or `resiliparse`."""
     topics: bool = True
-    """Whether what a page reads like counts where its words are not clear; off: words alone, and a model of your own."""
+    """Whether the bundled text model decides beside the words; off: words alone, and a model of your own."""
     strictness: Strictness = Strictness.STANDARD
     """Certainty at which a page is blocked: `relaxed` blocks the clearest pages alone, `strict` doubtful ones too."""

@@ -47,7 +47,8 @@ def words_in_use(settings: Settings) -> str:
     """Returns the version of the words and extraction rules in use."""
     from gatewayfilter.classify import words_version
 
-    return f"{words_version(words_folders(settings), topics=settings.classify.topics)}{rule_book(settings).version()}"
+    version = words_version(words_folders(settings), topics=settings.classify.topics, strictness=settings.classify.strictness)
+    return f"{version}{rule_book(settings).version()}"
 
 
 def rules_folder(settings: Settings) -> RuleFolder:
@@ -73,6 +74,7 @@ def reloading_classifier(settings: Settings, rules: RuleBook | None = None) -> R
         extractor=settings.classify.extractor,
         rules=rules or rule_book(settings),
         topics=settings.classify.topics,
+        strictness=settings.classify.strictness,
     )
 
 
@@ -81,5 +83,9 @@ def classifier(settings: Settings) -> PageClassifier:
     from gatewayfilter.classify import load_classifier
 
     return load_classifier(
-        words_folders(settings), settings.classify.extractor, rule_book(settings), topics=settings.classify.topics
+        words_folders(settings),
+        settings.classify.extractor,
+        rule_book(settings),
+        topics=settings.classify.topics,
+        strictness=settings.classify.strictness,
     )

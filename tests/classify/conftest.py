@@ -9,6 +9,7 @@ import pytest
 from gatewayfilter.classify import Lexicon, PageClassifier, load_classifier
 from gatewayfilter.documents import text_density
 from gatewayfilter.documents.html import markup
+from gatewayfilter.settings import Strictness
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +26,14 @@ def classifier(lexicon: Lexicon) -> PageClassifier:
 
 @pytest.fixture(scope="session")
 def in_use() -> PageClassifier:
-    """Words and what pages read like, as they judge by default."""
+    """Words and text model, as they judge by default."""
     return load_classifier([ROOT / "lists" / "words"])
+
+
+@pytest.fixture(scope="session")
+def strict() -> PageClassifier:
+    """Words and text model at the strictness that blocks most."""
+    return load_classifier([ROOT / "lists" / "words"], strictness=Strictness.STRICT)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Final, Protocol
 
+from gatewayfilter.classify import BLOCKED_FROM
 from gatewayfilter.interfaces import HostFacts, HostFactStore, Page
 from gatewayfilter.learn.verdicts.host_listing import HostListing
 from gatewayfilter.learn.verdicts.trusted_hosts import TrustedHosts
@@ -40,8 +41,6 @@ KNOWN_PAGES: Final = 3
 LEAST_TO_BLOCK: Final = 0.5
 """Certainty of the page itself without which no fact gets it blocked."""
 
-BLOCK_AT: Final = {Strictness.RELAXED: 0.999, Strictness.STANDARD: 0.99, Strictness.STRICT: 0.9}
-"""Certainty from which on a doubtful page is blocked, facts included."""
 _SCORE_SLOPE: Final = 2.0
 """Log-odds above the limit for each factor e of score over limit, where the classifier estimated no certainty."""
 _MOST_LOGIT: Final = 12.0
@@ -95,7 +94,7 @@ class HostSecondLook:
             trust = Evidence(f"{reason}: not blocked by words alone", category, 0.0, HOST_ZONE, -1)
             found = replace(found, evidence=(*found.evidence, trust, *known))
             return _doubted(found) if found.harmful else found
-        return _moved(found, known, BLOCK_AT[self.strictness]) if known else found
+        return _moved(found, known, BLOCKED_FROM[self.strictness]) if known else found
 
     def _known(self, page: Page, found: Classification, host: str, category: str) -> list[Evidence]:
         known: list[tuple[str, float]] = []

@@ -64,6 +64,7 @@ class _Remembering(ReloadingClassifier):
             extractor=settings.classify.extractor,
             rules=rule_book(settings),
             topics=settings.classify.topics,
+            strictness=settings.classify.strictness,
         )
         self._recent: OrderedDict[int, tuple[Page, Classification, str]] = OrderedDict()
 

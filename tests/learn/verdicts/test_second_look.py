@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayfilter.classify import BLOCKED_FROM
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.interfaces import HostFacts, Page
 from gatewayfilter.learn import HostListing, HostSecondLook, TrustedHosts, UserContentHosts
-from gatewayfilter.learn.verdicts.second_look import BLOCK_AT, MOST_AGAINST
+from gatewayfilter.learn.verdicts.second_look import MOST_AGAINST
 from gatewayfilter.model import HOST_ZONE, Classification, Evidence, ListAction, Source
 from gatewayfilter.settings import LearnSettings, Strictness
 from gatewayfilter.store import Store
@@ -50,7 +51,7 @@ def pages(harmful: int, harmless: int, *, days: float = 0, linked: bool = False)
     return HostFacts({"gambling": harmful} if harmful else {}, harmless, NOW - days * 86_400, linked=linked)
 
 
-AT_LIMIT = BLOCK_AT[Strictness.STANDARD]
+AT_LIMIT = BLOCKED_FROM[Strictness.STANDARD]
 CASES: list[tuple[str, Classification, HostFacts, str, str]] = [
     ("nothing is known of the host", HARMFUL, NOTHING, "gambling", ""),
     ("its other pages are harmless", HARMFUL, pages(0, 5), "", "gambling"),
@@ -60,11 +61,11 @@ CASES: list[tuple[str, Classification, HostFacts, str, str]] = [
     ("a clear certainty", replace(HARMFUL, certainty=0.9992), pages(0, 5000, days=900), "gambling", ""),
     ("a certainty just over the limit", replace(HARMFUL, certainty=AT_LIMIT + 0.001), pages(0, 5), "", "gambling"),
     ("blocked at a lower figure than ours, and nothing known", replace(HARMFUL, certainty=0.7), NOTHING, "gambling", ""),
-    ("doubtful among harmful pages", replace(DOUBTFUL, certainty=0.95), pages(3, 0, linked=True), "gambling", ""),
+    ("doubtful among harmful pages", replace(DOUBTFUL, certainty=0.8), pages(3, 0, linked=True), "gambling", ""),
     ("doubtful, less than even, among harmful pages", replace(DOUBTFUL, certainty=0.4), pages(99, 0), "", "gambling"),
     ("doubtful among harmless pages", replace(DOUBTFUL, certainty=0.6), pages(0, 9), "", ""),
     ("doubtful without a certainty", replace(DOUBTFUL, certainty=None), pages(99, 0), "", "gambling"),
-    ("linked from a harmful page alone", replace(DOUBTFUL, certainty=0.95), pages(0, 0, linked=True), "", "gambling"),
+    ("linked from a harmful page alone", replace(DOUBTFUL, certainty=0.8), pages(0, 0, linked=True), "", "gambling"),
     ("harmless, on a harmful host", HARMLESS, pages(999, 0, linked=True), "", ""),
 ]
 

@@ -20,7 +20,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     words.mkdir()
     few = 'category = "gambling"\nlanguage = "en"\nlimit = 20.0\nmin_words = 2\n[words]\n10 = ["casino"]\n'
     (words / "gambling-en.toml").write_text(few, encoding="utf-8")
-    (words / "topics.npz").write_bytes(b"not read where what pages read like does not count")
+    (words / "text-model.npz").write_bytes(b"not read where the model does not count")
     monkeypatch.setattr(inspector, "words_folders", lambda _: [words])
     monkeypatch.setattr("gatewayfilter.wiring.classification.words_folders", lambda _: [words])
     return Settings(data_dir=tmp_path, classify=ClassifySettings(topics=False))

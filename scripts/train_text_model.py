@@ -1,0 +1,84 @@
+"""Trains the text model (`lists/words/text-model.npz`) and prints what it blocks and finds.
+
+    train_text_model.py FOLDER [--write] [--jobs N]
+
+FOLDER holds the real texts (scripts/training/inputs.py). Weights are learned from this project's samples and from the licensed
+sets; the other sets choose the knots of the scale. Each page of the table was read by weights that its writer or set took no
+part in.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from gatewayfilter.classify.models.calibration import BLOCKED_FROM  # noqa: E402  after the path
+from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, packed, save  # noqa: E402
+from scripts.training.calibrate import FOUND, GROUPS, Calibrator, learned_from, read_out_of_fold  # noqa: E402
+from scripts.training.inputs import HARMLESS, KEPT, described, real, traps, written  # noqa: E402
+from scripts.training.reading import Document, read_all  # noqa: E402
+from scripts.training.weights import fit, harmful_for_weights  # noqa: E402
+
+
+def main() -> None:
+    """Trains and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--write", action="store_true", help="write lists/words/text-model.npz")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    words = ROOT / "lists" / "words"
+    documents = read_all(chain(described(), traps(), written(), real(options.folder)), words, options.jobs)
+    training = [d for d in documents if learned_from(d) and (harmful_for_weights(d) or d.label == HARMLESS)]
+    print(f"{len(documents):,} pages, {len(training):,} learned from", flush=True)
+    readings = read_out_of_fold(documents, training)
+    weights = fit(training)
+    readings = [
+        old if learned_from(document) else weights.read(document.parts) for document, old in zip(documents, readings, strict=True)
+    ]
+    calibrator = Calibrator(documents, readings)
+    calibration = calibrator.fit()
+    for strictness, knots in zip(BLOCKED_FROM, calibration.knots, strict=True):
+        print(f"\n{strictness}: {dict(zip(calibration.categories, knots.reshape(-1, 4).round(1).tolist(), strict=True))}")
+        report(documents, calibrator.blocked(knots))
+    if options.write:
+        model = packed(weights.weights.astype(np.float64), weights.rarity, weights.bias, calibration)
+        save(model, words / TEXT_MODEL_FILE)
+
+
+def report(documents: Sequence[Document], blocked: NDArray[np.bool_]) -> None:
+    """Prints shares of blocked pages by group, set and writer."""
+    origin = np.array([document.origin for document in documents])
+    harmful = np.array([document.is_harmful for document in documents])
+    harmless = np.array([document.label == HARMLESS for document in documents])
+    kept = np.array([document.half == "report" for document in documents])
+
+    def row(name: str, those: NDArray[np.bool_]) -> None:
+        if those.any():
+            print(f"| {name} | {those.sum():,} | {blocked[those].sum():,} | {100 * blocked[those].mean():.2f} % |")
+
+    print("| harmless | pages | blocked | |\n|---|---|---|---|")
+    for group, sets in GROUPS.items():
+        row(f"**{group}**", harmless & np.isin(origin, sets))
+        for name in sets:
+            row(name, harmless & (origin == name))
+    row(f"{KEPT}: near the subjects", kept & (origin == f"{KEPT}-fine"))
+    for name in ("fourth-fine", "ordinary", "daily"):
+        row(f"{name}, reporting half", kept & (origin == name))
+    print("| harmful | pages | found | |\n|---|---|---|---|")
+    for name in (*FOUND, "en_weapons_html"):
+        row(name, harmful & (origin == name))
+    for name in (KEPT, "pages", "fourth"):
+        row(f"{name}: described sites", kept & harmful & (origin == name))
+
+
+if __name__ == "__main__":
+    main()

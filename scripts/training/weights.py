@@ -1,0 +1,98 @@
+"""The weights of the text model: logistic regression over windows, terms weighed by rarity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, diags
+from sklearn.linear_model import LogisticRegression
+
+from gatewayfilter.classify.models.text_model import BITS, NOTHING_READ, Reading
+from scripts.training.inputs import LICENSED, SPAM
+from scripts.training.reading import Document, Part
+
+INVERSE_PENALTY = 2.0
+COMMON = 0.002
+"""Share of the windows at which a term counts half: what stands everywhere tells little."""
+LICENSED_COUNTS = 0.2
+"""What a window of the real sets counts to one of the samples: they are harmless nearly all, and of few sources."""
+MOST_WINDOWS = 3
+"""Of a text, chosen by chance: long ones would outweigh all others."""
+LEAST_SOURCES = 2
+"""Sources in which a term stands before anything is learned of it."""
+SEED = 5
+_WHOLE = 255.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights float32[2 ** BITS] by place, rarity uint8[2 ** BITS], and the bias."""
+
+    weights: NDArray[np.float32]
+    rarity: NDArray[np.uint8]
+    bias: float
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """Returns the reading of the most harmful part, as `TextModel.read_parts` does."""
+        return max((self._read(part) for part in parts), key=lambda reading: reading.mean, default=NOTHING_READ)
+
+    def _read(self, part: Part) -> Reading:
+        if not part:
+            return NOTHING_READ
+        logits = np.sort([self._logit(window) for window in part]) + self.bias
+        third = -max(1, (len(logits) + 1) // 3)
+        return Reading(float(logits.mean()), float(logits[third:].mean()), float(logits[-1]))
+
+    def _logit(self, window: NDArray[np.uint32]) -> float:
+        rarity = self.rarity[window] / _WHOLE
+        return float(self.weights[window].sum()) / max(float(np.sqrt(rarity @ rarity)), 1e-4)
+
+
+def harmful_for_weights(document: Document) -> bool:
+    """Returns whether a text counts as harmful when weights are learned."""
+    return document.is_harmful or (document.origin == "en_spamassassin" and document.label in SPAM)
+
+
+def fit(documents: Sequence[Document]) -> Weights:
+    """Learns the weights. The same documents give the same weights on the same versions of the libraries."""
+    chance = np.random.default_rng(SEED)
+    rows: list[NDArray[np.uint32]] = []
+    owners: list[int] = []
+    for index, document in enumerate(documents):
+        part = document.parts[0] if document.parts else []
+        chosen = range(len(part)) if len(part) <= MOST_WINDOWS else sorted(chance.choice(len(part), MOST_WINDOWS, replace=False))
+        rows += [part[number] for number in chosen]
+        owners += [index] * len(chosen)
+    matrix = _matrix(rows)
+    owner = np.array(owners)
+    harmful = np.array([harmful_for_weights(document) for document in documents])[owner]
+    language = np.array([document.language for document in documents])[owner]
+    counts = np.array([LICENSED_COUNTS if d.origin in LICENSED and not harmful_for_weights(d) else 1.0 for d in documents])[owner]
+    for tongue in np.unique(language):  # each language half harmful, and all alike
+        for kind in (False, True):
+            those = (language == tongue) & (harmful == kind)
+            counts[those] *= len(counts) / (4 * counts[those].sum())
+    sources = np.unique([document.source for document in documents], return_inverse=True)[1][owner]
+    seen = csr_matrix((np.ones(len(sources), np.float32), (sources, np.arange(len(sources))))) @ matrix
+    columns = np.flatnonzero(np.asarray((seen > 0).sum(axis=0)).ravel() >= LEAST_SOURCES)
+    known = matrix[:, columns].tocsr()
+    share = np.asarray(known.multiply(counts[:, None]).sum(axis=0)).ravel() / counts.sum()
+    rarity = np.maximum(1, np.rint(COMMON / (COMMON + share) * _WHOLE))
+    weighed = known @ diags(rarity / _WHOLE)
+    lengths = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
+    rows_of_one = (diags(1 / np.maximum(lengths, 1e-4)) @ weighed).tocsr()
+    model = LogisticRegression(C=INVERSE_PENALTY, tol=1e-5, max_iter=400).fit(rows_of_one, harmful, sample_weight=counts)
+    weights = np.zeros(1 << BITS, np.float32)
+    weights[columns] = model.coef_[0] * rarity / _WHOLE
+    rare = np.zeros(1 << BITS, np.uint8)
+    rare[columns] = rarity.astype(np.uint8)
+    return Weights(weights, rare, float(model.intercept_[0]))
+
+
+def _matrix(rows: Sequence[NDArray[np.uint32]]) -> csr_matrix:
+    lengths = [len(row) for row in rows]
+    places = np.concatenate(rows).astype(np.int32)
+    return csr_matrix(
+        (np.ones(len(places), np.float32), places, np.concatenate(([0], np.cumsum(lengths)))), (len(rows), 1 << BITS)
+    )

@@ -1,0 +1,321 @@
+"""The text model: its readings, its calibration, what certainty does to a verdict, and files that hold no model."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
+from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, KINDS, LONG_TEXT, Calibration, Candidate
+from gatewayfilter.classify.models.text_model import (
+    BITS,
+    MAX_CHARACTERS,
+    MAX_TERM,
+    MOST_PARTS,
+    MOST_TERMS,
+    NOTHING_READ,
+    TEXT_MODEL_FILE,
+    WINDOW,
+    TextModel,
+    packed,
+    save,
+    terms_of,
+    windows_of,
+)
+from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.settings import Strictness
+
+BUNDLED = Path(__file__).parents[3] / "lists" / "words"
+NAMES = ("gambling", "drugs")
+MEAN = 9
+"""Place of the mean reading among the shared numbers."""
+
+
+def calibration(**changed: Any) -> Calibration:
+    """Returns one in which the mean reading alone counts, with knots at 0, 1 and 2."""
+    weights = np.zeros(20 + 6 * len(NAMES))
+    weights[MEAN] = 1.0
+    knots = np.repeat([[0.0], [1.0], [2.0]], KINDS * len(NAMES), axis=1)
+    return replace(Calibration(NAMES, weights, knots), **changed)
+
+
+def made(folder: Path, bias: float = 0.0, **words: float) -> TextModel:
+    """Writes and returns a model in which some words say that a text is harmful, or harmless if below zero."""
+    weights = np.zeros(1 << BITS)
+    rarity = np.zeros(1 << BITS, np.uint8)
+    for word, weight in words.items():
+        weights[terms_of(word).places[0]] = weight
+        rarity[terms_of(word).places[0]] = 255
+    save(packed(weights, rarity, bias, calibration()), folder / TEXT_MODEL_FILE)
+    model = TextModel.load(folder / TEXT_MODEL_FILE)
+    assert model is not None
+    return model
+
+
+@pytest.fixture(scope="module")
+def bundled() -> TextModel:
+    model = TextModel.load(BUNDLED / TEXT_MODEL_FILE)
+    assert model is not None
+    return model
+
+
+def test_terms_are_words_pairs_triples_and_ideographs() -> None:
+    terms = terms_of("no paperwork, 收款")
+    assert terms.words == ["no", "paperwork", "收", "款"]
+    assert [terms.shown(index) for index in range(len(terms.places))] == [
+        "no", "paperwork", "收", "款", "no paperwork", "paperwork收", "收款", "nopaperwork收", "paperwork收款",
+    ]  # fmt: skip
+    assert [len(terms_of(text).places) for text in ("", "!?", "a", "a b", "a b c")] == [0, 0, 1, 3, 6]
+
+
+def test_a_trick_does_not_change_the_terms() -> None:
+    plain = terms_of("discreet shipping of white powder, pay with bitcoin")
+    assert terms_of("d1screet shipping of whi*te powder, pay with b.i.t.c.o.i.n").places.tolist() == plain.places.tolist()
+
+
+def test_a_long_text_is_read_in_windows() -> None:
+    words = [f"w{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(3 * WINDOW)]
+    terms = terms_of(" ".join(words))
+    assert terms.count == 3
+    windows = windows_of(terms)
+    assert len(windows) == 3
+    assert all((np.diff(window.astype(np.int64)) > 0).all() for window in windows)
+    assert {int(place) for window in windows for place in window} == set(terms.places.tolist())
+
+
+def test_a_reading_is_of_each_window(tmp_path: Path) -> None:
+    model = made(tmp_path, offer=4.0, museum=-4.0)
+    one = model.read("offer")
+    assert one.mean == one.top == one.most == pytest.approx(4.0, abs=0.05)
+    both = model.read("offer " * WINDOW + "museum " * 2 * WINDOW)
+    assert both.most == pytest.approx(4.0, abs=0.05)
+    assert both.mean < both.top <= both.most
+    assert model.read("unknown words only").mean == 0.0
+    assert model.read("") == NOTHING_READ
+
+
+def test_harmless_text_before_the_subject_does_not_hide_it(tmp_path: Path) -> None:
+    model = made(tmp_path, offer=4.0, museum=-4.0)
+    assert model.read_parts("museum " * 2_000).mean < 0
+    assert model.read_parts("museum " * 2_000 + "offer " * 600).mean > 0
+    assert model.read_parts("museum " * MAX_CHARACTERS * MOST_PARTS + "offer " * MAX_CHARACTERS).mean > 0  # the end is read, too
+    assert model.read_parts("") == NOTHING_READ
+
+
+@pytest.mark.parametrize(
+    ("text", "harmful"),
+    [
+        ("pistols and revolvers shipped in parts, no papers, no questions, pay in monero, ghost guns, untraceable", True),
+        ("you have won! claim your prize now, confirm your card to pay the small delivery fee, only today", True),
+        ("uncut cocaine and heroin from our lab, stealth shipping, vacuum sealed, escrow accepted", True),
+        ("现货手枪带子弹,全国发货,货到付款,不要证件", True),
+        ("高薪兼职日结,刷单返佣金,先垫付后返现,联系客服微信", True),
+        ("the library is open from monday to saturday; new novels and picture books stand beside the entrance", False),
+        ("police warn of callers who ask for passwords; hang up and ring your bank on the number that you know", False),
+        ("the trial of three men who sold cocaine in the city began on monday; prosecutors asked for six years in prison", False),
+        ("我们的面包每天早上新鲜出炉,欢迎预订生日蛋糕,周日休息", False),
+        ("民警提醒:凡是要求先转账再返利的刷单兼职都是诈骗,请及时报警", False),
+    ],
+)
+def test_the_bundled_model_tells_offers_from_reports(bundled: TextModel, text: str, *, harmful: bool) -> None:
+    assert (bundled.read(text).mean > 0) == harmful
+    assert 0 < len(bundled.telling(text, harmful=harmful)) <= MOST_TERMS
+
+
+LEXICON = Lexicon(
+    {
+        name: Category(name, limit=20.0, min_words=2, words={f"{name} shop": 6.0, f"{name} offer": 30.0, f"{name} sale": 30.0})
+        for name in (*NAMES, "violence")
+    }
+)
+HARMFUL, DOUBTFUL, FINE = 3.0, 0.5, -3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "strictness", "category", "doubt"),
+    [
+        ("gambling shop", HARMFUL, Strictness.STANDARD, "gambling", ""),  # too few words for a verdict
+        ("gambling shop", 1.5, Strictness.STANDARD, "gambling", ""),
+        ("gambling shop", 1.5, Strictness.RELAXED, "", "gambling"),
+        ("gambling shop", DOUBTFUL, Strictness.STANDARD, "", "gambling"),
+        ("gambling shop", DOUBTFUL, Strictness.STRICT, "gambling", ""),
+        ("gambling shop", FINE, Strictness.STRICT, "", ""),
+        ("roulette", HARMFUL, Strictness.STRICT, "", ""),  # no page is harmful by statistics alone
+        ("drugs offer drugs sale", HARMFUL, Strictness.STANDARD, "drugs", ""),
+        ("drugs offer drugs sale", DOUBTFUL, Strictness.STANDARD, "", "drugs"),
+        ("drugs offer drugs sale", FINE, Strictness.STANDARD, "", ""),
+        ("drugs offer drugs sale gambling offer gambling sale", FINE, Strictness.STANDARD, "", ""),
+        ("violence offer violence sale", FINE, Strictness.STANDARD, "violence", ""),  # not calibrated
+    ],
+)
+def test_certainty_decides(tmp_path: Path, text: str, reading: float, strictness: Strictness, category: str, doubt: str) -> None:
+    classifier = PageClassifier(LEXICON, texts=made(tmp_path, bias=reading), strictness=strictness)
+    words = PageClassifier(LEXICON).classify_text(text)
+    found = classifier.classify_text(text)
+    assert (found.category, found.doubt) == (category, doubt)
+    assert (found.score > found.limit) == bool(category)
+    if category == words.category:
+        assert found.evidence == words.evidence
+    else:
+        assert found.score == pytest.approx((OVER if category else UNDER) * found.limit)
+        assert sum(hit.weight for hit in found.evidence) == pytest.approx(sum(found.scores.values()))
+
+
+def test_certainty_is_named_in_the_evidence(tmp_path: Path) -> None:
+    model = made(tmp_path, roulette=3.0, museum=-3.0)
+    found = PageClassifier(LEXICON, texts=model).classify_text("gambling shop: roulette")
+    assert found.evidence[0].word.startswith("reads like gambling (")
+    assert found.evidence[0].word.endswith(": roulette")
+    freed = PageClassifier(LEXICON, texts=model).classify_text("drugs offer drugs sale museum")
+    assert freed.evidence[-1].word.startswith("reads harmless (")
+    assert freed.evidence[-1].word.endswith(": museum")
+
+
+def test_words_that_hardly_hint_are_not_read(tmp_path: Path) -> None:
+    lexicon = Lexicon({"gambling": Category("gambling", limit=20.0, min_words=2, words={"casino": HINTED * 20.0 - 0.1})})
+    found = PageClassifier(lexicon, texts=made(tmp_path, bias=HARMFUL)).classify_text("casino")
+    assert (found.category, found.doubt, found.certainty) == ("", "", 0.0)
+    assert PageClassifier(lexicon).classify_text("casino").certainty is None
+
+
+def test_a_verdict_stands_where_the_operator_has_words(tmp_path: Path) -> None:
+    (tmp_path / "bundled").mkdir()
+    (tmp_path / "own").mkdir()
+    text = 'category = "drugs"\nlimit = 20.0\nmin_words = 1\n[words]\n25 = ["drugs offer"]\n'
+    (tmp_path / "bundled" / "drugs.toml").write_text(text)
+    made(tmp_path / "bundled", museum=-9.0)
+    folders = [tmp_path / "bundled", tmp_path / "own"]
+    page = "drugs offer in the museum"
+    assert not load_classifier(folders).classify_text(page).harmful
+    assert load_classifier(folders, topics=False).classify_text(page).harmful
+    (tmp_path / "own" / "drugs.toml").write_text('category = "drugs"\n[words]\n1 = ["other"]\n')
+    assert load_classifier(folders).classify_text(page).harmful
+
+
+def test_another_model_or_strictness_is_another_version(tmp_path: Path) -> None:
+    made(tmp_path)
+    versions = [words_version([tmp_path]), words_version([tmp_path], topics=False)]
+    versions += [words_version([tmp_path], strictness=strictness) for strictness in (Strictness.RELAXED, Strictness.STRICT)]
+    assert len(set(versions)) == len(versions)
+
+
+def candidate(**changed: Any) -> Candidate:
+    return Candidate("drugs", 1.0, 1.0, 0.5, 0.0, 0.0, 3, True, True, 0.0, 400, False)._replace(**changed)
+
+
+def test_the_scale_passes_through_its_knots() -> None:
+    scale = calibration()
+    found = [scale.certainty(candidate(), odds, odds, odds) for odds in (0.0, 1.0, 2.0)]
+    assert found == pytest.approx(list(BLOCKED_FROM.values()))
+    assert pytest.approx(min(BLOCKED_FROM.values())) == DOUBT
+    rising = [scale.certainty(candidate(), odds, 0.0, 0.0) for odds in np.linspace(-60, 60, 121)]
+    assert rising == sorted(rising)
+    assert 0 < rising[0] < 1e-9 < 1 - 1e-9 < rising[-1] <= 1
+
+
+def test_each_kind_of_page_has_knots_of_its_own() -> None:
+    columns = [
+        calibration().column(candidate(category=name, ideographic=ideographic, length=length))
+        for name in NAMES
+        for ideographic in (False, True)
+        for length in (LONG_TEXT, LONG_TEXT + 1)
+    ]
+    assert columns == list(range(KINDS * len(NAMES)))
+
+
+def arrays(**changed: Any) -> dict[str, Any]:
+    right: dict[str, Any] = {
+        "version": np.array([2, BITS]),
+        "weights": np.zeros(1 << BITS, np.int8),
+        "rarity": np.zeros(1 << BITS, np.uint8),
+        "numbers": np.array([0.1, 0.0]),
+        **calibration().arrays(),
+    }
+    return {name: value for name, value in (right | changed).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"version": np.array([1, BITS])},
+        {"version": None},
+        {"weights": np.zeros(7, np.int8)},
+        {"weights": np.zeros(1 << BITS, np.float32)},
+        {"weights": np.array([{}, 1], dtype=object)},  # would be unpickled
+        {"rarity": np.zeros(1 << BITS, np.int8)},
+        {"numbers": np.array([np.nan, 0.0])},
+        {"numbers": np.array([0.1])},
+        {"categories": np.array(["drugs", "drugs"])},
+        {"categories": np.array([1, 2])},
+        {"categories": np.array(["drugs"])},
+        {"calibration": np.zeros(7)},
+        {"calibration": np.full(32, np.inf)},
+        {"knots": np.zeros((3, 8))},  # not ascending
+        {"knots": np.zeros((2, 8))},
+    ],
+)
+def test_a_damaged_model_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    np.savez_compressed(tmp_path / TEXT_MODEL_FILE, **arrays(**changed))
+    with pytest.raises(ClassifyError, match="is no model of this program"):
+        TextModel.load(tmp_path / TEXT_MODEL_FILE)
+
+
+def test_a_right_model_is_taken_and_none_is_none(tmp_path: Path) -> None:
+    assert TextModel.load(tmp_path / TEXT_MODEL_FILE) is None
+    np.savez_compressed(tmp_path / TEXT_MODEL_FILE, **arrays())
+    assert TextModel.load(tmp_path / TEXT_MODEL_FILE) is not None
+
+
+def test_the_same_model_is_the_same_file(tmp_path: Path) -> None:
+    model = made(tmp_path, offer=1.0)
+    save(model, tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / TEXT_MODEL_FILE).read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no archive", bytes(20_000_000)])
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / TEXT_MODEL_FILE).write_bytes(content)
+    with pytest.raises(ClassifyError):
+        TextModel.load(tmp_path / TEXT_MODEL_FILE)
+
+
+def test_a_file_with_any_byte_damaged_is_refused_or_read(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays())
+    path, good = tmp_path / TEXT_MODEL_FILE, content.getvalue()
+    refused = 0
+    for index in range(0, len(good), 31):
+        path.write_bytes(good[:index] + bytes([good[index] ^ 0x55]) + good[index + 1 :])
+        try:
+            TextModel.load(path)
+        except ClassifyError:
+            refused += 1
+    assert refused > len(good) // 62
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays(weights=np.zeros(60_000_000, np.int8)))
+    (tmp_path / TEXT_MODEL_FILE).write_bytes(content.getvalue())
+    with pytest.raises(ClassifyError, match="too large"):
+        TextModel.load(tmp_path / TEXT_MODEL_FILE)
+
+
+@limits(max_examples=50)
+@given(st.text(st.characters(exclude_categories=()), max_size=300))
+def test_any_text_is_read(bundled: TextModel, text: str) -> None:
+    reading = bundled.read(text)
+    assert np.isfinite(reading).all()
+    assert reading.mean <= reading.top <= reading.most
+
+
+def test_a_long_text_is_bounded(bundled: TextModel) -> None:
+    assert len(terms_of("a " * 1_000_000).words) <= MAX_CHARACTERS
+    assert all(len(term) <= MAX_TERM for term in bundled.telling("x" * 1_000_000, harmful=True))
