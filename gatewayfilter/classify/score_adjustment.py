@@ -22,8 +22,9 @@ OVER, UNDER = 1.25, 0.75
 """Limits: where a decision by certainty takes a score to; the operator's own second opinion comes after it, in the grey zone."""
 CLONE_CERTAINTY = 0.95
 """Certainty of a login clone: `relaxed` sends it to review."""
-HINTED = 0.1
-"""Limits: what a category's words must come to before the text is read at all: no page is harmful by statistics alone."""
+HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
+"""Limits: what a category's words must come to before a text of up to so many bytes is read, and at most; in between as much more
+as the page is longer. No page is harmful by statistics alone, and in a long text some word of any category stands by chance."""
 
 
 def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: TextModel, strictness: Strictness) -> Judgement:
@@ -43,7 +44,7 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
     if found.category and (found.category not in known or found.category in model.additive):
         return found
     nearest = candidate_of(found, lexicon, known, page)
-    if nearest is None or nearest.ratio < HINTED:
+    if nearest is None or nearest.ratio < min(max(HINTED, HINTED * nearest.length / HINT_BYTES), MOST_HINTED):
         return replace(found, certainty=0.0)
     name = nearest.category
     text = page.visible()

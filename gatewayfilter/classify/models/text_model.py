@@ -12,7 +12,6 @@ import io
 import re
 import zipfile
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -80,7 +79,7 @@ def terms_of(text: str) -> Terms:
     """Returns the terms of a text in its normal view, tricks undone. Linear in its length, of which `MAX_CHARACTERS` are read."""
     words = _WORD.findall(squashed_view(text[:MAX_CHARACTERS]))
     count = max(1, round(len(words) / WINDOW))
-    codes = np.fromiter((_code(word) if len(word) < MAX_TERM else _plain_code(word) for word in words), np.uint32, len(words))
+    codes = np.fromiter(map(crc32, " ".join(words).encode(errors="replace").split()), np.uint32, len(words))
     at = (np.arange(len(words)) * count // max(len(words), 1)).astype(np.uint32)
     pairs = codes[:-1] * _PAIR ^ codes[1:]
     triples = pairs[:-1] * _PAIR + codes[2:] + _TRIPLE
@@ -94,14 +93,6 @@ def windows_of(terms: Terms) -> list[NDArray[np.uint32]]:
     keys = np.unique(terms.windows << _SHIFT | terms.places)
     starts = np.searchsorted(keys >> _SHIFT, np.arange(1, terms.count, dtype=np.uint32))
     return [window & _PLACE for window in np.split(keys, starts)]
-
-
-def _plain_code(word: str) -> int:
-    return crc32(word.encode(errors="replace"))
-
-
-_code = lru_cache(maxsize=1 << 15)(_plain_code)
-"""For words of some length at most: a page full of letters cannot fill the cache."""
 
 
 class Reading(NamedTuple):
