@@ -29,6 +29,10 @@ class UnsupportedError(RuleError):
         self.name = name
 
 
+class PolicyError(GatewayFilterError):
+    """A client, group, policy, schedule or pause that cannot be as requested."""
+
+
 class SourceError(GatewayFilterError):
     """A subscription that cannot be added, fetched or found."""
 

@@ -2,6 +2,7 @@
 
 from gatewayfilter.model.certainty import CERTAINTY_LEVELS, CertaintyLevel, evidence_in_chinese, in_words, level_of
 from gatewayfilter.model.classification import HOST_ZONE, Classification, Evidence, ScoreBreakdown
+from gatewayfilter.model.client_matcher import Matcher, MatcherKind, canonical_address, parse_matcher
 from gatewayfilter.model.decision import (
     PAGE_TYPES,
     Action,
@@ -18,19 +19,43 @@ from gatewayfilter.model.decision import (
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChange, ResponseChange
+from gatewayfilter.model.policy import (
+    ALL_DAYS,
+    DEFAULT,
+    HARMFUL_CATEGORIES,
+    CategoryAction,
+    Client,
+    Group,
+    Pause,
+    PauseScope,
+    Policy,
+    PolicyItem,
+    Schedule,
+    ScheduleEffect,
+    UnknownAction,
+    Window,
+)
+from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
+from gatewayfilter.model.policy_set import PolicySet, check_name
+from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 
 __all__ = [
+    "ALL_DAYS",
     "CERTAINTY_LEVELS",
+    "DEFAULT",
+    "HARMFUL_CATEGORIES",
     "HOST_ZONE",
     "PAGE_TYPES",
     "Action",
     "AppliedRule",
     "BodyEdit",
+    "CategoryAction",
     "CertaintyLevel",
     "Change",
     "ChangeKind",
     "Classification",
+    "Client",
     "ContentId",
     "ContentKind",
     "DeciderAnswer",
@@ -38,12 +63,20 @@ __all__ = [
     "Evidence",
     "Explanation",
     "Fingerprint",
+    "Group",
     "HostAction",
     "HostVerdict",
     "LearnedEntry",
     "ListAction",
     "LogRecord",
     "ManualRule",
+    "Matcher",
+    "MatcherKind",
+    "Pause",
+    "PauseScope",
+    "Policy",
+    "PolicyItem",
+    "PolicySet",
     "Reason",
     "Request",
     "RequestChange",
@@ -53,11 +86,24 @@ __all__ = [
     "ReviewState",
     "ReviewStep",
     "ReviewTask",
+    "Schedule",
+    "ScheduleEffect",
     "ScoreBreakdown",
     "Source",
     "TaskOutline",
+    "UnknownAction",
     "Verdict",
+    "Window",
+    "canonical_address",
+    "check_name",
     "evidence_in_chinese",
+    "from_record",
     "in_words",
+    "inherited_values",
+    "kind_of_item",
     "level_of",
+    "parse_matcher",
+    "policy_values",
+    "to_record",
+    "with_value",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from gatewayfilter.model.policy import UnknownAction
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.urls import Url
 
@@ -33,6 +34,10 @@ class Reason(StrEnum):
     NOT_HTTP = "not-http"
     FAILURE = "failure"
     INTERNAL_ADDRESS = "internal-address"
+    PAUSE = "pause"
+    SCHEDULE = "schedule"
+    POLICY = "policy"
+    POLICY_REVIEW = "policy-review"
 
     @classmethod
     def _missing_(cls, value: object) -> "Reason | None":
@@ -68,6 +73,7 @@ class Request:
         url: the canonical URL.
         source: the page that caused it (Referer or Origin), `None` when unknown.
         client: the client's address, `""` when irrelevant.
+        user: name under which the client logged in to the proxy, `""` without.
     """
 
     url: Url
@@ -75,6 +81,7 @@ class Request:
     resource_type: ResourceType = ResourceType.DOCUMENT
     method: str = "GET"
     client: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Verdict:
         detail: the evidence as text, e.g. ``score 42.0 (limit 20.0): casino, betting``; `""` without.
         unknown: the URL is on no black or white list: it may be offered to the frontier.
         stub: canonical name of the stub resource (`redirect=`) that replaces a blocked response, `""` for none.
+        unknown_action: treatment of an unknown URL by the client's policy, `None` for that of `proxy.unknown`.
     """
 
     action: Action
@@ -100,6 +108,7 @@ class Verdict:
     detail: str = ""
     unknown: bool = False
     stub: str = ""
+    unknown_action: UnknownAction | None = None
 
     @property
     def blocked(self) -> bool:

@@ -1,0 +1,158 @@
+"""Policies and what they apply to: clients, groups, policies, schedules, pauses. Pure values; the names are those of commands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from gatewayfilter.model.client_matcher import Matcher
+
+DEFAULT: Final = "default"
+"""The group of clients without another one, and of clients that are not recognized; also its policy."""
+
+HARMFUL_CATEGORIES: Final = frozenset({"malware", "phishing"})
+"""Categories that a pause does not lift unless it includes them."""
+
+ALL_DAYS: Final = frozenset(range(7))
+
+
+class CategoryAction(StrEnum):
+    """The effect of lists of a category: block; allow but mark in the log for review; allow."""
+
+    BLOCK = "block"
+    REVIEW = "review"
+    ALLOW = "allow"
+
+
+class UnknownAction(StrEnum):
+    """The treatment of URLs on no list, as in `proxy.unknown`."""
+
+    ALLOW = "allow"
+    HOLD = "hold"
+    INSPECT = "inspect"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A device or person.
+
+    Attributes:
+        name: unique.
+        matchers: what it is recognized by; no two clients have the same one.
+        group: name of its group.
+        policy: name of its own policy, `""` for none.
+        note: free text.
+    """
+
+    name: str
+    matchers: tuple[Matcher, ...] = ()
+    group: str = DEFAULT
+    policy: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of clients.
+
+    Attributes:
+        policy: name of its policy, `""` for none.
+    """
+
+    name: str
+    policy: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The values of a policy; each that is unset is inherited, each category and source by itself.
+
+    Attributes:
+        sources: name of a source → whether it is on.
+        categories: category → the effect of its lists.
+        unknown: treatment of URLs on no list, `None` when unset.
+        block_all: whether everything is blocked that no manual rule allows, `None` when unset.
+    """
+
+    name: str
+    sources: Mapping[str, bool] = field(default_factory=dict)
+    categories: Mapping[str, CategoryAction] = field(default_factory=dict)
+    unknown: UnknownAction | None = None
+    block_all: bool | None = None
+
+
+class ScheduleEffect(StrEnum):
+    """The effect of a schedule while one of its windows is open."""
+
+    BLOCK_ALL = "block-all"
+    BLOCK_CATEGORY = "block-category"
+    ALLOW_CATEGORY = "allow-category"
+    USE_POLICY = "use-policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A daily window in wall-clock time.
+
+    It belongs to the day on which it begins; one that ends no later than it begins ends the day after.
+
+    Attributes:
+        begin, end: minutes of the day; `end` up to 1,440, which is midnight at the end of the day.
+        days: weekdays on which it begins, 0 is Monday.
+    """
+
+    begin: int
+    end: int
+    days: frozenset[int] = ALL_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Windows of time in which a layer lies over a policy.
+
+    Attributes:
+        policy: name of the policy.
+        target: the category or policy of the effect, `""` for `BLOCK_ALL`.
+        timezone: IANA name of the zone of the windows.
+    """
+
+    name: str
+    policy: str
+    effect: ScheduleEffect
+    windows: tuple[Window, ...]
+    timezone: str
+    target: str = ""
+
+
+class PauseScope(StrEnum):
+    """What a pause applies to."""
+
+    ALL = "all"
+    GROUP = "group"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Filtering is paused. There is one pause per scope and target.
+
+    Attributes:
+        target: name of the group or client, `""` for all.
+        until: Unix seconds.
+        harm_too: lists of `HARMFUL_CATEGORIES` are paused, too.
+    """
+
+    scope: PauseScope
+    target: str
+    until: float
+    harm_too: bool = False
+
+    @property
+    def name(self) -> str:
+        """What identifies the pause: `all`, `group:NAME` or `client:NAME`."""
+        return f"{self.scope}:{self.target}" if self.target else self.scope.value
+
+
+type PolicyItem = Client | Group | Policy | Schedule | Pause
