@@ -46,17 +46,19 @@ class ManualDecider:
         if rules is None:
             return None
         rule = rules.find(question.url, question.facts.manual, question.now)
-        return None if rule is None else self._verdict(rule)
+        return None if rule is None else manual_verdict(rule)
 
-    @staticmethod
-    def _verdict(rule: ManualRule) -> Verdict:
-        allows = rule.action is ListAction.ALLOW
-        return Verdict(
-            Action.ALLOW if allows else Action.BLOCK,
-            Reason.MANUAL_ALLOW if allows else Reason.MANUAL_BLOCK,
-            rule=written_pattern(rule),
-            detail=rule.comment,
-        )
+
+def manual_verdict(rule: ManualRule, scope: str = "") -> Verdict:
+    """Returns the verdict of a manual rule; `scope` names the clients that it is for, `""` for everybody."""
+    allows = rule.action is ListAction.ALLOW
+    return Verdict(
+        Action.ALLOW if allows else Action.BLOCK,
+        Reason.MANUAL_ALLOW if allows else Reason.MANUAL_BLOCK,
+        scope,
+        rule=written_pattern(rule),
+        detail=rule.comment,
+    )
 
 
 class BloomGate:

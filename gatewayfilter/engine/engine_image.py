@@ -34,7 +34,7 @@ class EngineImage:
         state = engine.state  # swapped by one assignment: this is a consistent state
         with file.open("xb") as out:
             state.snapshot.write(out)
-        return cls(file, tuple(state.overlay.changes.values()), state.lists.off_categories)
+        return cls(file, tuple(state.overlay.changes.values()), engine.off_categories)
 
     def open(self, *, clock: Callable[[], float] = time) -> FilterEngine:
         """Returns the engine.

@@ -5,9 +5,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 
 from gatewayfilter.engine.adblock_changes import change_response
+from gatewayfilter.engine.compiled_policies import CompiledPolicies
 from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.host_decision import decide_host
+from gatewayfilter.engine.policies.effective_policy import ListSelection
+from gatewayfilter.engine.policy_decision import decide_by_policy, decide_host_by_policy, view_for
+from gatewayfilter.engine.policy_explanation import explain_by_policy
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.engine_state import EngineState
@@ -40,6 +44,9 @@ class FilterEngine:
         snapshot: the lists; the engine keeps it open.
         off_categories: categories of lists that neither block nor stub.
         clock: Unix seconds, for entries that expire.
+
+    Attributes:
+        off_categories: as given.
     """
 
     def __init__(
@@ -47,8 +54,10 @@ class FilterEngine:
     ) -> None:
         self._clock = clock
         self._writing = Lock()
-        overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq)
-        self._state = EngineState(snapshot, overlay, frozenset(off_categories) - {""})
+        overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq, snapshot.policies)
+        self.off_categories = frozenset(off_categories) - {""}
+        self._policies = CompiledPolicies(self.off_categories, clock)
+        self._state = self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories)))
 
     @property
     def feed_seq(self) -> int:
@@ -69,6 +78,8 @@ class FilterEngine:
         """Returns the verdict; never raises for any request that could be built."""
         try:
             state = self._state
+            if state.policies is not None:
+                return decide_by_policy(state, request, self._clock())
             question = Question(state, request, self._clock())
             for decide in _DECIDE if state.lists.rules is not None else _DECIDE_WITHOUT_RULES:
                 verdict = decide(question)
@@ -81,6 +92,8 @@ class FilterEngine:
     def change_request(self, request: Request) -> RequestChange | None:
         """Returns what Adblock rules change in an allowed request, `None` for nothing; never raises."""
         state = self._state
+        if state.policies is not None:
+            state = view_for(state, request, self._clock())
         try:
             return state.effects.change_request(request, state.source_names, state.off_sources)
         except UnicodeError:  # as in `decide`
@@ -97,19 +110,28 @@ class FilterEngine:
             headers: of the response, lower-case names.
             address: of the server that answers, `""` when unknown.
         """
+        state = self._state
+        if state.policies is not None:
+            state = view_for(state, request, self._clock())
         try:
-            return change_response(self._state, request, status, headers, address)
+            return change_response(state, request, status, headers, address)
         except UnicodeError:
             return None
 
-    def decide_host(self, host: str, client: str = "") -> HostVerdict:
+    def decide_host(self, host: str, client: str = "", user: str = "") -> HostVerdict:
         """Returns deny, splice or intercept for a host name or address literal; never raises (`interfaces.DecideHost`)."""
-        return decide_host(self._state, host, client, self._clock())
+        state = self._state
+        if state.policies is not None:
+            return decide_host_by_policy(state, host, client, user, self._clock())
+        return decide_host(state, host, client, self._clock())
 
     def explain(self, request: Request) -> Explanation:
         """Returns every decider's answer, in order, including those after the decision, and the verdict of `decide`."""
+        state = self._state
         try:
-            question = Question(self._state, request, self._clock())
+            if state.policies is not None:
+                return explain_by_policy(state, request, self._clock())
+            question = Question(state, request, self._clock())
             answers: list[DeciderAnswer] = []
             verdict: Verdict | None = None
             for decider in DECIDERS:
@@ -126,8 +148,23 @@ class FilterEngine:
         with self._writing:
             state = self._state
             overlay = state.overlay.changed(changes)
-            if overlay is not state.overlay:
-                self._state = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
+            if overlay is state.overlay:
+                return
+            changed = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
+            self._state = changed if overlay.policies is state.overlay.policies else self._policies.put_into(changed)
+
+    def meet(self, neighbours: Mapping[str, str]) -> None:
+        """Takes in the devices on this machine's links (address → MAC), by which clients are recognized."""
+        with self._writing:
+            if self._policies.meet(neighbours, self._state.policies):
+                self._state = self._policies.put_into(self._state)
+
+    def keep_time(self) -> None:
+        """Compiles the policies of clients again where that is due: every hour, and when the clock was set."""
+        if self._state.policies is None or not self._policies.is_due():
+            return
+        with self._writing:
+            self._state = self._policies.put_into(self._state)
 
     def swap(self, snapshot: Snapshot, changes: Sequence[Change] = (), *, adopts: bool = True) -> None:
         """Swaps in another snapshot, with the changes that it does not include: those given and those known here.
@@ -145,7 +182,7 @@ class FilterEngine:
             # With an older snapshot there would be a gap before the changes known here: the caller reads the feed again.
             older = snapshot.info.feed_seq < old.snapshot.info.feed_seq
             known = () if older else old.overlay.changes.values()
-            overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq).changed([*known, *changes])
+            overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq, snapshot.policies).changed([*known, *changes])
             if adopts:
                 snapshot.adopt(old.snapshot)
-            self._state = EngineState(snapshot, overlay, old.lists.off_categories)
+            self._state = self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories)))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gatewayfilter.model.policy import PolicyItem
 from gatewayfilter.renamed_codes import current_code
 
 
@@ -52,6 +53,7 @@ class ManualRule:
         group: name of entries that are switched on and off together, `""` for none.
         expires_at: Unix seconds, `None` for never.
         enabled: whether it is applied; a disabled one is kept.
+        scope: whom it applies to: `client:NAME`, `group:NAME`, or `""` for everybody.
     """
 
     rule_id: int
@@ -62,6 +64,7 @@ class ManualRule:
     group: str = ""
     expires_at: float | None = None
     enabled: bool = True
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class ChangeKind(StrEnum):
     MANUAL_REMOVED = "manual-removed"
     LEARNED_ADDED = "learned-added"
     LEARNED_REMOVED = "learned-removed"
+    POLICY_PUT = "policy-put"
+    POLICY_REMOVED = "policy-removed"
 
     @classmethod
     def _missing_(cls, value: object) -> "ChangeKind | None":
@@ -102,7 +107,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of the change feed: `seq` is monotonic; exactly one of the two entries is set.
+    """One step of the change feed: `seq` is monotonic; exactly one of the three entries is set.
 
     A removal carries the removed entry.
     """
@@ -111,3 +116,4 @@ class Change:
     kind: ChangeKind
     manual: ManualRule | None = None
     learned: LearnedEntry | None = None
+    policy: PolicyItem | None = None

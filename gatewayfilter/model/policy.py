@@ -25,11 +25,10 @@ class CategoryAction(StrEnum):
 
 
 class UnknownAction(StrEnum):
-    """The treatment of URLs on no list, as in `proxy.unknown`."""
+    """The treatment of URLs on no list. With `proxy.unknown = "inspect"`, allowed pages are inspected for every client."""
 
     ALLOW = "allow"
     HOLD = "hold"
-    INSPECT = "inspect"
     BLOCK = "block"
 
 

@@ -1,7 +1,7 @@
 """The filter of requests: from a flow's headers to its verdict, and to the action on the flow."""
 
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from mitmproxy import http
 
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.model import Action, Reason, UnknownAction, Verdict
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.pages.block_page import ASK_PATH
 from gatewayfilter.proxy.pages.internal_pages import internal_response
@@ -60,7 +60,16 @@ class RequestFilter:
         self._unblock_form = services.unblock_form
         self._addresses = NamedAddresses(services.decide, services.hosts, unknown)
         self._judge = RequestJudge(services.decide, self._addresses, unknown)
-        self._unknown = _unknown_policy(settings, services, reporter, self._judge)
+        self._unknown = _unknown_policy(unknown, settings, services, reporter, self._judge)
+        waits = reporter.with_frames() if reporter is not None else None
+        inspects = unknown is UnknownRule.INSPECT
+        self._unknown_of: Final[Mapping[UnknownAction, UnknownPolicy]] = {
+            UnknownAction.ALLOW: self._unknown
+            if inspects
+            else _unknown_policy(UnknownRule.ALLOW, settings, services, reporter, self._judge),
+            UnknownAction.HOLD: _unknown_policy(UnknownRule.HOLD, settings, services, waits, self._judge),
+            UnknownAction.BLOCK: _unknown_policy(UnknownRule.BLOCK, settings, services, waits, self._judge),
+        }
         self._answerer = answerer
         self._counter = counter
         self._counters = counters
@@ -103,7 +112,8 @@ class RequestFilter:
             verdict = self._judge.under_all_names(flow_request, verdict)
         if verdict.unknown and verdict.action is not _BLOCK:
             self._counters.add("unknown")
-            treated = self._unknown.treat(flow, flow_request, verdict)
+            own = verdict.unknown_action
+            treated = (self._unknown if own is None else self._unknown_of[own]).treat(flow, flow_request, verdict)
             if not isinstance(treated, Verdict):
                 return self._carry_out_later(flow, flow_request, treated, started)
             verdict = treated
@@ -158,9 +168,8 @@ class RequestFilter:
 
 
 def _unknown_policy(
-    settings: Settings, services: FilterServices, reporter: UrlReporter | None, judge: RequestJudge
+    unknown: UnknownRule, settings: Settings, services: FilterServices, reporter: UrlReporter | None, judge: RequestJudge
 ) -> UnknownPolicy:
-    unknown = settings.proxy.unknown
     if unknown is UnknownRule.BLOCK:
         return BlockUnknown(reporter)
     if unknown is UnknownRule.HOLD:

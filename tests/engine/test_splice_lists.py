@@ -3,6 +3,7 @@
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.policies.effective_policy import ListSelection
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.host_cache import work_out
@@ -23,7 +24,7 @@ def spliced(*keys: str, rules: tuple[ManualRule, ...] = (), black: tuple[str, ..
 
 
 def facts_of(snapshot: Snapshot, url: str) -> Verdict | None:
-    state = EngineState(snapshot, Overlay.over(snapshot.rules, 0), frozenset())
+    state = EngineState(snapshot, Overlay.over(snapshot.rules, 0), ListSelection())
     return work_out(state.lists, parse_url(url), 0.0).splice
 
 

@@ -148,7 +148,7 @@ def test_values_are_set_and_traced() -> None:
         ("category.social", "deny", "one of block, review, allow"),
         ("source.x", "on", "no source 'x'"),
         ("source.ut1", "yes", "on or off"),
-        ("unknown", "x", "one of allow, hold, inspect, block"),
+        ("unknown", "x", "one of allow, hold, block"),
         ("strict", "on", "no value 'strict'"),
     ],
 )

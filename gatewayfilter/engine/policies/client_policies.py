@@ -62,6 +62,8 @@ class ClientPolicies:
 
     Attributes:
         macs: by which any client is recognized.
+        known: the policies of addresses that were looked up. `known.get` finds most addresses; `find` finds all, at the cost of a
+            call.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class ClientPolicies:
         if macs:
             self._exact |= {address: macs[mac] for address, mac in neighbours.items() if mac in macs}
         self._prefixes = sorted(prefixes.items(), key=lambda item: item[0])
-        self._known: dict[str, ClientPolicy] = {"": default, **self._exact}
+        self.known: dict[str, ClientPolicy] = {"": default, **self._exact}
 
     def find(self, address: str, user: str = "") -> ClientPolicy:
         """Returns the policy of a client.
@@ -106,13 +108,13 @@ class ClientPolicies:
         """
         if user and (found := self._users.get(user)) is not None:
             return found
-        return self._known.get(address) or self._search(address)
+        return self.known.get(address) or self._search(address)
 
     def _search(self, address: str) -> ClientPolicy:
         found = self._look_up(address)
-        known = self._known
+        known = self.known
         if len(known) >= _MOST_REMEMBERED:
-            self._known = known = {"": self.default, **self._exact}
+            self.known = known = {"": self.default, **self._exact}
         known[address] = found
         return found
 

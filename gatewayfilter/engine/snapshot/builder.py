@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from gatewayfilter.engine.adblock import AdblockBuilder, AdblockReport
 from gatewayfilter.engine.snapshot.format import TABLE_NAMES
-from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, rule_rows, source_rows
+from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, policy_rows, rule_rows, source_rows
 from gatewayfilter.engine.snapshot.learned_records import build_records, learned_source
 from gatewayfilter.engine.tables.bitmap_table import build_table
 from gatewayfilter.engine.tables.bloom import build_bloom
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import ANY_HOST, count_parts, host_of_key, part_marker, prefix_marker, site_marker
 from gatewayfilter.engine.tables.source_sets import SourceSets
-from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, PolicySet, Source
 from gatewayfilter.urls import digest_of
 
 type _Chunks = dict[ListAction, list[tuple[int, NDArray[np.uint8]]]]
@@ -60,6 +60,7 @@ class SnapshotBuilder:
         self._markers: _Markers = {action: [] for action in ListAction}
         self._learned: dict[str, LearnedEntry] = {}
         self._rules: tuple[ManualRule, ...] = ()
+        self._policies = PolicySet()
         self._adblock = AdblockBuilder()
         self._adblock_rules = 0
 
@@ -120,6 +121,10 @@ class SnapshotBuilder:
         """Sets the manual rules, replacing those set before."""
         self._rules = tuple(rules)
 
+    def set_policies(self, policies: PolicySet) -> None:
+        """Sets the clients, groups, policies, schedules and pauses, replacing those set before."""
+        self._policies = policies
+
     def build(self) -> bytes:
         """Returns the snapshot file. The builder can be used again.
 
@@ -159,6 +164,7 @@ class SnapshotBuilder:
             "error_rate": self._error_rate,
             "patches": 0,
             "notes": self.notes,
+            "policies": policy_rows(self._policies),
         }
         counters, gate = _gate([keys.digests for keys in merged.values()], self._error_rate, counting=counting)
         sections: tuple[tuple[str, bytes | memoryview], ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from gatewayfilter.engine.snapshot.format import pack_sections
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
-from gatewayfilter.model import ManualRule, Source
+from gatewayfilter.model import ManualRule, PolicySet, Source, to_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,21 @@ def source_rows(sources: list[Source]) -> list[list[object]]:
 def rule_rows(rules: tuple[ManualRule, ...]) -> list[list[object]]:
     """Returns the section `rules`."""
     return [
-        [rule.rule_id, rule.action, rule.kind, rule.pattern, rule.comment, rule.group, rule.expires_at, rule.enabled]
+        [
+            rule.rule_id,
+            rule.action,
+            rule.kind,
+            rule.pattern,
+            rule.comment,
+            rule.group,
+            rule.expires_at,
+            rule.enabled,
+            *([rule.scope] if rule.scope else []),
+        ]
         for rule in rules
     ]
+
+
+def policy_rows(policies: PolicySet) -> list[dict[str, object]]:
+    """Returns the value `policies` of the section `meta`."""
+    return [to_record(item) for item in policies]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatewayfilter.engine.snapshot.format import SECTION_NAMES, TABLE_NAMES
-from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, rule_rows, source_rows
+from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, policy_rows, rule_rows, source_rows
 from gatewayfilter.engine.snapshot.learned_records import learned_source, patch_records
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable, Digests
@@ -22,7 +22,7 @@ from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import blocked_part_of, parts_counted, prefix_marker, recount
 from gatewayfilter.engine.tables.table_patch import patch_table
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, PolicySet
 from gatewayfilter.urls import digest_of
 
 MOST_PATCHES = 500
@@ -52,6 +52,7 @@ def patch_snapshot(
     changes: Mapping[bytes, LearnedEntry | None],
     rules: Sequence[ManualRule],
     *,
+    policies: PolicySet | None = None,
     feed_seq: int,
     created_at: float,
     notes: Mapping[str, Any] | None = None,
@@ -63,6 +64,7 @@ def patch_snapshot(
         counters: those of the old snapshot; changed in place, also when an exception is raised.
         changes: of learned entries (`learned_changes`); one that the snapshot already includes has no effect.
         rules: the current manual rules.
+        policies: the current clients, groups, policies, schedules and pauses; `None` keeps those of the old snapshot.
         feed_seq: the newest step of the change feed that changes and rules include.
         created_at: Unix seconds.
         notes: the publisher's notes, merged over those of the old snapshot.
@@ -79,6 +81,7 @@ def patch_snapshot(
     kept: dict[str, bytes | memoryview] = {name: old.section(name) for name in SECTION_NAMES}
     sections = dict(kept)
     meta = {**old.meta, "feed_seq": feed_seq, "created_at": created_at, "patches": old.meta["patches"] + 1}
+    meta["policies"] = policy_rows(old.policies if policies is None else policies)
     meta["notes"] = {**old.meta["notes"], **(notes or {})}
     meta["markers"] = dict(meta["markers"])
     for action, name in TABLE_NAMES.items():

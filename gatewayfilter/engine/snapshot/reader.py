@@ -31,7 +31,7 @@ from gatewayfilter.engine.snapshot.learned_records import LearnedRecords
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable
 from gatewayfilter.engine.tables.bloom import BloomFilter, Mapped
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, PolicySet, Source, from_record
 
 __all__ = ["Snapshot", "SnapshotBuilder", "SnapshotInfo"]
 
@@ -93,6 +93,7 @@ class Snapshot:
         sources: by index, as named in verdicts.
         source_sets: number in a table → ascending source indices.
         rules: the manual rules.
+        policies: clients, groups, policies, schedules and pauses.
         bloom: over the keys of all tables.
         tables: action → digest → number of a source set.
         learned_table: digest → number of a learned record.
@@ -144,6 +145,7 @@ class Snapshot:
         self.mark = mark_of(self._data)
         self.meta: Mapping[str, Any] = self._json(sections["meta"])
         meta = self.meta
+        self.policies = PolicySet.of(map(from_record, meta.get("policies", ())))
         self.info = SnapshotInfo(
             version=VERSION,
             feed_seq=int(meta["feed_seq"]),

@@ -2,11 +2,14 @@
 
 from copy import copy
 
+from gatewayfilter.engine.policies.client_policies import ClientPolicies
+from gatewayfilter.engine.policies.effective_policy import ListSelection
 from gatewayfilter.engine.snapshot.reader import Snapshot, giving_turns
 from gatewayfilter.engine.state.host_cache import HostFacts
 from gatewayfilter.engine.state.host_marks import HostMarks
 from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.state.lru_cache import LruCache
+from gatewayfilter.engine.state.manual_rules import HostRules
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.model import HostVerdict, Verdict
 
@@ -23,6 +26,9 @@ class EngineState:
         adblock_verdicts: verdicts by source and line of the rule, and stub.
         host_marks: the snapshot's markers by host, without the overlay.
         host_verdicts: decisions on connections by host, each with the Unix seconds until which it is valid.
+        policies: the policies of clients, `None` when there are none. A view of the lists for some of them has none.
+        views: the same state with other lists switched off, by the numbers of `policies`.
+        scoped_hosts: the manual rules of a scope that may cover a host, by scope and host with port.
     """
 
     __slots__ = (
@@ -35,16 +41,19 @@ class EngineState:
         "lists",
         "off_sources",
         "overlay",
+        "policies",
+        "scoped_hosts",
         "snapshot",
         "source_names",
         "sources",
+        "views",
     )
 
-    def __init__(self, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> None:
+    def __init__(self, snapshot: Snapshot, overlay: Overlay, selection: ListSelection) -> None:
         """Creates a state; opens the compiled Adblock rules if they are not open yet."""
         self.snapshot = snapshot
         self.overlay = overlay
-        self.lists = ListView.of(snapshot, overlay, off_categories)
+        self.lists = ListView.of(snapshot, overlay, selection)
         self.sources = snapshot.sources
         self.off_sources = self.lists.off_sources
         self.adblock = snapshot.adblock
@@ -56,6 +65,9 @@ class EngineState:
         self.adblock_verdicts: LruCache[tuple[int, int, str], Verdict] = LruCache()
         self.host_marks: LruCache[str, HostMarks] = LruCache()
         self.host_verdicts: LruCache[str, tuple[float, HostVerdict]] = LruCache()
+        self.policies: ClientPolicies | None = None
+        self.views: tuple[EngineState, ...] = ()
+        self.scoped_hosts: LruCache[tuple[str, str], HostRules] = LruCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
         """Returns the state with another overlay.
@@ -70,4 +82,17 @@ class EngineState:
         state.host_verdicts = LruCache()
         if not hosts_hold:
             state.hosts = LruCache()
+            state.scoped_hosts = LruCache()
+        state.views = tuple(view.with_overlay(overlay, hosts_hold=hosts_hold) for view in self.views)
+        return state
+
+    def with_policies(self, policies: ClientPolicies | None) -> "EngineState":
+        """Returns the state with other policies of clients. Views of the lists are kept where the policies still need them."""
+        state = copy(self)
+        known = {view.lists.selection: view for view in self.views}
+        selections = policies.selections if policies is not None else ()
+        state.policies = policies
+        state.views = tuple(
+            known.get(selection) or EngineState(self.snapshot, self.overlay, selection) for selection in selections
+        )
         return state

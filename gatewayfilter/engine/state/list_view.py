@@ -1,8 +1,9 @@
 """A read-only view of the lists in force: the data of the snapshot and of the entries learned since, for look-ups of keys."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
+from gatewayfilter.engine.policies.effective_policy import ListSelection
 from gatewayfilter.engine.snapshot.learned_records import LearnedRecords
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.manual_rules import ManualRules
@@ -22,11 +23,13 @@ class ListView:
         sources: by index, as named in verdicts.
         source_sets: number of a source set → its sources, ascending.
         on_sets: the same without the sources that are switched off.
-        off_sources: indices of the sources that are switched off by their category (`off_categories`).
+        selection: which sources count.
+        off_sources: indices of the sources that are switched off.
+        off_categories: categories of which learned blocks are switched off.
         records: the learned entries of the snapshot.
         learned: digest → the entry learned since, `None` when it was removed. Hides the entry in `records`.
         prefix_netlocs: hosts (with port) under which `learned` has prefix entries.
-        rules: manual rules, `None` when there is none to apply.
+        rules: manual rules, `None` when there is none to apply, and where only some categories count.
     """
 
     bloom: BloomFilter
@@ -35,25 +38,26 @@ class ListView:
     source_sets: tuple[tuple[int, ...], ...]
     on_sets: tuple[tuple[int, ...], ...]
     off_sources: frozenset[int]
-    off_categories: frozenset[str]
+    off_categories: Container[str]
+    selection: ListSelection
     records: LearnedRecords
     learned: Mapping[bytes, LearnedEntry | None]
     prefix_netlocs: frozenset[str]
     rules: ManualRules | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, overlay: Overlay, off_categories: frozenset[str]) -> "ListView":
+    def of(cls, snapshot: Snapshot, overlay: Overlay, selection: ListSelection) -> "ListView":
         """Returns the view of a snapshot and the changes since.
 
         Args:
             snapshot: read in place.
             overlay: the changes since.
-            off_categories: categories of lists that neither block nor splice.
+            selection: which lists count.
         """
         off_sources = frozenset(
             index
             for index, source in enumerate(snapshot.sources)
-            if source.action is not ListAction.ALLOW and source.category in off_categories
+            if source.action is not ListAction.ALLOW and selection.is_off(source)
         )
         return cls(
             bloom=snapshot.bloom,
@@ -62,13 +66,15 @@ class ListView:
             source_sets=snapshot.source_sets,
             on_sets=tuple(tuple(index for index in members if index not in off_sources) for members in snapshot.source_sets),
             off_sources=off_sources,
-            off_categories=off_categories,
+            off_categories=selection.without,
+            selection=selection,
             records=snapshot.records,
             learned=overlay.learned,
             prefix_netlocs=overlay.prefix_netlocs,
-            rules=overlay.rules or None,
+            rules=None if selection.only is not None else overlay.rules or None,
         )
 
     def over(self, overlay: Overlay) -> "ListView":
         """Returns the view of the same snapshot with other changes since."""
-        return replace(self, learned=overlay.learned, prefix_netlocs=overlay.prefix_netlocs, rules=overlay.rules or None)
+        rules = None if self.selection.only is not None else overlay.rules or None
+        return replace(self, learned=overlay.learned, prefix_netlocs=overlay.prefix_netlocs, rules=rules)

@@ -169,6 +169,7 @@ class HostRules:
 
 
 _NO_RULES: Mapping[str, tuple[ManualRule, ...]] = MappingProxyType({})
+_NO_SCOPES: Mapping[str, "ManualRules"] = MappingProxyType({})
 
 
 def hosts_of_prefixes(url: Url) -> tuple[str, ...]:
@@ -186,20 +187,29 @@ class ManualRules:
     """All manual rules. Immutable: `changed` returns another object.
 
     Rules that are switched off are kept but not applied; the same for rules that cannot be compiled (made by another version).
+    Rules for some clients only are applied by `scoped` alone.
+
+    Attributes:
+        scoped: `ManualRule.scope` → the rules of that scope.
     """
 
-    __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted")
+    __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted", "scoped")
 
     def __init__(self, rules: Iterable[ManualRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
         self._index()
+        of_scopes: dict[str, list[ManualRule]] = {}
+        for rule in self._wanted.values():
+            if rule.scope:
+                of_scopes.setdefault(rule.scope, []).append(replace(rule, scope=""))
+        self.scoped: Mapping[str, ManualRules] = {scope: ManualRules(found) for scope, found in of_scopes.items()} or _NO_SCOPES
 
     def _index(self) -> None:
         by_key: dict[str, list[ManualRule]] = {}
         pages: dict[str, list[ManualRule]] = {}
         tried: list[tuple[ManualRule, Matches]] = []
         for rule in self._wanted.values():
-            if not rule.enabled:
+            if not rule.enabled or rule.scope:
                 continue
             if blocks_any_query(rule):
                 pages.setdefault(_page_of(rule.pattern), []).append(rule)
@@ -232,7 +242,7 @@ class ManualRules:
         return ManualRules(replace(rule, enabled=True) for rule in self._wanted.values() if not rule.enabled)
 
     def changed(self, added: Iterable[ManualRule], removed: Iterable[ManualRule]) -> "ManualRules":
-        """Returns the rules after a change; an added rule replaces the one of its kind, pattern and group."""
+        """Returns the rules after a change; an added rule replaces the one of its kind, pattern, group and scope."""
         rules = dict(self._wanted)
         for rule in removed:
             rules.pop(_identity(rule), None)
@@ -307,8 +317,8 @@ def _may_name(rule: ManualRule, matches: Matches, url: Url) -> bool:
     return bool(host.strip("*.")) and (glob(host)(url.host) or (host.startswith("*.") and glob(host[2:])(url.host)))
 
 
-def _identity(rule: ManualRule) -> tuple[EntryKind, str, str]:
-    return rule.kind, rule.pattern, rule.group
+def _identity(rule: ManualRule) -> tuple[EntryKind, str, str, str]:
+    return rule.kind, rule.pattern, rule.group, rule.scope
 
 
 def _compiled(rule: ManualRule) -> Matches | None:

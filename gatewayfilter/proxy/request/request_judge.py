@@ -1,10 +1,14 @@
 """The verdict of a request: that of its URL, of each other name it carries, and of the address its client chose."""
 
+from typing import Final
+
 from gatewayfilter.config import UnknownRule
 from gatewayfilter.interfaces import Decide
-from gatewayfilter.model import Verdict
+from gatewayfilter.model import UnknownAction, Verdict
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.request.named_address import NamedAddresses
+
+_BLOCK: Final = UnknownAction.BLOCK
 
 
 class RequestJudge:
@@ -32,6 +36,6 @@ class RequestJudge:
                 break
             other = self._decide.decide(alias)
             # Where unknown URLs are blocked, one known name does not make up for another one that is not.
-            if other.blocked or (other.unknown and self._every_name_known):
+            if other.blocked or (other.unknown and (self._every_name_known or other.unknown_action is _BLOCK)):
                 verdict = other
         return self._addresses.verdict(flow_request, verdict) if flow_request.address and not verdict.blocked else verdict

@@ -32,6 +32,10 @@ class UrlReporter:
         self._clock = clock
         self._offered: dict[str, float] = {}
 
+    def with_frames(self) -> "UrlReporter":
+        """Returns a reporter for unknown pages that wait for a verdict: it queues frames in pages of other sites, too."""
+        return UrlReporter(self._sink, UnknownRule.BLOCK, self._clock)
+
     def queue_page(self, flow_request: FlowRequest) -> bool:
         """Queues the URL of a page; other resource types are queued by their response.
 

@@ -15,7 +15,7 @@ from mitmproxy.connection import Client, Server
 from gatewayfilter.config import ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Decide, DecideHost
-from gatewayfilter.model import Action, HostAction, Reason, Request, Verdict
+from gatewayfilter.model import Action, HostAction, Reason, Request, UnknownAction, Verdict
 from gatewayfilter.proxy.request.flow_request import read_tunnel
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
@@ -121,9 +121,13 @@ class RawTunnels:
         for verdict in verdicts:
             if verdict.blocked:
                 return verdict
-        if self._settings.unknown is UnknownRule.BLOCK and any(verdict.unknown for verdict in verdicts):
-            return _UNKNOWN
-        return verdicts[0]
+        return _UNKNOWN if any(self._blocks_unknown(verdict) for verdict in verdicts) else verdicts[0]
+
+    def _blocks_unknown(self, verdict: Verdict) -> bool:
+        """Returns whether an unknown host is blocked: by the client's policy, or where it sets nothing by `proxy.unknown`."""
+        if verdict.unknown_action is not None:
+            return verdict.unknown_action is UnknownAction.BLOCK
+        return verdict.unknown and self._settings.unknown is UnknownRule.BLOCK
 
     def _spliced(self, requests: tuple[Request, ...]) -> Verdict | None:
         """Returns why a connection may pass unread, where each of its names is spliced."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.blocked_parts import blocked_page
+from gatewayfilter.engine.policies.effective_policy import ListSelection
 from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.engine.state.engine_state import EngineState
@@ -108,7 +109,9 @@ def test_save_and_open_is_identity(
                 assert table.find(digest_of(marker)) is not None
         assert table.find(digest_of("never.listed")) is None
     for host in {host_of_key(key) for key in expected[BLOCK] if "/" in key}:
-        assert blocked_page(EngineState(snapshot, Overlay.over((), feed_seq), frozenset()), parse_url(f"http://{host}/"), -1.0)
+        assert blocked_page(
+            EngineState(snapshot, Overlay.over((), feed_seq), ListSelection()), parse_url(f"http://{host}/"), -1.0
+        )
     assert snapshot.info.blacklist == len(expected[BLOCK])
     assert snapshot.info.whitelist == len(expected[ALLOW])
     assert snapshot.info.splicelist == len(expected[ListAction.SPLICE])

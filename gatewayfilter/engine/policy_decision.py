@@ -1,0 +1,243 @@
+"""The decision on a request or connection of a network with policies: what outranks the deciders, then the deciders.
+
+The order: a pause; manual rules of the client, of its group, of everybody; a schedule that blocks everything, or the policy; the
+deciders, over the lists that the policy selects.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from gatewayfilter.engine.deciders import DECIDERS, UNKNOWN, BloomGate, ListTable, ManualDecider, manual_verdict
+from gatewayfilter.engine.host_decision import decide_host
+from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
+from gatewayfilter.engine.policies.client_policies import ClientPolicy
+from gatewayfilter.engine.policies.effective_policy import EffectivePolicy
+from gatewayfilter.engine.question import Question
+from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.manual_rules import HostRules, ManualRules
+from gatewayfilter.errors import UrlError
+from gatewayfilter.model import (
+    Action,
+    CategoryAction,
+    HostAction,
+    HostVerdict,
+    ListAction,
+    Pause,
+    Reason,
+    Request,
+    UnknownAction,
+    Verdict,
+)
+from gatewayfilter.urls import Url, canonical_host, parse_url
+
+_BLOCK: Final = Action.BLOCK
+_MANUAL: Final = ManualDecider().decide
+_GATE: Final = BloomGate().decide
+_BLACKLIST: Final = ListTable("blacklist", ListAction.BLOCK).decide
+_REST: Final[tuple[Callable[[Question], Verdict | None], ...]] = tuple(
+    decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider)
+)
+_UNKNOWN: Final = {action: replace(UNKNOWN, unknown_action=action) for action in UnknownAction}
+
+
+def in_force(state: EngineState, client: str, user: str, now: float) -> tuple[ClientPolicy, EffectivePolicy]:
+    """Returns a client, and what is in force for it; the state has policies."""
+    assert state.policies is not None
+    found = state.policies.find(client, user)
+    return found, found.timeline.at(now)
+
+
+def view_of(state: EngineState, number: int) -> EngineState:
+    """Returns the view of the lists with a number of an `EffectivePolicy`."""
+    return state if number < 0 else state.views[number]
+
+
+def view_for(state: EngineState, request: Request, now: float) -> EngineState:
+    """Returns the view of the lists that count for a request."""
+    return view_of(state, in_force(state, request.client, request.user, now)[1].lists_number)
+
+
+def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdict:
+    """Returns the verdict on a request of a network with policies.
+
+    Raises:
+        UnicodeError: the URL contains characters that no URL can have.
+    """
+    policies = state.policies
+    assert policies is not None
+    # `in_force` and `view_of`, inlined: this runs for each request.
+    client = (None if request.user else policies.known.get(request.client)) or policies.find(request.client, request.user)
+    timeline = client.timeline
+    effective = timeline.effective[bisect_right(timeline.instants, now)]
+    number = effective.lists_number
+    question = Question(state if number < 0 else state.views[number], request, now)
+    if effective.pause is not None:
+        return _decide_paused(question, effective.pause)
+    if state.overlay.rules.scoped and (verdict := scoped_verdict(state, client, question)) is not None:
+        return verdict
+    if question.lists.rules is not None and (verdict := _MANUAL(question)) is not None:
+        return verdict
+    if effective.block_all is not None:
+        return effective.block_all
+    return decide_by_lists(state, effective, question)
+
+
+def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict:
+    """Returns the verdict of the deciders after manual rules, as the policy treats it."""
+    verdict = _by_deciders(question)
+    if verdict.action is _BLOCK:
+        schedule = effective.scheduled.get(verdict.category) if effective.scheduled else None
+        if schedule is None:
+            return verdict
+        return replace(verdict, reason=Reason.SCHEDULE, detail=f"{schedule} blocks {verdict.category}")
+    if verdict.unknown:
+        if effective.watched_number >= 0 and (watched := _watch(state, effective, question)) is not None:
+            return watched
+        if effective.unknown is not None:
+            return _UNKNOWN[effective.unknown] if verdict is UNKNOWN else replace(verdict, unknown_action=effective.unknown)
+    return verdict
+
+
+def _decide_paused(question: Question, pause: Pause) -> Verdict:
+    """Returns a block by lists that the pause does not lift, else the pause."""
+    verdict = _by_deciders(question)
+    return verdict if verdict.blocked else paused_verdict(pause)
+
+
+def _by_deciders(question: Question) -> Verdict:
+    for decide in _REST:
+        verdict = decide(question)
+        if verdict is not None:
+            return verdict
+    raise AssertionError("the last decider has an answer to everything")
+
+
+def paused_verdict(pause: Pause) -> Verdict:
+    """Returns the verdict of a pause."""
+    return Verdict(Action.ALLOW, Reason.PAUSE, rule=pause.name)
+
+
+def _watch(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict | None:
+    """Returns the verdict on a URL that a list of an allowed category contains, `None` for any other."""
+    asked = Question(view_of(state, effective.watched_number), question.request, question.now)
+    _GATE(asked)
+    listed = _BLACKLIST(asked)
+    if listed is None:
+        return None
+    reviewed = effective.actions.get(listed.category) is CategoryAction.REVIEW
+    return replace(listed, action=Action.ALLOW, reason=Reason.POLICY_REVIEW if reviewed else Reason.POLICY)
+
+
+def scoped_verdict(state: EngineState, client: ClientPolicy, question: Question) -> Verdict | None:
+    """Returns the verdict of the manual rules for the client alone, then of those for its group."""
+    for scope, rules in _scopes(state, client):
+        verdict = verdict_of_scope(state, scope, rules, question)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def verdict_of_scope(state: EngineState, scope: str, rules: ManualRules, question: Question) -> Verdict | None:
+    """Returns the verdict of the rules of a scope. A block covers other spellings of the path, too."""
+    url = question.url
+    rule = rules.find(url, _host_rules(state, scope, rules, url), question.now)
+    if rule is None and has_spellings(url):
+        others = (rules.find(other, _host_rules(state, scope, rules, other), question.now) for other in spellings_of(url))
+        rule = next((other for other in others if other is not None and other.action is ListAction.BLOCK), None)
+    return manual_verdict(rule, scope) if rule is not None else None
+
+
+def _scopes(state: EngineState, client: ClientPolicy) -> Iterator[tuple[str, ManualRules]]:
+    scoped = state.overlay.rules.scoped
+    for scope in client.scopes:
+        rules = scoped.get(scope)
+        if rules:
+            yield scope, rules
+
+
+def _host_rules(state: EngineState, scope: str, rules: ManualRules, url: Url) -> HostRules:
+    key = (scope, url.netloc)
+    found = state.scoped_hosts.get(key)
+    if found is None:
+        found = rules.for_host(url)
+        state.scoped_hosts.put(key, found)
+    return found
+
+
+def decide_host_by_policy(state: EngineState, host: str, client: str, user: str, now: float) -> HostVerdict:
+    """Returns what to do with connections to a host, as `decide_host`, for a client of a network with policies.
+
+    Args:
+        state: of the engine; it has policies.
+        host: canonical or as sent by a client.
+        client: the client's address.
+        user: name of the proxy user, `""` for none.
+        now: Unix seconds.
+    """
+    found, effective = in_force(state, client, user, now)
+    chosen = decide_host(view_of(state, effective.lists_number), host, client, now)
+    if effective.pause is not None:
+        usual = decide_host(state, host, client, now)
+        return usual if usual.action is HostAction.SPLICE else chosen
+    if not state.overlay.rules.scoped and effective.block_all is None:
+        return _treated(chosen, effective)
+    try:
+        url = parse_url(f"https://{canonical_host(host)}/")
+    except (UrlError, UnicodeError):
+        return chosen
+    if state.overlay.rules.scoped and (scoped := _host_in_scopes(state, found, url, now)) is not None:
+        return scoped
+    if effective.block_all is None or chosen.verdict.reason in _MANUAL_REASONS:
+        return _treated(chosen, effective)
+    if _allowed_in_part(state.overlay.rules, url, now):
+        return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=effective.block_all)
+    return HostVerdict(HostAction.DENY, effective.block_all, named=True, because=effective.block_all)
+
+
+_WAITING: Final = frozenset({UnknownAction.HOLD, UnknownAction.BLOCK})
+_MANUAL_REASONS: Final = frozenset({Reason.MANUAL_ALLOW, Reason.MANUAL_BLOCK})
+
+
+def _treated(verdict: HostVerdict, effective: EffectivePolicy) -> HostVerdict:
+    """Returns a verdict by lists with the reason of the schedule that switched the list on."""
+    if verdict.action is HostAction.INTERCEPT and effective.unknown in _WAITING and not verdict.named:
+        return replace(verdict, named=True)  # no pinned app makes its unknown pages pass
+    name = effective.scheduled.get(verdict.verdict.category) if verdict.action is HostAction.DENY else None
+    if name is None:
+        return verdict
+    blocked = replace(verdict.verdict, reason=Reason.SCHEDULE, detail=f"{name} blocks {verdict.verdict.category}")
+    return HostVerdict(HostAction.DENY, blocked, named=True, because=blocked)
+
+
+def _host_in_scopes(state: EngineState, client: ClientPolicy, url: Url, now: float) -> HostVerdict | None:
+    """Returns the verdict on a host that a rule for the client or its group names, wholly or in part.
+
+    It is denied if the first rule that covers it blocks, and no rule in the order before allows a part of it; else intercepted.
+    """
+    named = False
+    for scope, rules in _scopes(state, client):
+        rule = rules.find(url, _host_rules(state, scope, rules, url), now)
+        if rule is not None and rule.action is ListAction.BLOCK and _covers(rules, url, now):
+            blocked = manual_verdict(rule, scope)
+            action = HostAction.INTERCEPT if named or _allowed_in_part(rules, url, now) else HostAction.DENY
+            return HostVerdict(action, blocked, named=True, because=blocked)
+        named = named or rule is not None or any(rules.of_parts(url, action) for action in _DECIDING)
+    return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True) if named else None
+
+
+_DECIDING: Final = (ListAction.ALLOW, ListAction.BLOCK)
+
+
+def _covers(rules: ManualRules, url: Url, now: float) -> bool:
+    """Returns whether a rule blocks the host as a whole."""
+    return any(
+        rule.action is ListAction.BLOCK and (rule.expires_at is None or now < rule.expires_at)
+        for rule in rules.for_host(url).rules
+    )
+
+
+def _allowed_in_part(rules: ManualRules, url: Url, now: float) -> bool:
+    whole = (rule for rule in rules.for_host(url).rules if rule.action is ListAction.ALLOW)
+    return any(rule.expires_at is None or now < rule.expires_at for rule in (*whole, *rules.of_parts(url, ListAction.ALLOW)))
