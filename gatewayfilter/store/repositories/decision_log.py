@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, select
 
 from gatewayfilter.model import LogRecord
 from gatewayfilter.renamed_codes import RENAMED_CODES, current_code
-from gatewayfilter.store.repositories.log_size import measure_log
 from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.log_size import measure_log
 from gatewayfilter.store.sql.schema import DECISIONS
 
 _PURGE_CHUNK = 2000

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.log_size import measure_log
+from gatewayfilter.store.sql.log_size import measure_log
 
 
 def record(length: int) -> LogRecord:
