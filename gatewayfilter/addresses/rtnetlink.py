@@ -8,6 +8,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Final
 
@@ -48,13 +49,33 @@ def read_links() -> Links:
     Raises:
         OSError: it does not say; or this system has no rtnetlink.
     """
+    with _connect() as line:
+        asked = ((_GET_LINK, _LINK), (_GET_ADDRESS, _ADDRESS), (_GET_ROUTE, _ROUTE))
+        return links_of([message for kind, body in asked for message in _dump(line, kind, body.size)])
+
+
+def dump(kind: int, size: int) -> Sequence[Message]:
+    """Returns all messages of a table of the kernel.
+
+    Args:
+        kind: of the request (`RTM_GET…`).
+        size: of its body, in bytes.
+
+    Raises:
+        OSError: the kernel refuses, or this system has no rtnetlink.
+    """
+    with _connect() as line:
+        return _dump(line, kind, size)
+
+
+@contextmanager
+def _connect() -> Iterator[socket.socket]:
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("this system has no rtnetlink")
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as line:
         line.settimeout(_PATIENCE_S)
         line.bind((0, 0))
-        asked = ((_GET_LINK, _LINK), (_GET_ADDRESS, _ADDRESS), (_GET_ROUTE, _ROUTE))
-        return links_of([message for kind, body in asked for message in _dump(line, kind, body.size)])
+        yield line
 
 
 def changes() -> socket.socket | None:
@@ -96,7 +117,7 @@ def links_of(messages: Iterable[Message]) -> Links:
 
 def _read_address(body: bytes, own: set[Address], prefixes: dict[tuple[Network, int], None]) -> None:
     _, length, _, _, index = _ADDRESS.unpack_from(body)
-    found = _attributes(body, _ADDRESS.size)
+    found = attributes_of(body, _ADDRESS.size)
     far = found.get(_IFA_ADDRESS) or found.get(_IFA_LOCAL)  # on a point-to-point interface the other end
     near = found.get(_IFA_LOCAL) or far
     if near is None or far is None or len(near) not in {4, 16} or len(far) != len(near):
@@ -109,7 +130,7 @@ def _read_address(body: bytes, own: set[Address], prefixes: dict[tuple[Network, 
 
 def _read_route(body: bytes, own: set[Address], own_networks: set[Network], prefixes: dict[tuple[Network, int], None]) -> None:
     family, length, _, _, _, _, _, kind, _ = _ROUTE.unpack_from(body)
-    found = _attributes(body, _ROUTE.size)
+    found = attributes_of(body, _ROUTE.size)
     size = 4 if family == socket.AF_INET else 16
     target = found.get(_RTA_DESTINATION, bytes(size))
     network = _network(target, length) if len(target) == size else None
@@ -165,7 +186,8 @@ def messages_of(datagram: bytes) -> Iterator[tuple[int, int, bytes]]:
         at += (size + 3) & ~3
 
 
-def _attributes(body: bytes, at: int) -> dict[int, bytes]:
+def attributes_of(body: bytes, at: int) -> dict[int, bytes]:
+    """Returns the attributes of a message from an offset on: type → value."""
     found: dict[int, bytes] = {}
     while at + _ATTRIBUTE.size <= len(body):
         size, kind = _ATTRIBUTE.unpack_from(body, at)

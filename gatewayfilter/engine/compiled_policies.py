@@ -47,7 +47,7 @@ class CompiledPolicies:
         passed, ticked = self._clock() - self._compiled_at, self._ticks() - self._compiled_tick
         return ticked >= EVERY_S or abs(passed - ticked) > _MOST_JUMP_S
 
-    def meet(self, neighbours: Mapping[str, str], policies: ClientPolicies | None) -> bool:
+    def set_neighbours(self, neighbours: Mapping[str, str], policies: ClientPolicies | None) -> bool:
         """Takes in the neighbours (address → MAC). Returns whether clients of these policies are recognized by other ones now."""
         before, self._neighbours = self._neighbours, neighbours
         if policies is None or not policies.macs:

@@ -153,10 +153,10 @@ class FilterEngine:
             changed = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
             self._state = changed if overlay.policies is state.overlay.policies else self._policies.put_into(changed)
 
-    def meet(self, neighbours: Mapping[str, str]) -> None:
+    def set_neighbours(self, neighbours: Mapping[str, str]) -> None:
         """Takes in the devices on this machine's links (address → MAC), by which clients are recognized."""
         with self._writing:
-            if self._policies.meet(neighbours, self._state.policies):
+            if self._policies.set_neighbours(neighbours, self._state.policies):
                 self._state = self._policies.put_into(self._state)
 
     def keep_time(self) -> None:

@@ -4,7 +4,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatewayfilter.model import Change, Classification, EntryKind, LearnedEntry, ListAction, LogRecord, ManualRule
+from gatewayfilter.model import (
+    Change,
+    Classification,
+    EntryKind,
+    LearnedEntry,
+    ListAction,
+    LogRecord,
+    ManualRule,
+    PolicyItem,
+    PolicySet,
+)
 
 
 class ChangeFeed(Protocol):
@@ -48,8 +58,9 @@ class ListStore(Protocol):
         group: str = "",
         expires_at: float | None = None,
         enabled: bool = True,
+        scope: str = "",
     ) -> ManualRule:
-        """Adds a manual rule, or replaces the one with the same kind, pattern and group."""
+        """Adds a manual rule, or replaces the one with the same kind, pattern, group and scope."""
         ...
 
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
@@ -94,6 +105,27 @@ class ListStore(Protocol):
 
     def compact_feed(self, up_to: int) -> int:
         """Deletes feed steps with `seq <= up_to`, which a published snapshot includes. Returns their number."""
+        ...
+
+
+class PolicyStore(Protocol):
+    """Clients, groups, policies, schedules and pauses. Each change and its steps in the feed are one transaction."""
+
+    def read(self) -> PolicySet:
+        """Returns all items."""
+        ...
+
+    def change(self, edit: Callable[[PolicySet], Sequence[tuple[PolicyItem, bool]]], now: float) -> PolicySet:
+        """Changes items, and forgets pauses that have ended. Returns the set afterwards.
+
+        Args:
+            edit: returns the steps for the items as they are: pairs of an item and whether it is put (else removed). It may
+                raise `PolicyError`.
+            now: Unix seconds.
+
+        Raises:
+            PolicyError: the items would be inconsistent; nothing was changed.
+        """
         ...
 
 

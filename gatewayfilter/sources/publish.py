@@ -25,8 +25,8 @@ from gatewayfilter.engine.snapshot.format import VERSION
 from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_changes, patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
-from gatewayfilter.interfaces import ListStore, PublisherFeed
-from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.interfaces import ListStore, PolicyStore, PublisherFeed
+from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, PolicySet, Source
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.download.unpack import unpack
 from gatewayfilter.sources.formats.detect import HEAD_SIZE, sniff
@@ -138,20 +138,21 @@ def publish(
     lists: ListStore,
     feed: PublisherFeed,
     *,
+    policies: PolicyStore | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.time,
     full: bool = False,
 ) -> PublishReport:
     """Makes the snapshot of everything that is enabled now and puts it into use.
 
-    Everything is read after the publishers' lock was taken: who changes a list and then publishes finds it in use afterwards,
-    whatever other process publishes at the same time.
+    Everything is read after the publishers' lock was taken: a change that was made before is in use afterwards.
 
     Args:
         folder: where it goes.
         subscriptions: the lists from outside.
         lists: manual rules and learned entries.
         feed: read first, so that what changes while we read is in the snapshot, or in the overlay, or in both.
+        policies: clients, groups, policies, schedules and pauses; `None` for none.
         progress: called with what is being done, how much is done and how much there is.
         clock: Unix seconds, by which learned entries have expired and are left out.
         full: builds everything again even where the snapshot could follow from the one in use.
@@ -167,7 +168,7 @@ def publish(
 
     with folder.publishing(waiting) as put_into_use:
         started = time.monotonic()
-        publication = _Publication(folder, lists, feed, subscriptions.files(), feed.last_seq(), clock(), progress)
+        publication = _Publication(folder, lists, feed, policies, subscriptions.files(), feed.last_seq(), clock(), progress)
         last_seq = _seq_in_use(folder)
         rebuilt = "on request" if full else ""
         if not rebuilt:
@@ -208,6 +209,7 @@ class _Publication:
     folder: SnapshotFolder
     lists: ListStore
     feed: PublisherFeed
+    policies: PolicyStore | None
     files: Sequence[SourceFile]
     feed_seq: int
     now: float
@@ -248,7 +250,14 @@ class _Publication:
         rules = self._rules()
         self._say("changing the tables", len(self.files))
         image = patch_snapshot(
-            old, counters, changes, rules, feed_seq=self.feed_seq, created_at=self.now, notes=self._feed_note()
+            old,
+            counters,
+            changes,
+            rules,
+            policies=self._policies(),
+            feed_seq=self.feed_seq,
+            created_at=self.now,
+            notes=self._feed_note(),
         )
         reports = tuple(
             SourceReport(item.source, _report_of(row)) for item, row in zip(self.files, notes["reports"], strict=True)
@@ -261,6 +270,7 @@ class _Publication:
         builder = SnapshotBuilder(feed_seq=self.feed_seq, created_at=self.now)
         rules = self._rules()
         builder.set_rules(rules)
+        builder.set_policies(self._policies())
         builder.add_learned(entry for entry in self.lists.learned() if entry.expires_at > self.now)
         reports = _read_sources(builder, self.files, self.progress)
         if not any(item.error for item in reports):  # what could not be read is tried again next time
@@ -272,6 +282,9 @@ class _Publication:
 
     def _rules(self) -> list[ManualRule]:
         return [rule for rule in self.lists.rules() if rule.expires_at is None or rule.expires_at > self.now]
+
+    def _policies(self) -> PolicySet:
+        return self.policies.read() if self.policies is not None else PolicySet()
 
     def _feed_note(self) -> dict[str, str]:
         return {"feed_mark": self.feed.mark(self.feed_seq)}

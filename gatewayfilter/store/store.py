@@ -15,6 +15,7 @@ from gatewayfilter.store.repositories.frontier import SqlFrontier
 from gatewayfilter.store.repositories.host_facts import SqlHostFacts
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.repositories.page_verdicts import SqlVerdictStore
+from gatewayfilter.store.repositories.policies import SqlPolicyStore
 from gatewayfilter.store.repositories.reviews import SqlReviewStore
 from gatewayfilter.store.repositories.task_sites import SqlTaskSites
 from gatewayfilter.store.repositories.unblock_requests import SqlUnblockRequests
@@ -31,6 +32,7 @@ class Store:
 
     Attributes:
         lists: manual rules and learned entries.
+        policies: clients, groups, policies, schedules and pauses.
         feed: their changes.
         frontier: URLs to crawl.
         crawlers: heartbeats of the crawlers that share it.
@@ -49,6 +51,7 @@ class Store:
         self._database = database
         self._in_memory: list[Callable[[], None]] = []
         self.lists = SqlListStore(database)
+        self.policies = SqlPolicyStore(database)
         self.feed = SqlChangeFeed(database)
         self.frontier = SqlFrontier(database)
         self.crawlers = SqlCrawlers(database)

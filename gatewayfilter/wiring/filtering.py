@@ -29,7 +29,7 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
 
     Args:
         settings: the settings.
-        store: manual rules and learned entries.
+        store: manual rules, learned entries and policies.
         progress: called at each step.
         full: reads every list again even where the snapshot could follow from the one in use.
 
@@ -38,7 +38,15 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
     """
     from gatewayfilter.sources import publish
 
-    return publish(snapshot_folder(settings), subscriptions(settings), store.lists, store.feed, progress=progress, full=full)
+    return publish(
+        snapshot_folder(settings),
+        subscriptions(settings),
+        store.lists,
+        store.feed,
+        policies=store.policies,
+        progress=progress,
+        full=full,
+    )
 
 
 def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:

@@ -37,6 +37,7 @@ from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
+from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
 from gatewayfilter.store.page_spool import PageSpool
 from gatewayfilter.store.reconnecting_store import ReconnectingStore
@@ -170,7 +171,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
     spool = _spool(settings, writer, counters)
-    background = _Background((writer, spool, inspector, follower), engine, internal_pages)
+    background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine)), engine, internal_pages)
     recorder = _recorder(settings, writer, client_key)
     takes_unblock_requests = settings.proxy.unblock_requests and writer is not None and recorder is not None
     pages = BlockPages(PageTheme.of(settings.proxy), unblock_form=takes_unblock_requests, title_of=title_of)

@@ -89,7 +89,7 @@ def engine_of(path: Path, found: Sequence[PolicyItem], neighbours: int = 0) -> F
     """Returns an engine with policies."""
     engine = FilterEngine(Snapshot.open(path))
     if neighbours:
-        engine.meet(
+        engine.set_neighbours(
             {f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}": mac(number) for number in range(neighbours)}
         )
     engine.apply([Change(number, ChangeKind.POLICY_PUT, policy=item) for number, item in enumerate(found, 1)])

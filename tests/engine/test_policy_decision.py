@@ -298,9 +298,9 @@ def test_learned_entries_reach_every_view() -> None:
 def test_neighbours_are_met() -> None:
     found = engine(policy(block_all=True), Client("tablet", (parse_matcher("aa:bb:cc:dd:ee:ff"),), "kids"))
     assert outcome(found, "x.example", STRANGER) == "allow unknown"
-    found.meet({STRANGER: "aa:bb:cc:dd:ee:ff"})
+    found.set_neighbours({STRANGER: "aa:bb:cc:dd:ee:ff"})
     assert outcome(found, "x.example", STRANGER) == "block policy"
-    found.meet({})
+    found.set_neighbours({})
     assert outcome(found, "x.example", STRANGER) == "allow unknown"
 
 

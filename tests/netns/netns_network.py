@@ -219,7 +219,7 @@ class Network:
         """Sends a request from the client, to the site's address under any name; `short` waits one second for the answer."""
         return self.say("fetch", SITE[family], host, path, str(self.ca) if https else "", 0, *([1] if short else []))
 
-    def meet(self) -> None:
+    def set_neighbours(self) -> None:
         """Waits until the neighbours know each other and web traffic flows in both families."""
         for family in (4, 6):
             until(f"way by IPv{family}", lambda family=family: "status" in self.ask(family, "site.example"))  # type: ignore[misc]

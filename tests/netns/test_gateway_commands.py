@@ -44,7 +44,7 @@ def network(wires: Network) -> Iterator[Network]:
 def up(network: Network, *options: str) -> None:
     done = network.cli("gateway", "up", *options)
     assert done.returncode == 0, done.stderr
-    network.meet()
+    network.set_neighbours()
 
 
 def test_up_twice_and_down_leave_no_trace(network: Network) -> None:
@@ -186,7 +186,7 @@ def test_in_the_foreground_it_keeps_the_rules_and_takes_them_back_at_the_end(net
     process = network.start("gateway", COMMAND, "gateway", "up", "--foreground", "--fail-open", env=network.environment)
     until("rules", lambda: "gatewayfilter" in tables(network))
     until("watchdog", lambda: network.json("gateway", "status", "--fail-open")["watched"])
-    network.meet()
+    network.set_neighbours()
     assert network.ask(4, "blocked.example")["status"] == 403
     for _ in range(5):
         assert network.in_gateway("nft", "flush", "ruleset").returncode == 0

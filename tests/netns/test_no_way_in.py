@@ -141,7 +141,7 @@ def test_a_redirected_connection_goes_where_it_was_going_and_nowhere_else(networ
     start(network, "transparent", gateway__filter_private="true")
     done = network.cli("gateway", "up")
     assert done.returncode == 0, done.stderr
-    network.meet()
+    network.set_neighbours()
     before = reached(network)
     for name in NAMES:
         got = network.say("issuer", SITE[4], f"spliced-{name}", str(network.origin_ca))

@@ -19,7 +19,7 @@ def network(wires: Network) -> Network:
     wires.start_filter()
     done = wires.cli("gateway", "up")
     assert done.returncode == 0, done.stderr
-    wires.meet()
+    wires.set_neighbours()
     return wires
 
 

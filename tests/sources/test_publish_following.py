@@ -10,7 +10,7 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Policy, Reason, Request, Source
 from gatewayfilter.sources import ListFormat, PublishReport, SourceFile, Subscriptions, publish
 from gatewayfilter.sources import publish as publish_function
 from gatewayfilter.sources.publish import mark_of_inputs
@@ -32,7 +32,10 @@ class Place:
         subscriptions.add(str(root / "mine.txt"), name="mine", category="games")
 
     def publish(self, *, full: bool = False) -> PublishReport:
-        return publish(self.folder, self.subscriptions, self.store.lists, self.store.feed, clock=self.clock, full=full)
+        store = self.store
+        return publish(
+            self.folder, self.subscriptions, store.lists, store.feed, policies=store.policies, clock=self.clock, full=full
+        )
 
     def learn(self, *urls: str, expires_in: float = 100.0) -> None:
         expires_at = self.clock.now + expires_in
@@ -228,3 +231,16 @@ def test_any_other_list_has_another_mark(tmp_path: Path) -> None:
     assert mark_of_inputs([one]) in marks
     (tmp_path / "a").write_text("xy")
     assert mark_of_inputs([one]) not in marks
+
+
+def test_policies_are_in_the_next_snapshot(place: Place) -> None:
+    closed = (Policy("default", block_all=True), True)
+    place.store.policies.change(lambda _: [closed], place.clock.now)
+    place.store.lists.add_rule(ListAction.ALLOW, EntryKind.DOMAIN, ".kids.example", scope="group:default")
+    for full in (False, True):
+        assert (place.publish(full=full).rebuilt == "") is not full
+        assert place.reason("http://x.example/") is Reason.POLICY
+        assert place.reason("http://kids.example/") is Reason.MANUAL_ALLOW
+    place.store.policies.change(lambda _: [(closed[0], False)], place.clock.now)
+    assert place.publish().rebuilt == ""
+    assert place.reason("http://x.example/") is Reason.UNKNOWN

@@ -92,7 +92,8 @@ class UndoLog:
         """
         if task.kind is not ReviewKind.PAGE:
             return []
-        return [r for r in self._lists.rules() if r.kind is EntryKind.URL and r.pattern in task.keys and not r.group]
+        rules = (rule for rule in self._lists.rules() if not rule.group and not rule.scope)
+        return [rule for rule in rules if rule.kind is EntryKind.URL and rule.pattern in task.keys]
 
     def remove_own_rules(self, task: ReviewTask) -> None:
         """Removes the rules that a rejection made; those that a user made or changed since stay.

@@ -80,6 +80,7 @@ class EngineFollower:
         """Takes in what is new: the snapshot first, because the feed may already have forgotten what is in it."""
         self._follow_snapshot()
         self._follow_feed()
+        self._engine.keep_time()
         if self._clock() >= self._verify_at:
             self._verify_in_use()
 

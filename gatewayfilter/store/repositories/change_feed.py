@@ -1,4 +1,4 @@
-"""The change feed: changes of manual rules and learned entries, in order, for the workers' overlays."""
+"""The change feed: changes of manual rules, learned entries and policy items, in order, for the workers' overlays."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,17 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, func, insert, select
 
-from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
+from gatewayfilter.model import (
+    Change,
+    ChangeKind,
+    EntryKind,
+    LearnedEntry,
+    ListAction,
+    ManualRule,
+    PolicyItem,
+    from_record,
+    to_record,
+)
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.prepared_query import PreparedQuery
 from gatewayfilter.store.sql.schema import LIST_CHANGES
@@ -16,6 +26,7 @@ from gatewayfilter.store.sql.schema import LIST_CHANGES
 _MANUAL_FIELDS = tuple(field.name for field in fields(ManualRule))
 _LEARNED_FIELDS = tuple(field.name for field in fields(LearnedEntry))
 _MANUAL_KINDS = frozenset({ChangeKind.MANUAL_ADDED, ChangeKind.MANUAL_REMOVED})
+_POLICY_KINDS = frozenset({ChangeKind.POLICY_PUT, ChangeKind.POLICY_REMOVED})
 
 _COLUMNS = LIST_CHANGES.c
 _READ = (
@@ -96,19 +107,23 @@ class SqlChangeFeed:
         return blake2b(json.dumps([seq, *row], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, ManualRule | LearnedEntry]]) -> None:
+def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, ManualRule | LearnedEntry | PolicyItem]]) -> None:
     """Adds steps to the feed, in the transaction of the change itself (`Area.LISTS`)."""
     rows = [{"kind": kind.value, "payload": _payload(entry)} for kind, entry in changes]
     if rows:
         connection.execute(_INSERT, rows)
 
 
-def _payload(entry: ManualRule | LearnedEntry) -> dict[str, object]:
+def _payload(entry: ManualRule | LearnedEntry | PolicyItem) -> dict[str, object]:
+    if not isinstance(entry, ManualRule | LearnedEntry):
+        return to_record(entry)
     names = _MANUAL_FIELDS if isinstance(entry, ManualRule) else _LEARNED_FIELDS
     return {name: getattr(entry, name) for name in names}
 
 
 def _change(seq: int, kind: ChangeKind, payload: Mapping[str, Any]) -> Change:
+    if kind in _POLICY_KINDS:
+        return Change(seq, kind, policy=from_record(payload))
     action = ListAction(payload["action"])
     if kind in _MANUAL_KINDS:
         # Steps from before rules had `enabled`: rules of a group were stored and not applied.

@@ -27,6 +27,7 @@ _RULE_COLUMNS = (
     _RULES.group_name,
     _RULES.expires_at,
     _RULES.enabled,
+    _RULES.scope,
 )
 _SELECT_RULES = select(*_RULE_COLUMNS).order_by(_RULES.id)
 _SELECT_IDENTITIES = select(_RULES.identity, *_RULE_COLUMNS).where(_RULES.identity.in_(bindparam("identities", expanding=True)))
@@ -94,12 +95,13 @@ class SqlListStore:
         group: str = "",
         expires_at: float | None = None,
         enabled: bool = True,
+        scope: str = "",
     ) -> ManualRule:
-        """Adds a manual rule, or replaces the one with the same kind, pattern and group.
+        """Adds a manual rule, or replaces the one with the same kind, pattern, group and scope.
 
         Adding an identical rule is no change.
         """
-        wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled)
+        wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled, scope)
         identity = _identity(wanted)
         with self._database.write(Area.LISTS) as connection:
             _merge_rules(connection, {identity: wanted})
@@ -108,7 +110,7 @@ class SqlListStore:
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
         """Adds many at once (their `rule_id` does not count), in one transaction. Returns the number of new or changed ones.
 
-        Of several with the same kind, pattern and group the last one counts.
+        Of several with the same kind, pattern, group and scope the last one counts.
         """
         wanted = {_identity(rule): rule for rule in rules}
         with self._database.write(Area.LISTS) as connection:
@@ -207,8 +209,16 @@ class SqlListStore:
             return connection.execute(_COMPACT, {"up_to": up_to}).rowcount
 
 
+def remove_rules_of(connection: Connection, scope: str) -> None:
+    """Removes the manual rules of a scope, in the transaction in which its clients are removed (`Area.LISTS`)."""
+    gone = [_rule(row) for row in connection.execute(_SELECT_RULES.where(_RULES.scope == scope))]
+    if gone:
+        connection.execute(delete(MANUAL_RULES).where(_RULES.scope == scope))
+        append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule) for rule in gone])
+
+
 def _identity(rule: ManualRule) -> bytes:
-    parts = (rule.kind.value, rule.group, rule.pattern)
+    parts = (rule.kind.value, rule.group, rule.pattern, *([rule.scope] if rule.scope else []))
     return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
 
 
@@ -247,8 +257,8 @@ def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -
 
 
 def _rule(values: Sequence[Any]) -> ManualRule:
-    rule_id, action, kind, pattern, comment, group, expires_at, enabled = values
-    return ManualRule(rule_id, ListAction(action), EntryKind(kind), pattern, comment, group, expires_at, enabled)
+    rule_id, action, kind, *rest = values
+    return ManualRule(rule_id, ListAction(action), EntryKind(kind), *rest)
 
 
 def _rule_row(identity: bytes, rule: ManualRule) -> dict[str, object]:
@@ -261,6 +271,7 @@ def _rule_row(identity: bytes, rule: ManualRule) -> dict[str, object]:
         "comment": rule.comment,
         "expires_at": rule.expires_at,
         "enabled": rule.enabled,
+        "scope": rule.scope,
     }
 
 

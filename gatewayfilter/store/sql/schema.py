@@ -32,7 +32,7 @@ MANUAL_RULES = Table(
     "manual_rules",
     METADATA,
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
-    Column("identity", LargeBinary(16), nullable=False),  # MD5 of kind, group and pattern
+    Column("identity", LargeBinary(16), nullable=False),  # MD5 of kind, group, pattern and scope
     Column("action", String(8), nullable=False),
     Column("kind", String(8), nullable=False),
     Column("pattern", Text, nullable=False),
@@ -40,8 +40,17 @@ MANUAL_RULES = Table(
     Column("comment", Text, nullable=False),
     Column("expires_at", Double),
     Column("enabled", Boolean, nullable=False, server_default=true()),
+    Column("scope", Text, nullable=False, server_default=""),  # "" for everybody
     Index("ix_manual_rules_identity", "identity", unique=True),
     sqlite_autoincrement=True,  # a rule's number is never reused for another rule
+)
+
+POLICY_ITEMS = Table(
+    "policy_items",
+    METADATA,
+    Column("kind", String(8), primary_key=True),  # client, group, policy, schedule, pause
+    Column("name", Text, primary_key=True),
+    Column("record", JSON, nullable=False),
 )
 
 LEARNED_ENTRIES = Table(

@@ -1,0 +1,68 @@
+"""Clients, groups, policies, schedules and pauses. Each change and its steps in the feed are one transaction."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection, delete, insert, select
+
+from gatewayfilter.model import ChangeKind, Client, Group, PolicyItem, PolicySet, from_record, kind_of_item, to_record
+from gatewayfilter.store.repositories.change_feed import append_changes
+from gatewayfilter.store.repositories.lists import remove_rules_of
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import POLICY_ITEMS
+
+_COLUMNS = POLICY_ITEMS.c
+_SELECT = select(_COLUMNS.record).order_by(_COLUMNS.kind, _COLUMNS.name)
+_INSERT = insert(POLICY_ITEMS)
+
+
+class SqlPolicyStore:
+    """Implements `interfaces.PolicyStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self) -> PolicySet:
+        """Returns all items."""
+        with self._database.read() as connection:
+            return _read(connection)
+
+    def change(self, edit: Callable[[PolicySet], Sequence[tuple[PolicyItem, bool]]], now: float) -> PolicySet:
+        """Changes items in one transaction, and forgets pauses that have ended. Returns the set afterwards.
+
+        With a client or a group its manual rules are removed.
+
+        Args:
+            edit: returns the steps for the items as they are: pairs of an item and whether it is put (else removed). It may
+                raise `PolicyError`.
+            now: Unix seconds.
+
+        Raises:
+            PolicyError: the items would be inconsistent; nothing was changed.
+        """
+        with self._database.write(Area.LISTS) as connection:
+            before = _read(connection)
+            steps = list(edit(before))
+            ended = [pause for pause in before.pauses.values() if pause.until <= now]
+            touched = {(kind_of_item(item), item.name) for item, _ in steps}
+            steps += [(pause, False) for pause in ended if ("pause", pause.name) not in touched]
+            after = before.changed(steps).checked()
+            for item, is_put in steps:
+                _write(connection, item, put=is_put)
+            append_changes(
+                connection,
+                [(ChangeKind.POLICY_PUT if is_put else ChangeKind.POLICY_REMOVED, item) for item, is_put in steps],
+            )
+            return after
+
+
+def _read(connection: Connection) -> PolicySet:
+    return PolicySet.of(from_record(record) for (record,) in connection.execute(_SELECT))
+
+
+def _write(connection: Connection, item: PolicyItem, *, put: bool) -> None:
+    kind = kind_of_item(item)
+    connection.execute(delete(POLICY_ITEMS).where(_COLUMNS.kind == kind, _COLUMNS.name == item.name))
+    if put:
+        connection.execute(_INSERT, {"kind": kind, "name": item.name, "record": to_record(item)})
+    elif isinstance(item, Client | Group):
+        remove_rules_of(connection, f"{kind}:{item.name}")

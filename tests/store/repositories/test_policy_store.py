@@ -1,0 +1,110 @@
+"""Policy items in the database: consistent, in the feed, with the manual rules of what is removed."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gatewayfilter.engine.state.overlay import Overlay
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.model import (
+    CategoryAction,
+    ChangeKind,
+    Client,
+    EntryKind,
+    Group,
+    ListAction,
+    Pause,
+    PauseScope,
+    Policy,
+    PolicyItem,
+    PolicySet,
+    Schedule,
+    ScheduleEffect,
+    Window,
+    parse_matcher,
+)
+from gatewayfilter.store import Store
+
+NOW = 100.0
+KIDS = Group("kids", "strict")
+STRICT = Policy("strict", {"ut1": False}, {"social": CategoryAction.BLOCK}, block_all=False)
+BEDTIME = Schedule("bedtime", "strict", ScheduleEffect.BLOCK_ALL, (Window(1260, 360),), "Europe/Berlin")
+ANNA = Client("anna", (parse_matcher("10.0.0.2"), parse_matcher("user:anna")), "kids", note="tablet")
+PAUSE = Pause(PauseScope.CLIENT, "anna", NOW + 60)
+ALL: tuple[PolicyItem, ...] = (KIDS, STRICT, BEDTIME, ANNA, PAUSE)
+
+
+def put(store: Store, *items: PolicyItem, now: float = NOW) -> PolicySet:
+    return store.policies.change(lambda _: [(item, True) for item in items], now)
+
+
+def remove(store: Store, *items: PolicyItem, now: float = NOW) -> PolicySet:
+    return store.policies.change(lambda _: [(item, False) for item in items], now)
+
+
+def followed(store: Store) -> PolicySet:
+    """What a worker knows that has read the feed from the beginning."""
+    return Overlay.over((), 0).changed(store.feed.read(0)).policies
+
+
+def test_items_come_out_as_they_went_in(store: Store) -> None:
+    assert put(store, *ALL) == PolicySet.of(ALL)
+    assert store.policies.read() == followed(store) == PolicySet.of(ALL)
+    assert [change.kind for change in store.feed.read(0)] == [ChangeKind.POLICY_PUT] * 5
+
+
+def test_an_item_is_replaced_by_its_name(store: Store) -> None:
+    put(store, *ALL)
+    changed = put(store, Client("anna", (parse_matcher("10.0.0.3"),)))
+    assert changed.clients["anna"].group == "default"
+    assert store.policies.read() == followed(store) == changed
+
+
+def test_what_is_inconsistent_is_not_written(store: Store) -> None:
+    put(store, *ALL)
+    seq = store.feed.last_seq()
+    with pytest.raises(PolicyError, match=r"10\.0\.0\.2 belongs to the client anna"):
+        put(store, Client("bert", (parse_matcher("10.0.0.9"), parse_matcher("10.0.0.2"))))
+    with pytest.raises(PolicyError, match="no policy 'strict'"):
+        remove(store, STRICT)
+    assert (store.policies.read(), store.feed.last_seq()) == (PolicySet.of(ALL), seq)
+
+
+def test_the_edit_sees_what_others_wrote(store: Store) -> None:
+    put(store, *ALL)
+
+    def rename(policies: PolicySet) -> Sequence[tuple[PolicyItem, bool]]:
+        return [
+            (policies.clients["anna"], False),
+            (Client("ann", policies.clients["anna"].matchers, "kids"), True),
+            (PAUSE, False),
+        ]
+
+    assert set(store.policies.change(rename, NOW).clients) == {"ann"}
+
+
+def test_pauses_that_have_ended_are_forgotten(store: Store) -> None:
+    put(store, *ALL)
+    assert put(store, Group("x"), now=NOW + 59).pauses == {"client:anna": PAUSE}
+    assert put(store, Group("y"), now=NOW + 60).pauses == {}
+    assert store.policies.read().pauses == followed(store).pauses == {}
+    longer = Pause(PauseScope.CLIENT, "anna", NOW + 500)
+    put(store, PAUSE)
+    assert put(store, longer, now=NOW + 100).pauses == {"client:anna": longer}
+    assert followed(store).pauses == {"client:anna": longer}
+
+
+def test_rules_go_with_their_client(store: Store) -> None:
+    put(store, *ALL)
+    add = store.lists.add_rule
+    everybody = add(ListAction.BLOCK, EntryKind.DOMAIN, ".a.example")
+    own = add(ListAction.ALLOW, EntryKind.DOMAIN, ".a.example", scope="client:anna")
+    group = add(ListAction.BLOCK, EntryKind.DOMAIN, ".a.example", scope="group:kids")
+    assert len({everybody.rule_id, own.rule_id, group.rule_id}) == 3
+    assert [rule.scope for rule in store.lists.rules()] == ["", "client:anna", "group:kids"]
+    remove(store, ANNA, PAUSE)
+    assert store.lists.rules() == [everybody, group]
+    remove(store, KIDS)
+    assert store.lists.rules() == [everybody]
+    rules = Overlay.over((), 0).changed(store.feed.read(0)).rules
+    assert (len(rules), dict(rules.scoped)) == (1, {})
