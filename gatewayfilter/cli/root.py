@@ -37,6 +37,7 @@ READER_GONE = 141
 
 _FILTER = "Filter"
 _LISTS = "Lists"
+_CLIENTS = "Clients"
 _LEARN = "Learn"
 _OPERATE = "Operate"
 
@@ -47,6 +48,12 @@ COMMANDS = {
     "list": LateCommand("lists.list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
     "source": LateCommand("sources.source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
     "publish": LateCommand("sources.publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),
+    "client": LateCommand("policies.client_commands:client_group", "Devices and persons that policies apply to.", _CLIENTS),
+    "group": LateCommand("policies.group_commands:group_group", "Groups of clients, each with a policy.", _CLIENTS),
+    "policy": LateCommand("policies.policy_commands:policy_group", "What is blocked for whom.", _CLIENTS),
+    "schedule": LateCommand("policies.schedule_commands:schedule_group", "What is blocked at which time.", _CLIENTS),
+    "pause": LateCommand("policies.pause_commands:pause", "Stop filtering for a while.", _CLIENTS),
+    "resume": LateCommand("policies.pause_commands:resume", "End a pause.", _CLIENTS),
     "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
     "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to fetch.", _LEARN),
     "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     help="What it is for: document, script, image …",
 )
 @click.option("--method", default="GET", metavar="METHOD", show_default=True, help="HTTP method.")
-@click.option("--client", default="", metavar="IP", help="What holds for this client: its address.")
+@click.option("--client", default="", metavar="CLIENT", help="What holds for this client: its address, name or user:NAME.")
 @click.option("--at", metavar="TIME", callback=moment_option, help="As if it were then: what has expired by then does not count.")
 @click.pass_obj
 def check(
@@ -71,10 +72,9 @@ def check(
         source=parse_loose_url(source) if source else None,
         resource_type=resource_type,
         method=method.upper(),
-        client=client,
     )
     settings = invocation.settings()
-    explanation, judged, connection, reviewed_task = _ask(settings, request, at)
+    explanation, judged, connection, reviewed_task = _ask(settings, request, client, at)
     if invocation.json:
         reviewed = None if reviewed_task is None else summary(reviewed_task)
         print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
@@ -87,15 +87,21 @@ def check(
 type _Answers = tuple[Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None]
 
 
-def _ask(settings: Settings, request: Request, at: float | None) -> _Answers:
+def _ask(settings: Settings, request: Request, client: str, at: float | None) -> _Answers:
     from gatewayfilter.cli.ui.command_context import open_store
     from gatewayfilter.proxy.listener.connection_report import report_connection
+    from gatewayfilter.use_cases.network_facts import identity_of, neighbours_now
     from gatewayfilter.wiring import open_engine
 
     clock = time.time if at is None else lambda: at
     store = open_store(settings)
     try:
         engine = open_engine(settings, store, clock=clock)
+        if client:
+            neighbours = neighbours_now()
+            engine.set_neighbours(neighbours)
+            identity = identity_of(client, store.policies.read(), neighbours)
+            request = replace(request, client=identity.address, user=identity.user)
         encrypted = request.url.scheme in {"https", "wss"}
         connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
         newest = store.reviews.newest_of(request.url.key)

@@ -24,13 +24,14 @@ from gatewayfilter.cli.ui.patterns import (
     verb_of,
     written,
 )
-from gatewayfilter.errors import RuleError
+from gatewayfilter.errors import PolicyError, RuleError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.model import PolicySet
     from gatewayfilter.store import Store
 
 
@@ -63,9 +64,10 @@ def list_group() -> None:
 @click.option("--comment", default="", metavar="TEXT", help="The reason, for later readers.")
 @click.option("--expires", metavar="TIME", callback=expiry_option, help="When it ends: 7d, 12h or 2030-01-31 (default: never).")
 @click.option("--group", default="", metavar="NAME", help="Put it into this group, which is switched on and off as one.")
+@click.option("--for", "scope", default="", metavar="WHOM", help="They count for client:NAME or group:NAME alone.")
 @click.option("--force", is_flag=True, help="Accept entries that are usually too broad: com, *, /.*/.")
 @click.pass_obj
-def add(
+def add(  # noqa: PLR0913  each is an option
     invocation: Invocation,
     *,
     patterns: tuple[str, ...],
@@ -74,6 +76,7 @@ def add(
     comment: str,
     expires: float | None,
     group: str,
+    scope: str,
     force: bool,
 ) -> None:
     """Add entries, or change action, comment and expiry of those that are there.
@@ -86,10 +89,18 @@ def add(
     action = ListAction(meaning)
     read = [_wanted(f"|{text}" if exact else text, action, force=force) for text in patterns]
     with invocation.store() as store:
+        _check_scope(scope, action, store.policies.read())
         enabled = is_on(store.lists.rules(), group)
         rules = [
             store.lists.add_rule(
-                action, pattern.kind, pattern.text, comment=comment, group=group, expires_at=expires, enabled=enabled
+                action,
+                pattern.kind,
+                pattern.text,
+                comment=comment,
+                group=group,
+                expires_at=expires,
+                enabled=enabled,
+                scope=scope,
             )
             for pattern in read
         ]
@@ -98,11 +109,23 @@ def add(
         return
     for rule, pattern in zip(rules, read, strict=True):
         until = f" until {show_day(expires)}" if expires else ""
+        until += f" for {scope}" if scope else ""
         say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe(action)}{until}")
         if pattern.whole_site:
             say(f"   (this page alone; for the whole site: {pattern.whole_site})")
     if not enabled:
         say(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
+
+
+def _check_scope(scope: str, action: ListAction, policies: PolicySet) -> None:
+    if not scope:
+        return
+    kind, _, name = scope.partition(":")
+    known = {"client": name in policies.clients, "group": policies.group(name) is not None}
+    if not known.get(kind, False):
+        raise PolicyError(f"there is no {kind} {name!r}" if kind in known else f"{scope!r} is no client:NAME or group:NAME")
+    if action is ListAction.SPLICE:
+        raise PolicyError("a rule for some clients allows or blocks; splicing is for everybody")
 
 
 def _wanted(text: str, action: ListAction, *, force: bool) -> Pattern:
@@ -181,7 +204,7 @@ def show(invocation: Invocation, *, action: str | None, group: str | None, learn
     else:
         now = time.time()
         print_table(
-            ("id", "on", "action", "kind", "pattern", "group", "expires", "comment"),
+            ("id", "on", "action", "kind", "pattern", "for", "group", "expires", "comment"),
             [
                 (
                     rule.rule_id,
@@ -189,6 +212,7 @@ def show(invocation: Invocation, *, action: str | None, group: str | None, learn
                     rule.action,
                     rule.kind,
                     written(rule),
+                    rule.scope,
                     rule.group,
                     _expiry(rule.expires_at, now),
                     rule.comment,

@@ -1,0 +1,1 @@
+"""Commands for clients, groups, policies, schedules and pauses."""

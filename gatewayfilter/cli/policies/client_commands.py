@@ -1,0 +1,139 @@
+"""`gatewayfilter client`: devices and persons that policies apply to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.model import DEFAULT, Client, parse_matcher, to_record
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+_ADDRESS = "ADDRESS"
+
+
+@click.group(
+    "client",
+    cls=FilterGroup,
+    short_help="Devices and persons that policies apply to.",
+    examples=("gatewayfilter client add tablet --address 192.168.1.20 --group kids",),
+)
+def client_group() -> None:
+    """Devices and persons, by address, network, MAC or proxy user.
+
+    A request is looked up by its proxy user, then by MAC, by address, and by the longest network. What is not found belongs to
+    the group default. A running filter applies changes within a second.
+    """
+
+
+@client_group.command(
+    "add",
+    examples=(
+        "gatewayfilter client add tablet --address aa:bb:cc:dd:ee:ff --group kids",
+        "gatewayfilter client add office --address 10.1.0.0/16 --address fd00:1::/48",
+        "gatewayfilter client add anna --address user:anna",
+    ),
+    prints_data=True,
+)
+@click.argument("name")
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    required=True,
+    metavar=_ADDRESS,
+    help="What it is recognized by: address, network, MAC or user:NAME.",
+)
+@click.option("--group", default=DEFAULT, metavar="NAME", show_default=True, help="Its group.")
+@click.option("--note", default="", metavar="TEXT", help="For later readers.")
+@click.pass_obj
+def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...], group: str, note: str) -> None:
+    """Add a client."""
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    matchers = tuple(dict.fromkeys(map(parse_matcher, addresses)))
+    with invocation.store() as store:
+        policies = PolicyEditor(store.policies).add_client(Client(name, matchers, group, note=note))
+    _show_one(invocation, policies.clients[name])
+
+
+@client_group.command(
+    "set",
+    examples=(
+        "gatewayfilter client set tablet --group kids --add 192.168.1.21",
+        "gatewayfilter client set tablet --remove 192.168.1.20",
+    ),
+    prints_data=True,
+)
+@click.argument("name")
+@click.option("--add", multiple=True, metavar=_ADDRESS, help="Recognize it by this, too.")
+@click.option("--remove", multiple=True, metavar=_ADDRESS, help="No longer recognize it by this.")
+@click.option("--group", metavar="NAME", help="Put it into this group.")
+@click.option("--note", metavar="TEXT", help="For later readers.")
+@click.pass_obj
+def set_client(
+    invocation: Invocation, *, name: str, add: tuple[str, ...], remove: tuple[str, ...], group: str | None, note: str | None
+) -> None:
+    """Change a client."""
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    with invocation.store() as store:
+        policies = PolicyEditor(store.policies).set_client(name, add=add, remove=remove, group=group, note=note)
+    _show_one(invocation, policies.clients[name])
+
+
+@client_group.command("remove", examples=("gatewayfilter client remove tablet",))
+@click.argument("name")
+@click.pass_obj
+def remove_client(invocation: Invocation, *, name: str) -> None:
+    """Remove a client with its pause and its own rules; it belongs to the group default from then on."""
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    with invocation.store() as store:
+        PolicyEditor(store.policies).remove_client(name)
+    say(f"Removed the client {name}.")
+
+
+@client_group.command("list", examples=("gatewayfilter client list --json",), prints_data=True)
+@click.pass_obj
+def list_clients(invocation: Invocation) -> None:
+    """Show all clients."""
+    with invocation.store() as store:
+        clients = sorted(store.policies.read().clients.values(), key=lambda client: client.name)
+    if invocation.json:
+        print_json([to_record(client) for client in clients])
+    elif not clients:
+        say("There are no clients. See what is on the network: gatewayfilter client seen")
+    else:
+        rows = [(one.name, one.group, ", ".join(map(str, one.matchers)), one.policy, one.note) for one in clients]
+        print_table(("name", "group", "recognized by", "policy", "note"), rows)
+
+
+@client_group.command("seen", examples=("gatewayfilter client seen",), prints_data=True)
+@click.option("--all", "everything", is_flag=True, help="Devices that are clients already, too.")
+@click.pass_obj
+def seen_clients(invocation: Invocation, *, everything: bool) -> None:
+    """Show devices that are no client yet: on this machine's links, and in the newest 10,000 log records."""
+    from gatewayfilter.use_cases.network_facts import seen_devices
+
+    with invocation.store() as store:
+        devices = [device for device in seen_devices(store) if everything or not device.client]
+    if invocation.json:
+        print_json(devices)
+    elif not devices:
+        say("No device was seen that is no client yet.")
+    else:
+        rows = [(one.address, one.mac, str(one.requests), one.client) for one in devices]
+        print_table(("address", "MAC", "requests", "client"), rows)
+
+
+def _show_one(invocation: Invocation, client: Client) -> None:
+    if invocation.json:
+        print_json(to_record(client))
+    else:
+        matchers = counted(len(client.matchers), "address", "addresses")
+        say(f"{client.name}: group {client.group}, {matchers}: {', '.join(map(str, client.matchers))}")

@@ -1,0 +1,172 @@
+"""`gatewayfilter schedule`: what policies do at certain times."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.model import ALL_DAYS, Schedule, ScheduleEffect, Window, to_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_SHORT = {"weekdays": frozenset(range(5)), "weekend": frozenset({5, 6}), "daily": ALL_DAYS}
+_DAILY = re.compile(r"(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})", re.ASCII)
+_MIDNIGHT = 1440
+
+
+@click.group(
+    "schedule",
+    cls=FilterGroup,
+    short_help="What is blocked at which time.",
+    examples=("gatewayfilter schedule add bedtime --policy kids --block all --daily 21:00-06:00",),
+)
+def schedule_group() -> None:
+    """Schedules: daily windows in which a policy blocks everything or a category, allows a category, or is another policy.
+
+    At the boundary of a window, connections that are now blocked end, too. A window over midnight belongs to the day on which it
+    begins.
+    """
+
+
+@schedule_group.command(
+    "add",
+    examples=(
+        "gatewayfilter schedule add bedtime --policy kids --block all --daily 21:00-06:00 --days sun,mon,tue,wed,thu",
+        "gatewayfilter schedule add play --policy kids --allow social --daily 16:00-18:00 --timezone Europe/Berlin",
+        "gatewayfilter schedule add school --policy kids --use homework --daily 08:00-12:00 --daily 13:00-15:30 --days weekdays",
+    ),
+    prints_data=True,
+)
+@click.argument("name")
+@click.option("--policy", required=True, metavar="NAME", help="The policy over which it lies.")
+@click.option("--block", metavar="CATEGORY", help="Block by lists of a category; all blocks everything.")
+@click.option("--allow", metavar="CATEGORY", help="Do not block by lists of a category.")
+@click.option("--use", metavar="POLICY", help="Put the values of another policy in force.")
+@click.option("--daily", multiple=True, required=True, metavar="HH:MM-HH:MM", help="A window; may be given several times.")
+@click.option(
+    "--days", default="daily", metavar="DAYS", show_default=True, help="mon,tue … or weekdays, weekend: when windows begin."
+)
+@click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin; default: this machine's.")
+@click.pass_obj
+def add_schedule(  # noqa: PLR0913  each is an option
+    invocation: Invocation,
+    *,
+    name: str,
+    policy: str,
+    block: str | None,
+    allow: str | None,
+    use: str | None,
+    daily: tuple[str, ...],
+    days: str,
+    timezone: str | None,
+) -> None:
+    """Add a schedule."""
+    from gatewayfilter.use_cases.network_facts import known_categories, local_zone
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    effect, target = _read_effect(block, allow, use)
+    weekdays = _read_days(days)
+    windows = tuple(_read_window(text, weekdays) for text in daily)
+    schedule = Schedule(name, policy, effect, windows, timezone or local_zone(), target)
+    with invocation.store() as store:
+        PolicyEditor(store.policies).add_schedule(schedule, known_categories(invocation.settings()))
+    if invocation.json:
+        print_json(to_record(schedule))
+    else:
+        say(f"{name}: {_effect_text(schedule)}, {_windows_text(schedule.windows)}, {schedule.timezone}")
+
+
+def _read_effect(block: str | None, allow: str | None, use: str | None) -> tuple[ScheduleEffect, str]:
+    if [block, allow, use].count(None) != 2:
+        raise PolicyError("give one of --block, --allow and --use")
+    if block == "all":
+        return ScheduleEffect.BLOCK_ALL, ""
+    if block is not None:
+        return ScheduleEffect.BLOCK_CATEGORY, block
+    return (ScheduleEffect.ALLOW_CATEGORY, allow) if allow is not None else (ScheduleEffect.USE_POLICY, use or "")
+
+
+def _read_days(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        name = part.strip()
+        if name in _SHORT:
+            found |= _SHORT[name]
+        elif name[:3] in _DAYS and len(name) >= 3:
+            found.add(_DAYS.index(name[:3]))
+        else:
+            raise PolicyError(f"{part!r} is no day; there are {', '.join(_DAYS)}, {', '.join(_SHORT)}")
+    return frozenset(found)
+
+
+def _read_window(text: str, days: frozenset[int]) -> Window:
+    match = _DAILY.fullmatch(text.strip())
+    if match is None:
+        raise PolicyError(f"{text!r} is no window; write 21:00-06:00")
+    begin, end = (int(hour) * 60 + int(minute) for hour, minute in (match.group(1, 2), match.group(3, 4)))
+    if int(match[2]) > 59 or int(match[4]) > 59 or begin >= _MIDNIGHT or end > _MIDNIGHT:
+        raise PolicyError(f"{text!r} is no window: a day goes from 00:00 to 24:00")
+    if begin == end:
+        raise PolicyError(f"{text!r} begins when it ends; write 00:00-24:00 for the whole day")
+    return Window(begin, end, days)
+
+
+@schedule_group.command("remove", examples=("gatewayfilter schedule remove bedtime",))
+@click.argument("name")
+@click.pass_obj
+def remove_schedule(invocation: Invocation, *, name: str) -> None:
+    """Remove a schedule."""
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    with invocation.store() as store:
+        PolicyEditor(store.policies).remove_schedule(name)
+    say(f"Removed the schedule {name}.")
+
+
+@schedule_group.command("list", examples=("gatewayfilter schedule list --json",), prints_data=True)
+@click.pass_obj
+def list_schedules(invocation: Invocation) -> None:
+    """Show all schedules."""
+    with invocation.store() as store:
+        schedules = sorted(store.policies.read().schedules.values(), key=lambda schedule: schedule.name)
+    if invocation.json:
+        print_json([to_record(schedule) for schedule in schedules])
+    elif not schedules:
+        say("There are no schedules.")
+    else:
+        rows = [(one.name, one.policy, _effect_text(one), _windows_text(one.windows), one.timezone) for one in schedules]
+        print_table(("name", "policy", "effect", "windows", "timezone"), rows)
+
+
+def _effect_text(schedule: Schedule) -> str:
+    match schedule.effect:
+        case ScheduleEffect.BLOCK_ALL:
+            return "blocks everything"
+        case ScheduleEffect.BLOCK_CATEGORY:
+            return f"blocks {schedule.target}"
+        case ScheduleEffect.ALLOW_CATEGORY:
+            return f"allows {schedule.target}"
+        case ScheduleEffect.USE_POLICY:
+            return f"uses the policy {schedule.target}"
+
+
+def _windows_text(windows: Sequence[Window]) -> str:
+    return ", ".join(f"{_clock(window.begin)}-{_clock(window.end)} {_days_text(window.days)}" for window in windows)
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _days_text(days: frozenset[int]) -> str:
+    short = next((name for name, known in _SHORT.items() if known == days), None)
+    return short or ",".join(_DAYS[day] for day in sorted(days))

@@ -1,0 +1,145 @@
+"""What policies refer to: categories and sources, this machine's time zone, the address of a client, the devices on the links."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Final
+
+from gatewayfilter.addresses.neighbours import read_neighbours
+from gatewayfilter.config import Settings
+from gatewayfilter.engine.policies.client_policies import ClientPolicies
+from gatewayfilter.engine.policies.compilation import compile_policies
+from gatewayfilter.engine.policies.time_windows import find_zone
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.model import ListAction, MatcherKind, PolicySet, canonical_address
+from gatewayfilter.sources import SourceFile
+from gatewayfilter.store import Store
+from gatewayfilter.wiring import categories, subscriptions
+
+_LOCALTIME: Final = Path("/etc/localtime")
+_ZONES: Final = "zoneinfo/"
+_MOST_RECORDS: Final = 10_000
+"""Newest log records in which devices are searched."""
+
+
+def known_categories(settings: Settings) -> set[str]:
+    """Returns the categories that lists can block: those of the registry and of subscriptions."""
+    found = {category.category_id for category in categories() if category.action is ListAction.BLOCK}
+    return found | {file.source.category for file in _files(settings) if file.source.action is ListAction.BLOCK} - {""}
+
+
+def known_sources(settings: Settings) -> set[str]:
+    """Returns the names of the enabled subscriptions."""
+    return {file.source.name for file in _files(settings)}
+
+
+def _files(settings: Settings) -> list[SourceFile]:
+    return subscriptions(settings).files()
+
+
+def local_zone() -> str:
+    """Returns the IANA name of this machine's time zone, `UTC` when it cannot be found."""
+    target = os.environ.get("TZ", "").removeprefix(":") or _LOCALTIME.resolve().as_posix()
+    name = target.rpartition(_ZONES)[2]
+    try:
+        find_zone(name)
+    except PolicyError:
+        return "UTC"
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class ClientIdentity:
+    """What a request of a client carries: its address, and the name of the proxy user (`""` for none)."""
+
+    address: str
+    user: str = ""
+
+
+def identity_of(text: str, policies: PolicySet, neighbours: dict[str, str]) -> ClientIdentity:
+    """Returns the identity of a client.
+
+    Args:
+        text: an address, `user:NAME`, or the name of a client.
+        policies: with the clients.
+        neighbours: address → MAC.
+
+    Raises:
+        PolicyError: it is none of these, or a client that is recognized by its MAC is not on the links now.
+    """
+    if text.startswith("user:"):
+        return ClientIdentity("", text.removeprefix("user:"))
+    client = policies.clients.get(text)
+    if client is None:
+        try:
+            return ClientIdentity(canonical_address(text))
+        except ValueError as error:
+            raise PolicyError(f"{text!r} is neither an address nor the name of a client") from error
+    for matcher in sorted(client.matchers, key=lambda matcher: list(MatcherKind).index(matcher.kind)):
+        match matcher.kind:
+            case MatcherKind.USER:
+                return ClientIdentity("", matcher.value)
+            case MatcherKind.ADDRESS:
+                return ClientIdentity(matcher.value)
+            case MatcherKind.NETWORK:
+                return ClientIdentity(_free_address(matcher.value, policies))
+            case MatcherKind.MAC:
+                address = next((address for address, mac in neighbours.items() if mac == matcher.value), None)
+                if address is not None:
+                    return ClientIdentity(address)
+    raise PolicyError(f"the client {text} has no address now: its device is not on this machine's links")
+
+
+def _free_address(network: str, policies: PolicySet) -> str:
+    """Returns an address of a network that no other client has."""
+    taken = {matcher.value for client in policies.clients.values() for matcher in client.matchers}
+    hosts = (str(address) for address in ip_network(network).hosts())
+    return next((address for address, _ in zip(hosts, range(len(taken) + 1), strict=False) if address not in taken), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDevice:
+    """A device that was seen on this machine's links or in the log.
+
+    Attributes:
+        mac: `""` when it is not known.
+        requests: number of its newest log records.
+        client: name of the client that it is, `""` for none.
+    """
+
+    address: str
+    mac: str
+    requests: int
+    client: str
+
+
+def seen_devices(store: Store) -> list[SeenDevice]:
+    """Returns the devices of the neighbour table and of the newest log records, by address."""
+    neighbours = neighbours_now()
+    logged = Counter(record.client for _, record in store.log.tail(_MOST_RECORDS) if _is_address(record.client))
+    clients = compile_policies(store.policies.read(), 0.0, neighbours=neighbours)
+    addresses = sorted(neighbours.keys() | logged.keys(), key=lambda address: (":" in address, address))
+    return [SeenDevice(one, neighbours.get(one, ""), logged[one], _name_of(clients, one)) for one in addresses]
+
+
+def neighbours_now() -> dict[str, str]:
+    """Returns the neighbour table (address → MAC), empty where it cannot be read."""
+    try:
+        return read_neighbours()
+    except OSError:
+        return {}
+
+
+def _is_address(text: str) -> bool:
+    try:
+        canonical_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _name_of(clients: ClientPolicies, address: str) -> str:
+    found = clients.find(address).client
+    return found.name if found is not None else ""

@@ -1,0 +1,201 @@
+"""Changes of clients, groups, policies, schedules and pauses, as commands request them."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final
+
+from gatewayfilter.engine.policies.time_windows import find_zone
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.interfaces import PolicyStore
+from gatewayfilter.model import (
+    Client,
+    Group,
+    Pause,
+    PauseScope,
+    Policy,
+    PolicyItem,
+    PolicySet,
+    Schedule,
+    ScheduleEffect,
+    check_name,
+    parse_matcher,
+    with_value,
+)
+
+_OF_CATEGORIES: Final = frozenset({ScheduleEffect.BLOCK_CATEGORY, ScheduleEffect.ALLOW_CATEGORY})
+LONGEST_PAUSE_S: Final = 366 * 86_400.0
+
+
+class PolicyEditor:
+    """Changes policy items; each method is one transaction and returns the set afterwards, or raises `PolicyError`.
+
+    Args:
+        store: of the items.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, store: PolicyStore, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    def _put(self, make: Callable[[PolicySet], Iterable[PolicyItem]]) -> PolicySet:
+        return self._store.change(lambda policies: [(item, True) for item in make(policies)], self._clock())
+
+    def _remove(self, find: Callable[[PolicySet], Iterable[PolicyItem]]) -> PolicySet:
+        return self._store.change(lambda policies: [(item, False) for item in find(policies)], self._clock())
+
+    def add_client(self, client: Client) -> PolicySet:
+        """Adds a client."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _check_new(client.name, policies.clients, "client")
+            return [client]
+
+        return self._put(make)
+
+    def set_client(
+        self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), group: str | None, note: str | None
+    ) -> PolicySet:
+        """Changes a client; `None` keeps a value. `add` and `remove` are matchers as typed."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            client = _existing(policies.clients, name, "client")
+            gone = [parse_matcher(text) for text in remove]
+            for matcher in gone:
+                if matcher not in client.matchers:
+                    raise PolicyError(f"the client {name} does not have {matcher}")
+            kept = [matcher for matcher in client.matchers if matcher not in gone]
+            matchers = tuple(dict.fromkeys([*kept, *map(parse_matcher, add)]))
+            if not matchers:
+                raise PolicyError(f"the client {name} would have no address; use `client remove`")
+            group_name = client.group if group is None else group
+            return [replace(client, matchers=matchers, group=group_name, note=client.note if note is None else note)]
+
+        return self._put(make)
+
+    def remove_client(self, name: str) -> PolicySet:
+        """Removes a client, its pause and its manual rules."""
+        return self._remove(lambda policies: policies.without_client(name))
+
+    def add_group(self, group: Group) -> PolicySet:
+        """Adds a group."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _check_new(group.name, {**policies.groups, "default": None}, "group")
+            return [group]
+
+        return self._put(make)
+
+    def set_group(self, name: str, *, policy: str | None, note: str | None) -> PolicySet:
+        """Changes a group; `None` keeps a value."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            group = policies.group(name)
+            if group is None:
+                raise _missing(name, policies.groups, "group")
+            return [Group(name, group.policy if policy is None else policy, group.note if note is None else note)]
+
+        return self._put(make)
+
+    def remove_group(self, name: str) -> PolicySet:
+        """Removes a group without clients, its pause and its manual rules."""
+        return self._remove(lambda policies: policies.without_group(name))
+
+    def add_policy(self, name: str, *, groups: Sequence[str] = (), clients: Sequence[str] = ()) -> PolicySet:
+        """Adds a policy, and gives it to groups and clients."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _check_new(name, {**policies.policies, "default": None}, "policy")
+            return [
+                Policy(name),
+                *(policies.with_group_policy(group, name) for group in groups),
+                *(policies.with_client_policy(client, name) for client in clients),
+            ]
+
+        return self._put(make)
+
+    def set_policy(
+        self,
+        name: str,
+        values: Sequence[tuple[str, str]],
+        *,
+        groups: Sequence[str] = (),
+        clients: Sequence[str] = (),
+        known_categories: Collection[str],
+        known_sources: Collection[str],
+    ) -> PolicySet:
+        """Sets values of a policy (key and text, an empty text unsets), and gives it to groups and clients."""
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            policy = policies.policy(name)
+            if policy is None:
+                raise _missing(name, policies.policies, "policy")
+            for key, text in values:
+                policy = with_value(policy, key, text, categories=known_categories, sources=known_sources)
+            return [
+                policy,
+                *(policies.with_group_policy(group, name) for group in groups),
+                *(policies.with_client_policy(client, name) for client in clients),
+            ]
+
+        return self._put(make)
+
+    def remove_policy(self, name: str) -> PolicySet:
+        """Removes a policy that nothing uses, and its schedules."""
+        return self._remove(lambda policies: policies.without_policy(name))
+
+    def add_schedule(self, schedule: Schedule, known_categories: Collection[str]) -> PolicySet:
+        """Adds a schedule."""
+        find_zone(schedule.timezone)
+        if schedule.effect in _OF_CATEGORIES and schedule.target not in known_categories:
+            raise _missing(schedule.target, known_categories, "category")
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _check_new(schedule.name, policies.schedules, "schedule")
+            return [schedule]
+
+        return self._put(make)
+
+    def remove_schedule(self, name: str) -> PolicySet:
+        """Removes a schedule."""
+        return self._remove(lambda policies: [_existing(policies.schedules, name, "schedule")])
+
+    def pause(self, scope: PauseScope, target: str, duration_s: float, *, harm_too: bool) -> Pause:
+        """Pauses filtering, in place of an earlier pause of the same scope. Returns the pause."""
+        if not 0 < duration_s <= LONGEST_PAUSE_S:
+            raise PolicyError("a pause lasts more than nothing and at most a year")
+        found = Pause(scope, target, self._clock() + duration_s, harm_too)
+        self._put(lambda _: [found])
+        return found
+
+    def resume(self, scope: PauseScope, target: str) -> bool:
+        """Ends a pause. Returns False when there was none in force."""
+        wanted = Pause(scope, target, 0.0).name
+        found: list[Pause] = []
+
+        def find(policies: PolicySet) -> Sequence[PolicyItem]:
+            found.extend(pause for pause in policies.pauses.values() if pause.name == wanted and pause.until > self._clock())
+            return found
+
+        self._remove(find)
+        return bool(found)
+
+
+def _existing[Item](items: Mapping[str, Item], name: str, what: str) -> Item:
+    found = items.get(name)
+    if found is None:
+        raise _missing(name, items, what)
+    return found
+
+
+def _check_new(name: str, items: Collection[str], what: str) -> None:
+    check_name(name)
+    if name in items:
+        raise PolicyError(f"there is a {what} {name!r} already; `{what} set` changes it")
+
+
+def _missing(name: str, items: Iterable[str], what: str) -> PolicyError:
+    near = get_close_matches(name, list(items), n=1)
+    return PolicyError(f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
