@@ -174,7 +174,10 @@ def _rule_of_object(item: Mapping[str, Any], *, force: bool) -> ManualRule:
         raise RuleError(f"only hosts can pass unread, not a {kind}")
     enabled = str(item.get("enabled", "")).strip().lower() not in _NO
     comment, group = str(item.get("comment") or ""), str(item.get("group") or "")
-    return ManualRule(0, action, kind, text, comment, group, expires_at, enabled)
+    scope = str(item.get("scope") or "")
+    if scope and not scope.startswith(("client:", "group:")):
+        raise RuleError(f"{scope[:200]!r} is no client:NAME or group:NAME")
+    return ManualRule(0, action, kind, text, comment, group, expires_at, enabled, scope)
 
 
 def _moment(value: object) -> float | None:

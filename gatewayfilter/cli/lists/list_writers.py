@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _ADBLOCK_MARKS = frozenset("*^|$")
-_COLUMNS = ("action", "kind", "pattern", "group", "enabled", "expires_at", "comment")
+_COLUMNS = ("action", "kind", "pattern", "group", "enabled", "expires_at", "comment", "scope")
 _LONGEST_NAME = 253
 """Characters of a host name; `*.` before it must fit, too."""
 
@@ -100,7 +100,7 @@ _WRITERS: dict[str, Callable[[ManualRule], list[str]]] = {
     "rpz": _rpz,
 }
 COMPLETE_FORMATS = ("json", "csv")
-"""Formats that hold everything, group, comment, expiry and whether it is switched off included."""
+"""Formats that hold everything, group, comment, expiry, scope and whether it is switched off included."""
 
 FORMATS = (*COMPLETE_FORMATS, *_WRITERS)
 
@@ -130,7 +130,7 @@ class EntryWriter:
     def _other_lines(self, rules: Iterable[ManualRule]) -> Iterator[str]:
         write, seen = _WRITERS[self._format], set[str]()
         for rule in rules:
-            lines = write(rule)
+            lines = write(rule) if not rule.scope else []  # no other program has rules for some clients alone
             self.left_out += not lines
             for line in lines:
                 if line not in seen:
@@ -166,6 +166,7 @@ def _object(rule: ManualRule) -> dict[str, object]:
         "group": rule.group,
         "expires_at": rule.expires_at,
         "enabled": rule.enabled,
+        "scope": rule.scope,
     }
 
 
