@@ -1,6 +1,7 @@
 """Compiled policies of an engine: when they are compiled again, and by which neighbours and clock."""
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -31,16 +32,22 @@ class CompiledPolicies:
         self._neighbours: Mapping[str, str] = {}
         self._compiled_at = 0.0
         self._compiled_tick = 0.0
+        self._times = 0
 
     def put_into(self, state: EngineState) -> EngineState:
         """Returns the state with the policies of its overlay, compiled now; without any policy the state has none."""
         if not state.overlay.policies:
             return state if state.policies is None else state.with_policies(None)
+        self._times += 1
         self._compiled_at, self._compiled_tick = self._clock(), self._ticks()
         compiled = compile_policies(
             state.overlay.policies, self._compiled_at, off_categories=self._off_categories, neighbours=self._neighbours
         )
         return state.with_policies(compiled)
+
+    def mark(self, policies: ClientPolicies | None) -> tuple[int, int] | None:
+        """Returns how often policies were compiled, and how many instants of these have passed; `None` without policies."""
+        return None if policies is None else (self._times, bisect_right(policies.instants, self._clock()))
 
     def is_due(self) -> bool:
         """Returns whether policies have to be compiled again: an hour has passed, or the clock was set."""

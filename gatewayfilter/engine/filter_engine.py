@@ -159,6 +159,10 @@ class FilterEngine:
             if self._policies.set_neighbours(neighbours, self._state.policies):
                 self._state = self._policies.put_into(self._state)
 
+    def policy_mark(self) -> tuple[int, int] | None:
+        """Returns a value that changes whenever policies may decide otherwise, `None` while there are none."""
+        return self._policies.mark(self._state.policies)
+
     def keep_time(self) -> None:
         """Compiles the policies of clients again where that is due: every hour, and when the clock was set."""
         if self._state.policies is None or not self._policies.is_due():

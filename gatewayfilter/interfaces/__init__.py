@@ -55,7 +55,15 @@ from gatewayfilter.interfaces.review import (
     ReadText,
     ReviewStore,
 )
-from gatewayfilter.interfaces.traffic import ChangeTraffic, Decide, DecideHost, InternalAnswer, InternalPages, InternalRequest
+from gatewayfilter.interfaces.traffic import (
+    ChangeTraffic,
+    Decide,
+    DecideHost,
+    DecideTraffic,
+    InternalAnswer,
+    InternalPages,
+    InternalRequest,
+)
 
 __all__ = [
     "SITE_SLOTS",
@@ -70,6 +78,7 @@ __all__ = [
     "Crawlers",
     "Decide",
     "DecideHost",
+    "DecideTraffic",
     "DecidedPage",
     "DecisionHistory",
     "DecisionLog",

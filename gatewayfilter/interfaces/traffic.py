@@ -23,9 +23,17 @@ class Decide(Protocol):
 class DecideHost(Protocol):
     """The decision on a connection, when only the host name is known. Pure: no I/O, no lock."""
 
-    def decide_host(self, host: str, client: str = "") -> HostVerdict:
+    def decide_host(self, host: str, client: str = "", user: str = "") -> HostVerdict:
         """Returns deny, splice or intercept for a host name or address literal; never raises."""
         ...
+
+    def policy_mark(self) -> tuple[int, int] | None:
+        """Returns a value that changes whenever policies of clients may decide otherwise, `None` while there are none."""
+        ...
+
+
+class DecideTraffic(Decide, DecideHost, Protocol):
+    """The decision on requests and connections."""
 
 
 class ChangeTraffic(Protocol):

@@ -34,6 +34,7 @@ from gatewayfilter.proxy.mitm.server import (
     GatewayTlsConfig,
     HandleStream,
 )
+from gatewayfilter.proxy.open_connections import OpenConnections
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool
@@ -69,6 +70,7 @@ class LeanMaster(master.Master):
         self._settings = settings.proxy
         self._services = services = services or ConnectionServices()
         self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
+        self._review: asyncio.Task[None] | None = None
         self._pages = addon.pages
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
@@ -127,12 +129,20 @@ class LeanMaster(master.Master):
         except OSError as error:
             raise StartupError(str(error).partition("\n")[0]) from error
         self._proxyserver.register_server(self._instance)
+        services = self._services
+        if services.engine is not None:
+            review = OpenConnections(
+                services.engine, self._proxyserver.connections, self._relays, services.recorder, services.counters
+            )
+            self._review = loop.create_task(review.follow())
         await self.running()
 
     async def stop(self, drain_s: float = 5.0) -> None:
         """Stops to listen, lets open requests and busy relays finish for up to `drain_s` seconds, closes all connections."""
         if not self._instance.is_running:
             return
+        if self._review is not None:
+            self._review.cancel()
         await self._instance.stop()
         for _ in range(int(drain_s / _DRAIN_POLL_S)):
             if not self._busy() and not self._relays.busy():

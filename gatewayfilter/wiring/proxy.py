@@ -5,6 +5,7 @@ No name of this module is exported by `gatewayfilter.wiring`: it imports mitmpro
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -194,7 +195,9 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         on_start=background.start if standalone else None,
         on_stop=background.stop if standalone else None,
     )
-    services = ConnectionServices(counters) if standalone else assemble_services(settings, engine, recorder, counters)
+    services = ConnectionServices(counters)
+    if not standalone:
+        services = replace(assemble_services(settings, engine, recorder, counters), engine=engine)
     return WorkerComponents(addon, counters, background.start, background.stop, background.facts, services)
 
 

@@ -36,7 +36,10 @@ class FakeHosts:
     table: dict[str, HostVerdict] = field(default_factory=dict)
     broken: bool = False
 
-    def decide_host(self, host: str, client: str = "") -> HostVerdict:
+    def policy_mark(self) -> None:
+        """There are no policies."""
+
+    def decide_host(self, host: str, client: str = "", user: str = "") -> HostVerdict:
         if self.broken:
             raise RuntimeError("the engine is broken")
         return self.table.get(host, LOOK)

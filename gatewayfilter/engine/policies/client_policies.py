@@ -62,6 +62,7 @@ class ClientPolicies:
 
     Attributes:
         macs: by which any client is recognized.
+        instants: all instants at which anything changes for any client, ascending.
         known: the policies of addresses that were looked up. `known.get` finds most addresses; `find` finds all, at the cost of a
             call.
     """
@@ -76,6 +77,8 @@ class ClientPolicies:
         self.default = default
         self.clients = clients
         self.selections = selections
+        timelines = {found.timeline for found in (*clients, default)}
+        self.instants = tuple(sorted({instant for timeline in timelines for instant in timeline.instants}))
         self._users: dict[str, ClientPolicy] = {}
         self._exact: dict[str, ClientPolicy] = {}
         macs: dict[str, ClientPolicy] = {}

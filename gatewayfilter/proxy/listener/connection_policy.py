@@ -24,6 +24,10 @@ class ConnectionPolicy(Protocol):
         """
         ...
 
+    def may_change(self) -> bool:
+        """Returns whether another verdict may come to hold for a connection while it is open."""
+        ...
+
     def may_learn(self, client: str, host: str) -> bool:
         """Returns whether a host may come to pass through unread for a client."""
         ...
@@ -51,6 +55,10 @@ class InterceptAll:
     def judge(self, client: str, target: str, name: str = "") -> HostVerdict:  # noqa: ARG002  the protocol
         """Returns `INTERCEPT`."""
         return INTERCEPT
+
+    def may_change(self) -> bool:
+        """Returns False."""
+        return False
 
     def may_learn(self, client: str, host: str) -> bool:  # noqa: ARG002  the protocol
         """Returns False."""

@@ -78,11 +78,18 @@ class StillSpliced:
     policy: ConnectionPolicy
     address: str
     host: str
+    port: int
     name: str
+    always: bool
 
     def __call__(self) -> bool:
-        """Returns whether the policy still relays the connection."""
-        return self.policy.judge(self.address, self.host, self.name).action is HostAction.SPLICE
+        """Returns whether the policy still relays the connection; one that is blocked by now is recorded."""
+        if not self.always and not self.policy.may_change():
+            return True
+        found = self.policy.judge(self.address, self.host, self.name)
+        if found.action is HostAction.DENY:
+            self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns())
+        return found.action is HostAction.SPLICE
 
 
 class _Tunnel:
@@ -236,7 +243,7 @@ class ClientHandshake:
         if found.action is HostAction.SPLICE and self._services.can_splice:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
             # naming a host that passes through.
-            self._keep_judging(found, host)
+            self._keep_judging(found, host, port)
             self._begin_dial(host, port, partial(self._origin_connected, host, port, found.verdict, started), prefer=address)
         elif found.action is HostAction.DENY and not self._services.policy.shows_page(self.address, host):
             self._refuse(UNRECOGNIZED_NAME, host, port, found, started)
@@ -320,7 +327,7 @@ class ClientHandshake:
         self._lift_limits()
         if found.action is HostAction.SPLICE:
             self._services.policy.record(self.address, request.host, request.port, found.verdict, tunnel.started)
-            self._keep_judging(found, request.host, hello.name if hello is not None else "")
+            self._keep_judging(found, request.host, request.port, hello.name if hello is not None else "")
             self._relay(tunnel.way, self.data[tunnel.head_bytes :])
         else:
             tunnel.way.socket.close()
@@ -334,10 +341,10 @@ class ClientHandshake:
             return found
         return self._services.policy.judge(self.address, request.host, hello.name)
 
-    def _keep_judging(self, found: HostVerdict, host: str, name: str = "") -> None:
-        """Has a connection that passes because of what its device did judged again and again while it is open."""
-        if found.verdict.reason is Reason.PINNED_APP:
-            self._still_spliced = StillSpliced(self._services.policy, self.address, host, name)
+    def _keep_judging(self, found: HostVerdict, host: str, port: int, name: str = "") -> None:
+        """Has a connection judged again while it is open: if it passes because of what its device did, or there are policies."""
+        pinned = found.verdict.reason is Reason.PINNED_APP
+        self._still_spliced = StillSpliced(self._services.policy, self.address, host, port, name, pinned)
 
     def _relay(self, way: Way, to_origin: bytes) -> None:
         services = self._services

@@ -84,6 +84,10 @@ class HostPolicy:
             return _LEARNED
         return found
 
+    def may_change(self) -> bool:
+        """Returns whether there are policies of clients."""
+        return self._engine.policy_mark() is not None
+
     def may_learn(self, client: str, host: str) -> bool:
         """Returns whether a host may come to pass through: it is a name, and no block concerns it."""
         found = self.judge(client, host)

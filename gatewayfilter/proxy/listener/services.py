@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from gatewayfilter.interfaces import DecideTraffic
 from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy, InterceptAll
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApps
@@ -19,6 +20,7 @@ class ConnectionServices:
         pinned_apps: what was learned about devices, `None` when nothing is.
         users: the users of the proxy; `None` requires no log-in.
         recorder: takes decisions for the log, `None` without a log.
+        engine: decides what is running again when policies change, `None` for never.
     """
 
     counters: Counters = field(default_factory=Counters)
@@ -26,6 +28,7 @@ class ConnectionServices:
     pinned_apps: PinnedApps | None = None
     users: Users | None = None
     recorder: DecisionRecorder | None = None
+    engine: DecideTraffic | None = None
 
     def refresh(self) -> None:
         """Writes what was learned, and reads what changed on disk. Does I/O: call it from a thread, about once a second."""

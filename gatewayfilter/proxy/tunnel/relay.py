@@ -93,6 +93,12 @@ class RelayPool:
         since = self.loop.time() - within_s
         return any(relay.active_at >= since for relay in self._relays)
 
+    def review(self) -> None:
+        """Ends the relays that may no longer go on, without waiting for the next sweep."""
+        for relay in list(self._relays):
+            if relay.holds is not None and not relay.holds():
+                relay.break_off()
+
     def close(self) -> None:
         """Ends all relays."""
         if self._sweeper is not None:
