@@ -72,6 +72,7 @@ class GatewayAddon:
             settings.proxy,
             counters,
             web_ports=frozenset(settings.gateway.ports),
+            logged_in=services.logged_in,
         )
         deadlines = ConnectionDeadlines(counters)
         self.addons = (tunnels, deadlines, NextLayer(tunnels, deadlines, services.pages), Setup(services.pages))

@@ -1,5 +1,6 @@
 """The services that the addon uses: the engine, the sinks of what it learns, and its own pages."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gatewayfilter.interfaces import ChangeTraffic, CrawlRequestSink, Decide, DecideHost, Inspect, InternalPages, PassedSink
@@ -23,6 +24,7 @@ class FilterServices:
         internal_pages: the filter's own pages, answered before any decision; neither counted nor logged.
         unblock_form: takes requests to unblock pages; `None` for none.
         pages: makes block and error pages.
+        logged_in: id of a client's connection → its proxy user; empty where nobody has to log in.
     """
 
     decide: Decide
@@ -35,3 +37,4 @@ class FilterServices:
     internal_pages: InternalPages | None = None
     unblock_form: UnblockForm | None = None
     pages: BlockPages = field(default_factory=BlockPages)
+    logged_in: Mapping[str, str] = field(default_factory=dict)

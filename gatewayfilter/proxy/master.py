@@ -19,7 +19,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
-from gatewayfilter.proxy.listener.listener import Limits, Listener
+from gatewayfilter.proxy.listener.listener import Admission, Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
 from gatewayfilter.proxy.mitm.early_response import open_streams, respond_early
@@ -45,6 +45,8 @@ _log = logging.getLogger(__name__)
 _RESOLVER_THREADS: Final = 32
 """The event loop's own pool has 6 on two cores; twelve dead names delayed all clients by 2.9 s."""
 _DRAIN_POLL_S: Final = 0.05
+
+_EVERYBODY: Final = Admission(user_of=lambda _: "", admits=lambda _authorization, _address: True)
 
 
 class LeanMaster(master.Master):
@@ -132,7 +134,12 @@ class LeanMaster(master.Master):
         services = self._services
         if services.engine is not None:
             review = OpenConnections(
-                services.engine, self._proxyserver.connections, self._relays, services.recorder, services.counters
+                services.engine,
+                self._proxyserver.connections,
+                self._relays,
+                services.recorder,
+                services.counters,
+                services.logged_in,
             )
             self._review = loop.create_task(review.follow())
         await self.running()
@@ -170,6 +177,7 @@ class LeanMaster(master.Master):
             self._services.users,
             self._services.counters,
             self._respond_early,
+            self._services.logged_in,
             loopback=self._settings.auth_loopback,
             free=addon.is_internal_page,
         )
@@ -187,7 +195,7 @@ class LeanMaster(master.Master):
             self._services.policy,
             self._relays,
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),
-            admits=lambda authorization, address: login is None or login.admits(authorization, address),
+            admission=Admission(login.user_of, login.admits) if login is not None else _EVERYBODY,
             limits=Limits(self._settings.idle_s, self._settings.max_connections, self._settings.max_connections_per_client),
             pages=self._pages,
         )

@@ -40,6 +40,7 @@ class OpenConnections:
         relays: connections that pass through unread.
         recorder: takes each decision that ends something; `None` when nothing is logged.
         counters: `ended_by_policy`.
+        logged_in: id of a client's connection → its proxy user.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class OpenConnections:
         relays: RelayPool,
         recorder: DecisionRecorder | None,
         counters: Counters,
+        logged_in: Mapping[str, str],
     ) -> None:
         self._engine = engine
         self._connections = connections
         self._relays = relays
         self._recorder = recorder
         self._counters = counters
+        self._logged_in = logged_in
         self._mark = engine.policy_mark()
 
     async def follow(self) -> None:
@@ -95,7 +98,7 @@ class OpenConnections:
     def _blocked(self, flow: http.HTTPFlow | tcp.TCPFlow) -> tuple[Request, Verdict] | None:
         """Returns the request and the verdict of a flow that is blocked now, `None` for any other one."""
         try:
-            requests = _requests_of(flow)
+            requests = _requests_of(flow, self._logged_in.get(flow.client_conn.id, ""))
         except UrlError:
             return None
         for request in requests:
@@ -105,10 +108,10 @@ class OpenConnections:
         return None
 
 
-def _requests_of(flow: http.HTTPFlow | tcp.TCPFlow) -> tuple[Request, ...]:
+def _requests_of(flow: http.HTTPFlow | tcp.TCPFlow, user: str) -> tuple[Request, ...]:
     if isinstance(flow, tcp.TCPFlow):
-        return read_tunnel(flow.client_conn, flow.server_conn)
-    found = read_flow(flow)
+        return read_tunnel(flow.client_conn, flow.server_conn, user)
+    found = read_flow(flow, user)
     return (found.request, *found.aliases)
 
 

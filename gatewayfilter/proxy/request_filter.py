@@ -57,6 +57,7 @@ class RequestFilter:
         unknown = settings.proxy.unknown
         self._engine = services.decide
         self._internal_pages = services.internal_pages
+        self._logged_in = services.logged_in
         self._unblock_form = services.unblock_form
         self._addresses = NamedAddresses(services.decide, services.hosts, unknown)
         self._judge = RequestJudge(services.decide, self._addresses, unknown)
@@ -93,7 +94,8 @@ class RequestFilter:
             self._counter.unreadable(flow)
             return None
         try:
-            flow_request = read_flow(flow)
+            logged_in = self._logged_in
+            flow_request = read_flow(flow, logged_in.get(flow.client_conn.id, "")) if logged_in else read_flow(flow)
         except UrlError:
             self._answerer.bad_request(flow)
             self._counter.unreadable(flow)

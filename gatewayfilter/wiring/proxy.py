@@ -176,6 +176,9 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     recorder = _recorder(settings, writer, client_key)
     takes_unblock_requests = settings.proxy.unblock_requests and writer is not None and recorder is not None
     pages = BlockPages(PageTheme.of(settings.proxy), unblock_form=takes_unblock_requests, title_of=title_of)
+    services = ConnectionServices(counters)
+    if not standalone:
+        services = replace(assemble_services(settings, engine, recorder, counters), engine=engine)
     filter_services = FilterServices(
         engine,
         hosts=engine,
@@ -187,6 +190,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         internal_pages=internal_pages,
         unblock_form=_unblock_form(settings, engine, writer, recorder, counters, pages),
         pages=pages,
+        logged_in=services.logged_in,
     )
     addon = GatewayAddon(
         settings,
@@ -195,9 +199,6 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         on_start=background.start if standalone else None,
         on_stop=background.stop if standalone else None,
     )
-    services = ConnectionServices(counters)
-    if not standalone:
-        services = replace(assemble_services(settings, engine, recorder, counters), engine=engine)
     return WorkerComponents(addon, counters, background.start, background.stop, background.facts, services)
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -29,6 +30,7 @@ from gatewayfilter.model import (
     Window,
     parse_matcher,
 )
+from gatewayfilter.proxy.auth.user_file import PasswordHash, write_users
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.policies import PolicyEditor
@@ -88,6 +90,13 @@ class Home:
             assert time.monotonic() - began < PATIENCE_S, found
             await asyncio.sleep(0.02)
 
+    async def until_known(self, client: str) -> None:
+        """Waits until the engine has a client."""
+        began = time.monotonic()
+        while client not in self.engine.state.overlay.policies.clients:
+            assert time.monotonic() - began < PATIENCE_S
+            await asyncio.sleep(0.02)
+
     async def until_logged(self, client: str, reasons: set[str]) -> None:
         """Waits until the log has decisions with these reasons, and no others, for a client."""
         began = time.monotonic()
@@ -101,7 +110,13 @@ class Home:
 
 @pytest.fixture
 async def home(state: Path, tmp_path: Path) -> AsyncIterator[Home]:
-    proxy = ProxySettings.model_validate({"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem"})
+    async with running(state, tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def running(state: Path, tmp_path: Path, **more: object) -> AsyncIterator[Home]:
+    proxy = ProxySettings.model_validate({"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **more})
     settings = Settings(data_dir=state, proxy=proxy, crawl=CrawlSettings(allow_networks=("127.0.0.0/8",)))
     made = Home(tmp_path, settings)
     made.components.start()
@@ -229,3 +244,24 @@ async def test_a_category_that_is_off_for_all_is_blocked_for_one_at_night(home: 
     home.clock.now += 15
     await home.until(CHILD, page, "block; reason=schedule")
     assert await home.reason(ADULT, page) == ""
+
+
+async def test_two_users_at_one_address(state: Path, tmp_path: Path, origin: Origin, client_tls: ssl.SSLContext) -> None:
+    passwords = {"anna": "one two", "bert": "three"}
+    write_users(tmp_path / "users", {name: PasswordHash.of(password) for name, password in passwords.items()})
+    async with running(state, tmp_path, auth_file=tmp_path / "users", auth_loopback=True) as home:
+        editor = home.editor
+        await asyncio.to_thread(editor.add_policy, "closed")
+        await asyncio.to_thread(lambda: editor.set_policy("closed", [("block-all", "on")], known_categories=(), known_sources=()))
+        await asyncio.to_thread(editor.add_client, Client("anna", (parse_matcher("user:anna"),), policy="closed"))
+        await home.until_known("anna")
+        found = {}
+        for name, password in passwords.items():
+            login = {"Proxy-Authorization": aiohttp.encode_basic_auth(name, password)}
+            async with aiohttp.ClientSession() as session:
+                for scheme, url in (("http", origin.http), ("https", origin.https)):
+                    sent: dict[str, Any] = {"headers": login} if scheme == "http" else {"proxy_headers": login, "ssl": client_tls}
+                    async with session.get(f"{url}/page", proxy=home.proxy, **sent) as response:
+                        found[name, scheme] = response.status, response.headers.get("x-gatewayfilter", "")
+    closed, opened = (403, "block; reason=policy"), (200, "")
+    assert found == {("anna", "http"): closed, ("anna", "https"): closed, ("bert", "http"): opened, ("bert", "https"): opened}

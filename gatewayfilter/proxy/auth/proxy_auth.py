@@ -40,6 +40,7 @@ class ProxyLogin:
         users: who may use the proxy.
         counters: `logins_refused`, `logins_throttled`.
         respond: sends the response of a flow before the request's body has arrived.
+        logged_in: id of a client's connection → the user that it logged in as last; kept by this addon for others.
         loopback: whether clients on this machine have to log in as well.
         free: returns whether a request outside a tunnel is for a page of the filter itself, such as the PAC file: browsers
             fetch that before they are configured to use the proxy.
@@ -52,6 +53,7 @@ class ProxyLogin:
         users: Users,
         counters: Counters,
         respond: Callable[[http.HTTPFlow], None],
+        logged_in: dict[str, str],
         *,
         loopback: bool,
         free: Callable[[http.HTTPFlow], bool],
@@ -59,6 +61,7 @@ class ProxyLogin:
         self._users = users
         self._counters = counters
         self._respond = respond
+        self._logged_in = logged_in
         self._loopback = loopback
         self._free = free
         self._inside: set[str] = set()
@@ -67,6 +70,10 @@ class ProxyLogin:
     def admits(self, authorization: str, address: str) -> bool:
         """Returns whether a client may pass without a password check; `False` may still become an accepted log-in."""
         return bool(self._users.recall(authorization)) or (not self._loopback and _is_loopback(address))
+
+    def user_of(self, authorization: str) -> str:
+        """Returns the user of a header that was right before, `""` for none."""
+        return self._users.recall(authorization)
 
     def http_connect(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Requires a log-in before a tunnel is opened."""
@@ -84,11 +91,13 @@ class ProxyLogin:
     def client_disconnected(self, client: Client) -> None:
         """Forgets a tunnel."""
         self._inside.discard(client.id)
+        self._logged_in.pop(client.id, None)
 
     def _require_login(self, flow: http.HTTPFlow, *, tunnel: bool) -> Coroutine[Any, Any, None] | None:
         header = str(flow.request.headers.pop(_HEADER, ""))
         address = flow.client_conn.peername[0] if flow.client_conn.peername else ""
         if self.admits(header, address):
+            self._logged_in[flow.client_conn.id] = self._users.recall(header)
             if tunnel:
                 self._inside.add(flow.client_conn.id)
             return None
@@ -105,6 +114,7 @@ class ProxyLogin:
 
         outcome = await self._turns.attempt(address, users.digest(header), verify)
         if outcome is Outcome.RIGHT:
+            self._logged_in[flow.client_conn.id] = users.recall(header)
             if tunnel:
                 self._inside.add(flow.client_conn.id)
             return

@@ -14,13 +14,14 @@ INTERCEPT: Final = HostVerdict(HostAction.INTERCEPT, Verdict(Action.ALLOW, Reaso
 class ConnectionPolicy(Protocol):
     """Decides connections by the names that they carry, and logs those of which no request is logged."""
 
-    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
+    def judge(self, client: str, target: str, name: str = "", user: str = "") -> HostVerdict:
         """Returns what to do with a connection.
 
         Args:
             client: the client's address.
             target: the host that the connection leads to, as the client gave it.
             name: the server name inside, when it is another one.
+            user: name of the proxy user, `""` for none.
         """
         ...
 
@@ -52,7 +53,7 @@ class ConnectionPolicy(Protocol):
 class InterceptAll:
     """Leaves every connection to mitmproxy. Implements `ConnectionPolicy`."""
 
-    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:  # noqa: ARG002  the protocol
+    def judge(self, client: str, target: str, name: str = "", user: str = "") -> HostVerdict:  # noqa: ARG002  the protocol
         """Returns `INTERCEPT`."""
         return INTERCEPT
 

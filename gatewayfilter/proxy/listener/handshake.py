@@ -50,6 +50,7 @@ class HandshakeServices:
         silent: tunnels whose client has sent nothing yet; `in_hello` those whose ClientHello has begun.
         transparent: connections were redirected here, and name no host but in the ClientHello.
         can_splice: whether connections can be relayed at all.
+        user_of: returns the proxy user of a Proxy-Authorization header that was right before, `""` for none.
         admits: whether a client may be relayed, by its Proxy-Authorization header (`""` without) and address.
         pages: the answers to tunnels whose origin cannot be reached.
         hand_over: gives a connection to mitmproxy, with what was read of it.
@@ -65,6 +66,7 @@ class HandshakeServices:
     in_hello: "Deadlines[ClientHandshake]"
     transparent: bool
     can_splice: bool
+    user_of: Callable[[str], str]
     admits: Callable[[str, str], bool]
     pages: BlockPages
     hand_over: "Callable[[ClientHandshake], None]"
@@ -80,13 +82,14 @@ class StillSpliced:
     host: str
     port: int
     name: str
+    user: str
     always: bool
 
     def __call__(self) -> bool:
         """Returns whether the policy still relays the connection; one that is blocked by now is recorded."""
         if not self.always and not self.policy.may_change():
             return True
-        found = self.policy.judge(self.address, self.host, self.name)
+        found = self.policy.judge(self.address, self.host, self.name, self.user)
         if found.action is HostAction.DENY:
             self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns())
         return found.action is HostAction.SPLICE
@@ -120,13 +123,14 @@ class ClientHandshake:
         since: when the first bytes came, in seconds of the event loop; before that, when it was accepted.
     """
 
-    __slots__ = ("_dial", "_services", "_still_spliced", "_tunnel", "address", "answered", "client", "data", "since")
+    __slots__ = ("_dial", "_services", "_still_spliced", "_tunnel", "_user", "address", "answered", "client", "data", "since")
 
     def __init__(self, services: HandshakeServices, client: socket.socket, address: str) -> None:
         self._services = services
         self._dial: Dial | None = None
         self._tunnel: _Tunnel | None = None
         self._still_spliced: StillSpliced | None = None
+        self._user = ""
         self.client = client
         self.address = address
         self.data = b""
@@ -219,7 +223,8 @@ class ClientHandshake:
             self._hand_over()
             return
         started = time.perf_counter_ns()
-        found = self._services.policy.judge(self.address, request.host)
+        self._user = self._services.user_of(request.authorization)
+        found = self._services.policy.judge(self.address, request.host, user=self._user)
         if found.action is HostAction.SPLICE and self._services.can_splice:
             self._begin_dial(request.host, request.port, partial(self._tunnel_connected, request, end + 4, found, started))
         elif found.action is HostAction.DENY and not self._services.policy.shows_page(self.address, request.host):
@@ -339,12 +344,12 @@ class ClientHandshake:
             return INTERCEPT
         if hello.name in {"", request.host}:
             return found
-        return self._services.policy.judge(self.address, request.host, hello.name)
+        return self._services.policy.judge(self.address, request.host, hello.name, self._user)
 
     def _keep_judging(self, found: HostVerdict, host: str, port: int, name: str = "") -> None:
         """Has a connection judged again while it is open: if it passes because of what its device did, or there are policies."""
         pinned = found.verdict.reason is Reason.PINNED_APP
-        self._still_spliced = StillSpliced(self._services.policy, self.address, host, port, name, pinned)
+        self._still_spliced = StillSpliced(self._services.policy, self.address, host, port, name, self._user, pinned)
 
     def _relay(self, way: Way, to_origin: bytes) -> None:
         services = self._services

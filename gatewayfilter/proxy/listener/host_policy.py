@@ -51,7 +51,7 @@ class HostPolicy:
         self._clock = clock
         self._complained_at = -_COMPLAIN_EVERY_S
 
-    def judge(self, client: str, target: str, name: str = "") -> HostVerdict:
+    def judge(self, client: str, target: str, name: str = "", user: str = "") -> HostVerdict:
         """Returns what to do with a connection. When that fails it is intercepted: `proxy.on_error` decides there.
 
         Args:
@@ -59,19 +59,20 @@ class HostPolicy:
             target: the host that the connection leads to, as the client gave it: its tunnel's, or the server name.
             name: the server name inside, when there is another one. Both have to pass: a tunnel to a bank in which another name
                 is requested may end at another site of the same server.
+            user: name of the proxy user, `""` for none.
         """
         try:
-            found = self._judge(client, target)
+            found = self._judge(client, target, user)
             if name and name != target and found.action is not HostAction.DENY:
-                inner = self._judge(client, name)
+                inner = self._judge(client, name, user)
                 return inner if inner.action is not HostAction.SPLICE or found.action is HostAction.SPLICE else found
         except Exception:  # noqa: BLE001  no failure may let a connection pass unread
             self._complain()
             return INTERCEPT
         return found
 
-    def _judge(self, client: str, host: str) -> HostVerdict:
-        found = self._engine.decide_host(host, client)
+    def _judge(self, client: str, host: str, user: str) -> HostVerdict:
+        found = self._engine.decide_host(host, client, user)
         if found.action is HostAction.SPLICE and not self._settings.splice:
             return INTERCEPT
         if (

@@ -50,6 +50,19 @@ class Limits:
     most_of_one: int = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may use the proxy.
+
+    Attributes:
+        user_of: returns the proxy user of a Proxy-Authorization header that was right before, `""` for none.
+        admits: whether a client may use the proxy, by its Proxy-Authorization header (`""` without) and address.
+    """
+
+    user_of: Callable[[str], str]
+    admits: Callable[[str, str], bool]
+
+
 class Listener:
     """Listens, and gives each connection to the relay or to mitmproxy once its handshake has been read.
 
@@ -59,7 +72,7 @@ class Listener:
         policy: decides connections.
         relays: takes what passes through.
         dialer: connects to origins.
-        admits: whether a client may use the proxy, by its Proxy-Authorization header (`""` without) and address.
+        admission: who may use the proxy.
         limits: how many connections, and for how long.
         pages: the answers to tunnels whose origin cannot be reached.
     """
@@ -72,7 +85,7 @@ class Listener:
         relays: RelayPool,
         dialer: Dialer,
         *,
-        admits: Callable[[str, str], bool],
+        admission: Admission,
         limits: Limits,
         pages: BlockPages,
     ) -> None:
@@ -84,7 +97,7 @@ class Listener:
         self._counters = relays.counters
         self._families: dict[socket.socket, int] = {}
         self._handle = handle
-        self._admits = admits
+        self._admits = admission.admits
         self._limits = limits
         self._transparent = mode == "transparent"
         self._handshakes: set[ClientHandshake] = set()
@@ -99,6 +112,7 @@ class Listener:
             transparent=self._transparent,
             # TLS to a parent would need a relay that encrypts: such connections pass through mitmproxy (tls_failures.py).
             can_splice=not mode.startswith("upstream:https:"),
+            user_of=admission.user_of,
             admits=self._may_use,
             pages=pages,
             hand_over=self.hand_over,

@@ -20,6 +20,7 @@ class ConnectionServices:
         pinned_apps: what was learned about devices, `None` when nothing is.
         users: the users of the proxy; `None` requires no log-in.
         recorder: takes decisions for the log, `None` without a log.
+        logged_in: id of a client's connection → its proxy user.
         engine: decides what is running again when policies change, `None` for never.
     """
 
@@ -29,6 +30,7 @@ class ConnectionServices:
     users: Users | None = None
     recorder: DecisionRecorder | None = None
     engine: DecideTraffic | None = None
+    logged_in: dict[str, str] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Writes what was learned, and reads what changed on disk. Does I/O: call it from a thread, about once a second."""

@@ -49,7 +49,9 @@ class TlsFailures:
         if not target:
             return
         started = time.perf_counter_ns()
-        found = self._services.policy.judge(_address(context.client), target, name)
+        found = self._services.policy.judge(
+            _address(context.client), target, name, self._services.logged_in.get(context.client.id, "")
+        )
         if found.action is HostAction.SPLICE:
             data.ignore_connection = True
             port = context.server.address[1] if context.server.address else 443

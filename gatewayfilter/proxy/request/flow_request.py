@@ -92,8 +92,12 @@ class FlowRequest:
     target: Final[bytes]
 
 
-def read_flow(flow: http.HTTPFlow) -> FlowRequest:
+def read_flow(flow: http.HTTPFlow, user: str = "") -> FlowRequest:
     """Reads a flow whose request headers have arrived.
+
+    Args:
+        flow: of the request.
+        user: name of the proxy user, `""` for none.
 
     Raises:
         UrlError: its target is no canonical URL and cannot be made one, or a field's value has a line break in it.
@@ -111,7 +115,7 @@ def read_flow(flow: http.HTTPFlow) -> FlowRequest:
     url = parse_url(f"{scheme}://{names[0]}:{data.port}{path}")
     kind = resource_type_of(headers, url.path, websocket=websocket)
     client = flow.client_conn.peername
-    request = Request(url, _source(headers, url), kind, method, client[0] if client else "")
+    request = Request(url, _source(headers, url), kind, method, client[0] if client else "", user)
     return FlowRequest(
         request,
         _aliases(request, scheme, names, f"{data.port}{path}") if len(names) > 1 else (),
@@ -135,11 +139,12 @@ def has_body(flow_request: FlowRequest) -> bool:
     )
 
 
-def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
+def read_tunnel(client: Client, server: Server, user: str = "") -> tuple[Request, ...]:
     """Reads a tunnel that carries something other than HTTP: only its target and server name are known.
 
     Returns:
-        One request for each name of the connection, its target first: each of them has to be allowed.
+        One request for each name of the connection, its target first: each of them has to be allowed. `user` is the name of the
+        proxy user.
 
     Raises:
         UrlError: it has no target, or a name is not a host.
@@ -149,7 +154,9 @@ def read_tunnel(client: Client, server: Server) -> tuple[Request, ...]:
     target, port = server.address[0], server.address[1]
     address = str(client.peername[0]) if client.peername else ""
     names = dict.fromkeys(canonical_host(name) for name in (target, client.sni) if name)
-    return tuple(Request(parse_url(f"https://{name}:{port}/"), None, ResourceType.OTHER, "CONNECT", address) for name in names)
+    return tuple(
+        Request(parse_url(f"https://{name}:{port}/"), None, ResourceType.OTHER, "CONNECT", address, user) for name in names
+    )
 
 
 def _read_method(method: bytes) -> str:
@@ -180,7 +187,14 @@ def _read_path(data: http.RequestData) -> str:
 
 def _aliases(request: Request, scheme: str, names: list[str], rest: str) -> tuple[Request, ...]:
     return tuple(
-        Request(parse_url(f"{scheme}://{name}:{rest}"), request.source, request.resource_type, request.method, request.client)
+        Request(
+            parse_url(f"{scheme}://{name}:{rest}"),
+            request.source,
+            request.resource_type,
+            request.method,
+            request.client,
+            request.user,
+        )
         for name in names[1:]
     )
 

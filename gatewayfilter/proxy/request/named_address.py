@@ -37,10 +37,15 @@ class NamedAddresses:
 
     def verdict(self, flow_request: FlowRequest, verdict: Verdict) -> Verdict:
         """Returns the verdict of a request that its names allow: the block of its address, where there is one."""
-        if self._hosts is not None and not self._hosts.decide_host(flow_request.address, flow_request.request.client).named:
+        if not self._is_named(flow_request):
             return verdict
         found = self._decide.decide(_under_address(flow_request))
         return found if found.blocked else verdict
+
+    def _is_named(self, flow_request: FlowRequest) -> bool:
+        """Returns whether anything may block the address."""
+        request = flow_request.request
+        return self._hosts is None or self._hosts.decide_host(flow_request.address, request.client, request.user).named
 
     def lead(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict) -> None:
         """Directs a request to an address of its name, where it is allowed because of that name alone."""

@@ -6,7 +6,9 @@ treated by `proxy.unknown`.
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 
 from mitmproxy import tcp
@@ -22,6 +24,7 @@ from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
+_NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 _WEB_PORTS: Final = frozenset({80, 443})
 _NOT_HTTP: Final = Verdict(Action.BLOCK, Reason.NOT_HTTP)
 _UNKNOWN: Final = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
@@ -37,6 +40,7 @@ class RawTunnels:
         recorder: takes every decision for the log; `None` when nothing is logged.
         settings: `raw_tcp` and `unknown`.
         counters: `requests`, `blocked`, `not_http`, `hook_errors`.
+        logged_in: id of a client's connection → its proxy user.
         web_ports: ports on which nothing but HTTP and TLS is allowed, beside 80 and 443.
     """
 
@@ -51,12 +55,14 @@ class RawTunnels:
         counters: Counters,
         *,
         web_ports: frozenset[int] = frozenset(),
+        logged_in: Mapping[str, str] = _NOBODY,
     ) -> None:
         self._decide = decide
         self._hosts = hosts
         self._recorder = recorder
         self._settings = settings
         self._counters = counters
+        self._logged_in = logged_in
         self._web_ports = _WEB_PORTS | web_ports
         self._complained_at = -_COMPLAIN_EVERY_S
 
@@ -66,7 +72,7 @@ class RawTunnels:
         if rule is RawTcpRule.OFF or server.address is None or server.address[1] in self._web_ports:
             return False
         try:
-            return rule is RawTcpRule.ON or self._spliced(read_tunnel(client, server)) is not None
+            return rule is RawTcpRule.ON or self._spliced(self._read(client, server)) is not None
         except UrlError:
             return False
 
@@ -85,7 +91,7 @@ class RawTunnels:
         """Refuses a tunnel that leads to a blocked site, or to an unknown one where those are blocked."""
         try:
             started = time.perf_counter_ns()
-            requests = read_tunnel(flow.client_conn, flow.server_conn)
+            requests = self._read(flow.client_conn, flow.server_conn)
             verdict = self._verdict(requests)
             if verdict.blocked:
                 flow.server_conn.error = "blocked by the filter"
@@ -113,6 +119,9 @@ class RawTunnels:
             self._complained_at = now
             _log.exception("deciding a connection failed; it is refused")
 
+    def _read(self, client: Client, server: Server) -> tuple[Request, ...]:
+        return read_tunnel(client, server, self._logged_in.get(client.id, ""))
+
     def _verdict(self, requests: tuple[Request, ...]) -> Verdict:
         spliced = self._spliced(requests)
         if spliced is not None:
@@ -133,5 +142,5 @@ class RawTunnels:
         """Returns why a connection may pass unread, where each of its names is spliced."""
         if self._hosts is None:
             return None
-        found = [self._hosts.decide_host(request.url.host, request.client) for request in requests]
+        found = [self._hosts.decide_host(request.url.host, request.client, request.user) for request in requests]
         return found[0].verdict if all(one.action is HostAction.SPLICE for one in found) else None
