@@ -45,9 +45,9 @@ class CompiledPolicies:
         )
         return state.with_policies(compiled)
 
-    def mark(self, policies: ClientPolicies | None) -> tuple[int, int] | None:
-        """Returns how often policies were compiled, and how many instants of these have passed; `None` without policies."""
-        return None if policies is None else (self._times, bisect_right(policies.instants, self._clock()))
+    def mark(self, policies: ClientPolicies) -> tuple[int, int]:
+        """Returns how often policies were compiled, and how many instants of these have passed."""
+        return self._times, bisect_right(policies.instants, self._clock())
 
     def is_due(self) -> bool:
         """Returns whether policies have to be compiled again: an hour has passed, or the clock was set."""

@@ -161,7 +161,8 @@ class FilterEngine:
 
     def policy_mark(self) -> tuple[int, int] | None:
         """Returns a value that changes whenever policies may decide otherwise, `None` while there are none."""
-        return self._policies.mark(self._state.policies)
+        policies = self._state.policies
+        return None if policies is None else self._policies.mark(policies)
 
     def keep_time(self) -> None:
         """Compiles the policies of clients again where that is due: every hour, and when the clock was set."""

@@ -72,7 +72,7 @@ class LeanMaster(master.Master):
         self._settings = settings.proxy
         self._services = services = services or ConnectionServices()
         self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
-        self._review: asyncio.Task[None] | None = None
+        self._review: OpenConnections | None = None
         self._pages = addon.pages
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
@@ -133,7 +133,7 @@ class LeanMaster(master.Master):
         self._proxyserver.register_server(self._instance)
         services = self._services
         if services.engine is not None:
-            review = OpenConnections(
+            self._review = OpenConnections(
                 services.engine,
                 self._proxyserver.connections,
                 self._relays,
@@ -141,7 +141,7 @@ class LeanMaster(master.Master):
                 services.counters,
                 services.logged_in,
             )
-            self._review = loop.create_task(review.follow())
+            self._review.start()
         await self.running()
 
     async def stop(self, drain_s: float = 5.0) -> None:
@@ -149,7 +149,7 @@ class LeanMaster(master.Master):
         if not self._instance.is_running:
             return
         if self._review is not None:
-            self._review.cancel()
+            self._review.stop()
         await self._instance.stop()
         for _ in range(int(drain_s / _DRAIN_POLL_S)):
             if not self._busy() and not self._relays.busy():

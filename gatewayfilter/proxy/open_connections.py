@@ -59,28 +59,36 @@ class OpenConnections:
         self._counters = counters
         self._logged_in = logged_in
         self._mark = engine.policy_mark()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    async def follow(self) -> None:
-        """Reviews the connections whenever that is due. Does not end by itself."""
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            try:
-                await self.review_if_due()
-            except Exception:  # noqa: BLE001  the next boundary must be reviewed
-                _log.exception("reviewing open connections failed")
+    def start(self) -> None:
+        """Begins to compare the mark once a second."""
+        self._timer = self._relays.loop.call_later(_EVERY_S, self._compare)
 
-    async def review_if_due(self) -> bool:
-        """Reviews all connections if policies have changed what is in force since the last review. Returns whether it did."""
+    def stop(self) -> None:
+        """Ends that, and a review under way."""
+        for running in (self._timer, self._task):
+            if running is not None:
+                running.cancel()
+
+    def _compare(self) -> None:
+        """Begins a review if policies have changed what is in force since the last one, which may still be under way."""
         mark = self._engine.policy_mark()
-        if mark == self._mark:
-            return False
-        self._mark = mark
+        if mark != self._mark and (self._task is None or self._task.done()):
+            self._mark = mark
+            self._task = self._relays.loop.create_task(self._review_all())
+        self._timer = self._relays.loop.call_later(_EVERY_S, self._compare)
+
+    async def _review_all(self) -> None:
         self._relays.review()
         for number, connection in enumerate(list(self._connections.values()), 1):
-            self._review(connection)
+            try:
+                self._review(connection)
+            except Exception:  # noqa: BLE001  the other connections must be reviewed
+                _log.exception("reviewing an open connection failed")
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return True
 
     def _review(self, connection: ConnectionHandler) -> None:
         for flow in _open_flows(connection.layer.context.layers):
