@@ -213,7 +213,7 @@ _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
     "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
-    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "proxy.allow_networks",
+    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts", "proxy.allow_networks",
 })  # fmt: skip
 
 
