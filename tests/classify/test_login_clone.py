@@ -124,8 +124,9 @@ def test_nothing_raises(parts: list[str]) -> None:
         "<title>" + "PayPal - " * 200_000 + "</title>" + form("x.php"),
         form("a/" * 500_000 + ".php"),
         form("%" * 500_000),
+        form("a.php") + ("<a href=" + " " * 19_000 + "x>") * 100,
     ],
-    ids=["links", "fields", "forms", "attribute", "mark", "address", "title", "action", "escapes"],
+    ids=["links", "fields", "forms", "attribute", "mark", "address", "title", "action", "escapes", "spaces"],
 )
 def test_the_cost_is_bounded(html: str) -> None:
     start = time.perf_counter()

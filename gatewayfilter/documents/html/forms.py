@@ -83,7 +83,7 @@ _DECLARING = frozenset({"og:url", "savepage-url", "al:web:url", "twitter:url"})
 _NAMING = frozenset({"og:site_name", "application-name", "apple-mobile-web-app-title"})
 _SAVING = frozenset({"savepage-url", "savepage-from"})
 _READ = frozenset({"form", "/form", "input", "textarea", "meta", "link", "a", "area", "script", "img"})
-_ABSOLUTE = re.compile(r"\b(?:href|src)\s*=\s*[\"']?\s*((?:https?:)?//[^\s\"'>]{1,300})", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"\b(?:href|src)\s*=\s*(?:[\"']\s*)?((?:https?:)?//[^\s\"'>]{1,300})", re.IGNORECASE)
 
 
 def likely_credentials(html: str) -> frozenset[Credential]:
