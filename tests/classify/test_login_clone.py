@@ -125,8 +125,9 @@ def test_nothing_raises(parts: list[str]) -> None:
         form("a/" * 500_000 + ".php"),
         form("%" * 500_000),
         form("a.php") + ("<a href=" + " " * 19_000 + "x>") * 100,
+        "phrase" + "<textarea " * 190_000 + form("a.php"),
     ],
-    ids=["links", "fields", "forms", "attribute", "mark", "address", "title", "action", "escapes", "spaces"],
+    ids=["links", "fields", "forms", "attribute", "mark", "address", "title", "action", "escapes", "spaces", "areas"],
 )
 def test_the_cost_is_bounded(html: str) -> None:
     start = time.perf_counter()

@@ -56,7 +56,9 @@ class PageForms:
 
 
 _INPUT = re.compile(r"<[iI][nN][pP][uU][tT][\s/]([^>]{0,600})")
-_SEED_AREA = re.compile(r"<textarea[\s/][^>]{0,300}(?:mnemonic|seed|phrase|private.?key|助记词|私钥)", re.IGNORECASE)
+_SEED_AREA = re.compile(
+    r"<textarea[\s/](?:(?!<textarea[\s/])[^>]){0,300}(?:mnemonic|seed|phrase|private.?key|助记词|私钥)", re.IGNORECASE
+)
 _KINDS = (
     (Credential.PIN, re.compile(r"(?:card|atm|debit).?pin\b|\bpin\b.{0,12}card|3d.?secure|\bvbv\b|电子密码器|取款密码")),
     (Credential.PASSWORD, re.compile(r"passw|pwd|passcode|\bpsw\b|\bpass\b|密码|口令")),
