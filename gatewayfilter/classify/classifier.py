@@ -127,12 +127,12 @@ class PageClassifier:
 
     def _with_login_clone(self, page: Page, text: PageText, found: Classification, html: str | None = None) -> Classification:
         """Returns the judgement of a page that takes credentials in the name of another site, else the judgement as it is."""
-        if self._services is None or found.harmful or len(page.body) > MAX_BODY or CLONE_CATEGORY not in self._lexicon.categories:
+        if self._services is None or found.harmful or CLONE_CATEGORY not in self._lexicon.categories:
             return found
         if html is None:
             if page.content_type not in HTML_TYPES or text.length() > MAX_CLONE_LENGTH:
                 return found
-            html = decode(page.body, page.headers.get("content-type", "")).text
+            html = decode(page.body[:MAX_BODY], page.headers.get("content-type", "")).text
         clone = find_login_clone(html, page.final_url, text.title, text.visible(), self._services)
         return found if clone is None else as_login_clone(found, clone, self._lexicon, self._strictness)
 

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewayfilter.classify import Lexicon, PageClassifier, WordFile
+from gatewayfilter.classify.classifier import MAX_BODY
 from gatewayfilter.classify.imitated_services import SERVICES_FILE, ImitatedServices
 from gatewayfilter.classify.login_clone import MAX_LENGTH, find_login_clone
 from gatewayfilter.classify.zones import page_text
 from gatewayfilter.documents.html.markup import read_html
+from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Evidence
 from gatewayfilter.settings import Extractor, bundled_folder
 from tests.classify.honest_login_pages import CLONES, HONEST, Case, canonical, form, page
@@ -133,3 +136,12 @@ def test_the_cost_is_bounded(html: str) -> None:
     start = time.perf_counter()
     find_login_clone(html, "http://site.example/", "PayPal " * 100, "log in to " * 590, SERVICES)
     assert time.perf_counter() - start < 2.0
+
+
+def test_a_long_body_is_read_up_to_the_bound() -> None:
+    html = page("PayPal", form("login.php"), canonical("https://www.paypal.com/"))
+    url, headers = "http://site.example/", {"content-type": "text/html"}
+    judge = PageClassifier(Lexicon.of([WordFile("fraud", words={"lure": 30.0}, limit=20.0)]), services=SERVICES)
+    long = Page(url, url, 200, headers, html.encode() + b"<!--" + b"x" * MAX_BODY)
+    assert judge.classify_page(long).category == "fraud"
+    assert judge.classify_with_parts(long)[0].category == "fraud"
