@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayfilter.classify import is_pdf
+from gatewayfilter.documents.encoding.charset import decode
+from gatewayfilter.documents.html.forms import Credential, likely_credentials
+from gatewayfilter.documents.html.tags import MAX_HTML
 from gatewayfilter.documents.page_parts import HTML_TYPES
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, ClassifyImage, Page, ReadText
@@ -221,6 +224,8 @@ class LearningPipeline:
             return False
         if kind not in HTML_TYPES and not is_pdf(kind, page.body):  # what is read otherwise than as a page opens no page
             return False
+        if _is_by_address(page, found):
+            return False
         telling = (hit for hit in found.evidence if hit.zone == "url" and (found.harmful or hit.weight < 0))
         if not found.doubt and not any(telling):
             return True
@@ -316,6 +321,16 @@ class LearningPipeline:
 
 def _is_image(page: Page) -> bool:
     return page.content_type.startswith("image/")
+
+
+def _is_by_address(page: Page, found: Classification) -> bool:
+    """Returns whether the address decides about a page: the same login page is harmless at its owner's, and a clone elsewhere."""
+    if any(hit.position < 0 and hit.zone == "rest" for hit in found.evidence):  # of a login clone
+        return True
+    if found.harmful or page.content_type not in HTML_TYPES:
+        return False
+    markup = decode(page.body[:MAX_HTML], page.headers.get("content-type", "")).text
+    return bool(likely_credentials(markup) - {Credential.LOGIN})
 
 
 def _is_answered(page: Page) -> bool:
