@@ -210,13 +210,13 @@ class Recognition:
         self._remember(reversed(self._store.newest(_MOST_RECENT, now)), now)
 
     def _remember(self, fingerprints: Iterable[Fingerprint], now: float) -> None:
-        """Keeps harmless verdicts of the classifier.
+        """Keeps harmless verdicts of the classifier without doubt.
 
         Others are looked up each time: a reviewer may have decided otherwise meanwhile, in another process.
         """
         with self._lock:
             for fingerprint in fingerprints:
-                if fingerprint.classification.harmful or fingerprint.judge:
+                if fingerprint.classification.harmful or fingerprint.classification.doubt or fingerprint.judge:
                     continue
                 self._recent[fingerprint.content] = fingerprint, now + _RECENT_S
                 self._recent.move_to_end(fingerprint.content)

@@ -101,6 +101,14 @@ def test_what_a_person_says_in_another_process_is_heard(store: Store, setting: S
     assert said(recognition) == HARMLESS
 
 
+def test_what_a_person_says_of_a_page_in_doubt_is_heard(store: Store, setting: Setting, recognition: Recognition) -> None:
+    identity = IDS.of_page(PAGE.body)
+    recognition.record(identity, replace(HARMLESS, doubt="gambling"), PAGE.url)
+    assert said(recognition) == replace(HARMLESS, doubt="gambling")
+    recognise_with(store, setting).record(identity, HARMFUL, PAGE.url, judge="ada")
+    assert said(recognition) == HARMFUL
+
+
 def test_hits_are_counted_in_memory_and_written_together(store: Store, recognition: Recognition) -> None:
     recognition.record(IDS.of_page(PAGE.body), HARMFUL, PAGE.url)
     for _ in range(5):
