@@ -60,10 +60,16 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
         missing = OVER * _limit(found, lexicon, name) - found.scores[name]
         terms = " · ".join(model.telling(text, harmful=True))
         return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, f"reads like {name} ({certainty:.0%}): {terms}")
-    over = [other for other, score in found.scores.items() if other in known and score > _limit(found, lexicon, other)]
+    over = [other for other, score in found.scores.items() if score > _limit(found, lexicon, other)]
+    own = [other for other in over if other not in known or other in model.additive]
+    over = [other for other in over if other not in own]
     lowered = {other: UNDER * _limit(found, lexicon, other) - found.scores[other] for other in over}
     terms = " · ".join(model.telling(text, harmful=False))
-    return _shifted(judged, lexicon, lowered, "", f"reads harmless ({1 - certainty:.0%}): {terms}")
+    standing = [other for other in own if found.sums[other].words >= found.sums[other].min_words]
+    if standing:  # of the words alone, as if they had found no other category
+        judged = replace(found, certainty=None)
+    first = max(standing, key=lambda other: found.scores[other] / _limit(found, lexicon, other), default="")
+    return _shifted(judged, lexicon, lowered, first, f"reads harmless ({1 - certainty:.0%}): {terms}")
 
 
 def as_login_clone(found: Classification, clone: Evidence, lexicon: Lexicon, strictness: Strictness) -> Classification:

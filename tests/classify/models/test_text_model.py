@@ -199,6 +199,20 @@ def test_a_verdict_stands_where_the_operator_has_words(tmp_path: Path) -> None:
     assert load_classifier(folders).classify_text(page).harmful
 
 
+def test_a_verdict_of_the_operators_words_stands_beside_one_that_is_withdrawn(tmp_path: Path) -> None:
+    (tmp_path / "bundled").mkdir()
+    (tmp_path / "own").mkdir()
+    text = 'category = "drugs"\nlimit = 20.0\nmin_words = 1\n[words]\n50 = ["drugs offer"]\n'
+    (tmp_path / "bundled" / "drugs.toml").write_text(text)
+    made(tmp_path / "bundled", museum=-9.0)
+    (tmp_path / "own" / "games.toml").write_text('category = "games"\nlimit = 20.0\nmin_words = 1\n[words]\n25 = ["arena"]\n')
+    judge = load_classifier([tmp_path / "bundled", tmp_path / "own"])
+    assert judge.classify_text("drugs offer in the museum").category == ""
+    found = judge.classify_text("drugs offer in the museum, arena")
+    assert (found.category, found.score, found.certainty, found.doubt) == ("games", found.scores["games"], None, "")
+    assert found.scores["drugs"] < 20.0
+
+
 def test_another_model_or_strictness_is_another_version(tmp_path: Path) -> None:
     made(tmp_path)
     versions = [words_version([tmp_path]), words_version([tmp_path], topics=False)]
