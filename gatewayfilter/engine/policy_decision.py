@@ -1,7 +1,7 @@
 """The decision on a request or connection of a network with policies: what outranks the deciders, then the deciders.
 
 The order: a pause; manual rules of the client, of its group, of everybody; a schedule that blocks everything, or the policy; the
-deciders, over the lists that the policy selects.
+deciders, over the lists that the policy selects. What a pause leaves blocked is allowed by a manual rule, as without a pause.
 """
 
 from bisect import bisect_right
@@ -74,7 +74,7 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
     number = effective.lists_number
     question = Question(state if number < 0 else state.views[number], request, now)
     if effective.pause is not None:
-        return _decide_paused(question, effective.pause)
+        return _decide_paused(state, client, question, effective.pause)
     if state.overlay.rules.scoped and (verdict := scoped_verdict(state, client, question)) is not None:
         return verdict
     if question.lists.rules is not None and (verdict := _MANUAL(question)) is not None:
@@ -100,10 +100,16 @@ def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Qu
     return verdict
 
 
-def _decide_paused(question: Question, pause: Pause) -> Verdict:
-    """Returns a block by lists that the pause does not lift, else the pause."""
+def _decide_paused(state: EngineState, client: ClientPolicy, question: Question, pause: Pause) -> Verdict:
+    """Returns a block by lists that the pause does not lift, unless a manual rule allows the URL, else the pause."""
     verdict = _by_deciders(question)
-    return verdict if verdict.blocked else paused_verdict(pause)
+    if not verdict.blocked:
+        return paused_verdict(pause)
+    usual = Question(state, question.request, question.now)
+    rule = scoped_verdict(state, client, usual) if state.overlay.rules.scoped else None
+    if rule is None and usual.lists.rules is not None:
+        rule = _MANUAL(usual)
+    return verdict if rule is None or rule.blocked else rule
 
 
 def _by_deciders(question: Question) -> Verdict:
@@ -180,7 +186,9 @@ def decide_host_by_policy(state: EngineState, host: str, client: str, user: str,
     chosen = decide_host(view_of(state, effective.lists_number), host, client, now)
     if effective.pause is not None:
         usual = decide_host(state, host, client, now)
-        return usual if usual.action is HostAction.SPLICE else chosen
+        if usual.action is HostAction.SPLICE:
+            return usual
+        return _paused_host(state, found, chosen, host, now) if chosen.action is HostAction.DENY else chosen
     if not state.overlay.rules.scoped and effective.block_all is None:
         return _treated(chosen, effective)
     try:
@@ -194,6 +202,15 @@ def decide_host_by_policy(state: EngineState, host: str, client: str, user: str,
     if _allowed_in_part(state.overlay.rules, url, now):
         return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=effective.block_all)
     return HostVerdict(HostAction.DENY, effective.block_all, named=True, because=effective.block_all)
+
+
+def _paused_host(state: EngineState, client: ClientPolicy, denied: HostVerdict, host: str, now: float) -> HostVerdict:
+    """Returns a denial that a pause does not lift, or an interception where a manual rule may allow a part of the host."""
+    url = parse_url(f"https://{canonical_host(host)}/")
+    rules = (state.overlay.rules, *(scoped for _, scoped in _scopes(state, client)))
+    if any(_allowed_in_part(found, url, now) for found in rules):
+        return replace(denied, action=HostAction.INTERCEPT)
+    return denied
 
 
 _WAITING: Final = frozenset({UnknownAction.HOLD, UnknownAction.BLOCK})

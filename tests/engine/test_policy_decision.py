@@ -131,6 +131,8 @@ ORDER: list[tuple[str, tuple[PolicyItem, ...], tuple[ManualRule, ...], str, str]
     ("pause over block-all", (policy(block_all=True), PAUSED), (), "x.example", "allow pause"),
     ("malware over pause", (policy(), PAUSED), (), "trap.example", "block blacklist"),
     ("malware over pause, two lists", (policy(), PAUSED), (), "both.example", "block blacklist"),
+    ("rule over what a pause leaves", (policy(), PAUSED), (rule(".trap.example", ALLOW),), "trap.example", "allow manual-allow"),
+    ("scoped rule over that", (policy(), PAUSED), (rule(".trap.example", ALLOW, OWN),), "trap.example", "allow manual-allow"),
     ("whole pause", (policy(), replace(PAUSED, harm_too=True)), (), "trap.example", "allow pause"),
     ("client over group", (policy(),), (CHILD_OK, OF_KIDS), "x.example", "allow manual-allow"),
     ("client over group, too", (policy(),), (KIDS_OK, OF_CHILD), "x.example", "block manual-block"),
@@ -254,6 +256,13 @@ def test_a_pause_keeps_splicing_and_lifts_denials() -> None:
     found = engine(policy(block_all=True), PAUSED)
     actions = {host: found.decide_host(host, CHILD).action for host in ("bank.example", "casino.example", "trap.example")}
     assert actions == {"bank.example": HostAction.SPLICE, "casino.example": HostAction.INTERCEPT, "trap.example": HostAction.DENY}
+
+
+@pytest.mark.parametrize("scope", ["", OWN, KIDS])
+def test_a_pause_denies_no_host_that_a_manual_rule_allows(scope: str) -> None:
+    found = engine(policy(), PAUSED, rules=[rule(".trap.example", ALLOW, scope)])
+    assert found.decide_host("trap.example", CHILD).action is HostAction.INTERCEPT
+    assert found.decide_host("www.both.example", CHILD).action is HostAction.DENY
 
 
 def test_rules_of_lists_that_are_off_change_nothing() -> None:
