@@ -124,7 +124,9 @@ class ReloadingClassifier:
         return words_version(self._folders, topics=self._topics, strictness=self._strictness)
 
     def _signature(self) -> _Signature:
-        return tuple(_state(path) for folder in self._folders for path in _files(folder, topics=self._topics))
+        files = [path for folder in self._folders for path in _files(folder, topics=self._topics)]
+        named = _services_file(self._folders)
+        return tuple(map(_state, [*files, named] if named is not None else files))
 
 
 def load_classifier(
@@ -145,9 +147,13 @@ def load_classifier(
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
     reading = _text_model(folders) if topics else None
-    named = [folder.parent / SERVICES_FILE for folder in folders]
-    services = next((ImitatedServices.load(path) for path in named if path.exists()), None)
+    named = _services_file(folders)
+    services = ImitatedServices.load(named) if named is not None else None
     return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading, strictness, services)
+
+
+def _services_file(folders: Sequence[Path]) -> Path | None:
+    return next((path for folder in folders if (path := folder.parent / SERVICES_FILE).exists()), None)
 
 
 def _text_model(folders: Sequence[Path]) -> TextModel | None:
@@ -175,6 +181,9 @@ def words_version(folders: Sequence[Path], *, topics: bool = True, strictness: S
         for path in _files(folder, topics=topics):
             with contextlib.suppress(OSError):
                 digest.update(path.read_bytes())
+    if (named := _services_file(folders)) is not None:
+        with contextlib.suppress(OSError):
+            digest.update(named.read_bytes())
     return digest.hexdigest()
 
 

@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
+from gatewayfilter.classify.imitated_services import SERVICES_FILE
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, KINDS, LONG_TEXT, Calibration, Candidate
 from gatewayfilter.classify.models.text_model import (
     BITS,
@@ -218,6 +219,15 @@ def test_another_model_or_strictness_is_another_version(tmp_path: Path) -> None:
     versions = [words_version([tmp_path]), words_version([tmp_path], topics=False)]
     versions += [words_version([tmp_path], strictness=strictness) for strictness in (Strictness.RELAXED, Strictness.STRICT)]
     assert len(set(versions)) == len(versions)
+
+
+def test_other_imitated_services_are_another_version(tmp_path: Path) -> None:
+    folder = tmp_path / "words"
+    folder.mkdir()
+    made(folder)
+    before = words_version([folder])
+    (tmp_path / SERVICES_FILE).write_text("Name = name.example\n")
+    assert words_version([folder]) != before
 
 
 def candidate(**changed: Any) -> Candidate:
