@@ -11,6 +11,7 @@ from gatewayfilter.errors import PolicyError
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}|[0-9a-f]{12}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}")
 _MOST_USER_CHARACTERS: Final = 255
 _USER: Final = "user:"
+_MAPPED_BITS: Final = 96
 
 
 class MatcherKind(StrEnum):
@@ -64,6 +65,9 @@ def parse_matcher(text: str) -> Matcher:
         network = ip_network(plain)
     except ValueError as error:
         raise PolicyError(_complaint(plain, error)) from error
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    if mapped is not None and network.prefixlen >= _MAPPED_BITS:  # requests come from the address of IPv4
+        network = ip_network((mapped, network.prefixlen - _MAPPED_BITS))
     if network.num_addresses == 1:
         return Matcher(MatcherKind.ADDRESS, str(network.network_address))
     return Matcher(MatcherKind.NETWORK, str(network))

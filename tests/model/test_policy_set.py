@@ -49,6 +49,8 @@ ITEMS: tuple[PolicyItem, ...] = (
         ("10.0.0.0/8", MatcherKind.NETWORK, "10.0.0.0/8"),
         ("10.0.0.1/32", MatcherKind.ADDRESS, "10.0.0.1"),
         ("fd00::/8", MatcherKind.NETWORK, "fd00::/8"),
+        ("::ffff:10.0.0.1/128", MatcherKind.ADDRESS, "10.0.0.1"),
+        ("::ffff:10.0.0.0/104", MatcherKind.NETWORK, "10.0.0.0/8"),
         ("AA-BB-CC-DD-EE-FF", MatcherKind.MAC, "aa:bb:cc:dd:ee:ff"),
         ("aabb.ccdd.eeff", MatcherKind.MAC, "aa:bb:cc:dd:ee:ff"),
         ("aabbccddeeff", MatcherKind.MAC, "aa:bb:cc:dd:ee:ff"),
