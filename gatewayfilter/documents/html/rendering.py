@@ -49,7 +49,7 @@ _NO_HEIGHT = re.compile(r"height\s*:\s*0")
 _HIDDEN = re.compile(r"[\s\"'/]hidden(?:[\s=/]|\Z)")
 """Wherever an attribute of that name may stand, and elsewhere."""
 _CLIPPED = re.compile(
-    r"(?ai:(?:^|[;\s])clip(?:-path)?\s*:\s*(?:rect\(\s*([01])(?:px)?\s*,?\s*\1(?:px)?\s*,?\s*\1(?:px)?\s*,?\s*\1(?:px)?\s*\)"
+    r"(?ai:(?:^|[;\s])clip(?:-path)?\s*:\s*(?:rect\(\s*([01])(?:px)?\s*+,?\s*+\1(?:px)?\s*+,?\s*+\1(?:px)?\s*+,?\s*+\1(?:px)?\s*\)"
     r"|inset\(\s*(?:[5-9][0-9]|100)%\s*\)|circle\(\s*0(?:px|%)?\s*\))|(?:^|[;\s])transform\s*:\s*scale\(\s*0\s*[,)])"
 )
 """A clip or a size of nothing; what stands in parentheses is taken out of a style before it is parsed."""

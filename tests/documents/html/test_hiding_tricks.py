@@ -1,5 +1,7 @@
 """Text that people see is read, text that nobody sees is not, whatever the markup does about it."""
 
+import time
+
 import pytest
 
 from gatewayfilter.crawl.render.renderer import can_render
@@ -69,3 +71,10 @@ def test_the_browser_shows_each_trick_and_no_plant() -> None:
         seen = [name for name, trick in ALL_PLANTS.items() if is_shown(GARDEN + trick)]
         browser.close()
     assert (unseen, seen) == ([], ["alt"])  # the picture of that one is broken
+
+
+@pytest.mark.usefixtures("each_reading")
+def test_a_style_of_blanks_takes_no_time() -> None:
+    start = time.process_time()
+    read_html("".join(f'<p style="clip:rect(0{" " * 18_000}x{number}">a</p>' for number in range(20)))
+    assert time.process_time() - start < 2.0
