@@ -43,7 +43,7 @@ def _tell_pause(effective: EffectivePolicy) -> DeciderAnswer:
     if pause is None:
         return DeciderAnswer("pause", "miss", "filtering is not paused for this client")
     until = datetime.fromtimestamp(pause.until, UTC).isoformat(timespec="seconds")
-    rest = "" if pause.harm_too else ", but for malware and phishing"
+    rest = "" if pause.harm_too else ", but for malware, phishing and fraud"
     return DeciderAnswer("pause", "allow", f"filtering is paused ({pause.name}) until {until}{rest}", paused_verdict(pause))
 
 

@@ -10,7 +10,7 @@ from gatewayfilter.model.client_matcher import Matcher
 DEFAULT: Final = "default"
 """The group of clients without another one, and of clients that are not recognized; also its policy."""
 
-HARMFUL_CATEGORIES: Final = frozenset({"malware", "phishing"})
+HARMFUL_CATEGORIES: Final = frozenset({"malware", "phishing", "fraud"})
 """Categories that a pause does not lift unless it includes them."""
 
 ALL_DAYS: Final = frozenset(range(7))

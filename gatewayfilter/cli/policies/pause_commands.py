@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 @click.argument("duration")
 @click.option("--client", metavar="NAME", help="For this client alone.")
 @click.option("--group", metavar="NAME", help="For the clients of this group alone.")
-@click.option("--include-malware", is_flag=True, help="Lists of malware and phishing do not block either.")
+@click.option("--include-malware", is_flag=True, help="Lists of malware, phishing and fraud do not block either.")
 @click.pass_obj
 def pause(invocation: Invocation, *, duration: str, client: str | None, group: str | None, include_malware: bool) -> None:
     """Stop filtering for a while: for everybody, a group or a client. It ends by itself, or by `resume`.
 
-    Lists of malware and phishing still block unless `--include-malware` is given.
+    Lists of malware, phishing and fraud still block unless `--include-malware` is given.
     """
     from gatewayfilter.use_cases.policies import PolicyEditor
 
