@@ -84,7 +84,7 @@ class ScoreBreakdown:
         strong: sum of words and combinations that state what a page offers.
         topic: sum of words that name a topic, of which `topic_counted` counts.
         context: sum of exonerating context, of which `context_counted` is subtracted.
-        opinion: added by the second opinion, negative to lower the score; 0 without one.
+        opinion: added by the certainty and by the second opinion, negative to lower the score; 0 without them.
         limit: score above which a page of this length belongs to the category.
         words: number of distinct words and combinations found, of which `min_words` are needed.
     """

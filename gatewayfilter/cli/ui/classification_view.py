@@ -98,7 +98,7 @@ _WORDS, _TOPIC, _CONTEXT, _OPINION, _SCORE = _LABELS = (
     "words and combinations",
     "topic words",
     "context",
-    "second opinion",
+    "certainty, second opinion",
     "score of {}",
 )
 
