@@ -31,7 +31,9 @@ from gatewayfilter.classify.models.text_model import (
 )
 from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
+from tests.classify.synthetic_pages import pages_of, sites
 
 BUNDLED = Path(__file__).parents[3] / "lists" / "words"
 NAMES = ("gambling", "drugs")
@@ -128,6 +130,23 @@ def test_harmless_text_before_the_subject_does_not_hide_it(tmp_path: Path) -> No
 def test_the_bundled_model_tells_offers_from_reports(bundled: TextModel, text: str, *, harmful: bool) -> None:
     assert (bundled.read(text).mean > 0) == harmful
     assert 0 < len(bundled.telling(text, harmful=harmful)) <= MOST_TERMS
+
+
+@pytest.mark.slow
+def test_both_together_find_more_than_words_alone() -> None:
+    """On sites that took no part in anything; docs/classification.md has the figures of all."""
+    words, both = PageClassifier(Lexicon.load([BUNDLED])), load_classifier([BUNDLED])
+    found = [0, 0]
+    for language in ("en", "zh"):
+        for site in list(sites(f"pages-{language}", "report"))[::6]:
+            html = next(iter(pages_of(site)))[1]
+            page = Page(
+                "http://a.example/", "http://a.example/", 200, {"content-type": "text/html; charset=utf-8"}, html.encode()
+            )
+            for index, classifier in enumerate((words, both)):
+                found[index] += classifier.classify_page(page).category == site.category
+    assert found[1] >= found[0]
+    assert found[1] >= 28, found  # of 30
 
 
 LEXICON = Lexicon(
