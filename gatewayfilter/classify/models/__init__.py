@@ -1,1 +1,1 @@
-"""Trained models: linear and topic model, their files and their training."""
+"""Trained models: linear and text model, calibration, their files and their training."""
