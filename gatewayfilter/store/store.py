@@ -7,19 +7,19 @@ from typing import Self
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
-from gatewayfilter.store.repositories.crawlers import SqlCrawlers
-from gatewayfilter.store.repositories.decision_history import SqlDecisionHistory
-from gatewayfilter.store.repositories.decision_log import SqlDecisionLog
+from gatewayfilter.store.repositories.crawling.crawlers import SqlCrawlers
+from gatewayfilter.store.repositories.crawling.frontier import SqlFrontier
+from gatewayfilter.store.repositories.crawling.validators import SqlValidators
 from gatewayfilter.store.repositories.fingerprints import SqlFingerprintStore
-from gatewayfilter.store.repositories.frontier import SqlFrontier
 from gatewayfilter.store.repositories.host_facts import SqlHostFacts
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.repositories.page_verdicts import SqlVerdictStore
 from gatewayfilter.store.repositories.policies import SqlPolicyStore
-from gatewayfilter.store.repositories.reviews import SqlReviewStore
-from gatewayfilter.store.repositories.task_sites import SqlTaskSites
-from gatewayfilter.store.repositories.unblock_requests import SqlUnblockRequests
-from gatewayfilter.store.repositories.validators import SqlValidators
+from gatewayfilter.store.repositories.review.decision_history import SqlDecisionHistory
+from gatewayfilter.store.repositories.review.reviews import SqlReviewStore
+from gatewayfilter.store.repositories.review.task_sites import SqlTaskSites
+from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockRequests
+from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
 from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.sql.file_space import tidy_file
 from gatewayfilter.store.sql.schema_version import bring_to_head

@@ -70,7 +70,7 @@ def test_it_is_measured_again_only_when_so_much_was_written_that_it_can_matter(
         measured.append(arguments[1])
         return measure_log(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("gatewayfilter.store.repositories.decision_log.measure_log", counted)
+    monkeypatch.setattr("gatewayfilter.store.repositories.traffic.decision_log.measure_log", counted)
     most = 4_096.0 * 10
     store.log.write([record(20)])
     for _ in range(3):

@@ -7,7 +7,9 @@ import pytest
 from gatewayfilter.interfaces import CrawlRequest, Priority, UnblockRequest, Validators
 from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerprint, LearnedEntry, ListAction
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories import fingerprints, page_verdicts, task_sites, unblock_requests, validators
+from gatewayfilter.store.repositories import fingerprints, page_verdicts
+from gatewayfilter.store.repositories.crawling import validators
+from gatewayfilter.store.repositories.review import task_sites, unblock_requests
 from gatewayfilter.store.sql import row_bound
 from gatewayfilter.store.sql.schema import FINGERPRINTS, METADATA, PAGE_VALIDATORS, PAGE_VERDICTS, TASK_SITES
 

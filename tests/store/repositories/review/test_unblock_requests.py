@@ -2,7 +2,7 @@ import pytest
 
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories import unblock_requests as module
+from gatewayfilter.store.repositories.review import unblock_requests as module
 
 
 def ask(url: str = "http://a.example/", client: str = "10.0.0.1", at: float = 1.0, comment: str = "") -> UnblockRequest:

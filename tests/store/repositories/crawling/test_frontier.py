@@ -9,8 +9,8 @@ from sqlalchemy.dialects import sqlite
 
 from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.frontier import DEAD_KEEP_S
-from gatewayfilter.store.repositories.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
+from gatewayfilter.store.repositories.crawling.frontier import DEAD_KEEP_S
+from gatewayfilter.store.repositories.crawling.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
 from gatewayfilter.store.sql.database import Database
 
 LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL

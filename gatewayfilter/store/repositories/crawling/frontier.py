@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, Lease, Priority, QueuedUrl, QueueState
-from gatewayfilter.store.repositories import frontier_sql as sql
+from gatewayfilter.store.repositories.crawling import frontier_sql as sql
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
 from gatewayfilter.urls import digest_of, parse_url, registrable_domain

@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.interfaces import CrawlRequest, Frontier, Lease, Priority, QueuedUrl, QueueState
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.frontier import TASK_REST_S
+from gatewayfilter.store.repositories.crawling.frontier import TASK_REST_S
 
 A, B, C, D = (f"http://{name}.example/" for name in "abcd")
 DAY_S = 86_400.0

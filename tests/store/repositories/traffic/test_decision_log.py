@@ -1,6 +1,6 @@
 import pytest
 
-import gatewayfilter.store.repositories.decision_log as decision_log_module
+import gatewayfilter.store.repositories.traffic.decision_log as decision_log_module
 from gatewayfilter.interfaces import DecisionLog
 from gatewayfilter.model import LogRecord
 

@@ -2,7 +2,7 @@
 
 from gatewayfilter.interfaces import Validators
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.validators import KEEP_S
+from gatewayfilter.store.repositories.crawling.validators import KEEP_S
 
 A, B = "http://a.example/", "http://b.example/"
 TAGGED = Validators("http://a.example/home", '"v1"', "", bytes(range(256)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.task_sites import KEEP_S
+from gatewayfilter.store.repositories.review.task_sites import KEEP_S
 
 DAY_S = 86_400.0
 

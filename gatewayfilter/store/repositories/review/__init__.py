@@ -1,0 +1,1 @@
+"""Tables of people's decisions: review tasks, their history, sites of tasks, and requests to unblock."""
