@@ -37,7 +37,7 @@ RECHECK_BATCHES = 20
 """Of a thousand entries each, at a time: more than can be learned meanwhile."""
 PURGE_EVERY_S = 3600.0
 SHRINK_EVERY_S = 2.0
-"""How long the log may be above its size: in that time a flood of requests writes some 10 MB."""
+"""Between two looks at the size of the files. The workers bound the log before each batch; here also without requests."""
 FLUSH_EVERY_S = 60.0
 """What is lost of the hits of known content, at most, when this process is killed."""
 REJUDGE_MOST = 10_000

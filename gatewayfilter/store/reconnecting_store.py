@@ -3,6 +3,7 @@
 It has the five methods that a proxy worker calls; no request waits for them.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,7 @@ class ReconnectingStore:
 
     Args:
         open_store: opens the database; its exceptions become a `StoreError`.
+        most_log_bytes: disk space that the log may take; the oldest records are removed before a batch is written.
 
     Attributes:
         feed: the list changes.
@@ -31,11 +33,11 @@ class ReconnectingStore:
         unblock: writes requests to unblock pages.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(self, open_store: Callable[[], Store], most_log_bytes: float = math.inf) -> None:
         self._connection = _Connection(open_store)
         self.feed = _Feed(self._connection)
         self.frontier = _Frontier(self._connection)
-        self.log = _Log(self._connection)
+        self.log = _Log(self._connection, most_log_bytes)
         self.unblock = _Unblock(self._connection)
 
     def close(self) -> None:
@@ -120,13 +122,22 @@ class _Frontier:
 
 
 class _Log:
-    """Implements `interfaces.DecisionWriter`."""
+    """Implements `interfaces.DecisionWriter`. The log exceeds its bound by one batch of each worker at most.
 
-    def __init__(self, connection: _Connection) -> None:
+    The rate of a flood is bounded by nothing but the processor, so the process that writes also makes room: a process that looks
+    from time to time falls behind as soon as it is late.
+    """
+
+    def __init__(self, connection: _Connection, most_bytes: float) -> None:
         self._connection = connection
+        self._most_bytes = most_bytes
 
     def write(self, records: Sequence[LogRecord]) -> None:
-        self._connection.use(lambda store: store.log.write(records))
+        self._connection.use(lambda store: self._write(store, records))
+
+    def _write(self, store: Store, records: Sequence[LogRecord]) -> None:
+        store.log.shrink(self._most_bytes)  # before: a batch that was written is not written again when this fails
+        store.log.write(records)
 
 
 class _Unblock:

@@ -20,7 +20,7 @@ from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, sentence_of
 BUSY_TIMEOUT_S = 5.0
 _DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
 _FORMS = "sqlite:///FILE or postgresql+psycopg://…"
-WAL_LIMIT_BYTES = 64_000_000
+WAL_LIMIT_BYTES = 16_000_000
 _WAL_RETRY_S = 0.01
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
