@@ -83,6 +83,8 @@ INSTANCES: Final = (
     InstanceAttribute(ConnectionHandler, "max_conns", "limits with a time-out (mitm/origin_pool.py)"),
     InstanceAttribute(ConnectionIO, "reader", "a reader without a task's turn for each read (mitm/fastpath/direct_reader.py)"),
     InstanceAttribute(H2Connection, "acknowledge_received_data", "back pressure of single streams (mitm/http/http2_flow.py)"),
+    InstanceAttribute(H2Connection, "_handle_data_on_closed_stream", "counts what is answered (mitm/http/http2_bounds.py)"),
+    InstanceAttribute(H2Connection, "_stream_is_closed_by_reset", "counts what is answered (mitm/http/http2_bounds.py)"),
 )
 
 

@@ -262,6 +262,16 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         },
     ),
     Reliance(
+        "mitm/http/http2_bounds.py",
+        "counts the frames that h2 answers without an event",
+        "h2.connection",
+        {
+            "H2Connection._receive_frame": "708c453e450f5799",
+            "H2Connection._handle_data_on_closed_stream": "7f84231d73858688",
+            "H2Connection._stream_is_closed_by_reset": "c06ce489de24fcaa",
+        },
+    ),
+    Reliance(
         "mitm/next_layer.py",
         "chooses layers in its place, before it; AddonHalt keeps it from guessing",
         "mitmproxy.addons.next_layer",

@@ -2,7 +2,8 @@
 
 h2 bounds the streams at once (100), a head when it is unpacked (64 kB), and the frames of one (64). Left open are the size of
 those frames, which mitmproxy raises to 128 kB, what is kept of streams that have ended (65,536 of each connection), and how
-often a client resets its requests, requires a reply (CVE-2023-44487 and its kind), or sends empty frames.
+often a client resets its requests, requires a reply (CVE-2023-44487 and its kind), or sends empty frames. h2 answers each frame
+of a stream that was reset with another reset, and makes no event of it: these frames are counted where h2 answers them.
 """
 
 import time
@@ -11,17 +12,22 @@ from typing import Any, Final
 import h2.errors
 import h2.events
 from h2.connection import H2Connection
+from h2.exceptions import StreamClosedError
+from hyperframe.frame import DataFrame, Frame
 from mitmproxy.proxy import events, layer
 
 from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Server
 from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
+from gatewayfilter.proxy.mitm.upstream import set_on
 
 _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
 _MOST_ENDED: Final = 1_000
 _MOST_CALLS: Final = 1_000
-"""Resets, pings, settings and empty frames that may come at once: a browser that leaves a page resets its requests."""
+"""Resets, pings, settings, empty frames and frames of streams that were reset, which may come at once: a browser that leaves a
+page resets its requests, and what it uploads to a blocked page is on its way when the stream is reset.
+"""
 _CALLS_A_SECOND: Final = 50.0
 _CALLS: Final = (
     h2.events.StreamReset,
@@ -49,10 +55,18 @@ class BoundedHttp2Server(PatientHttp2Server):
         connection.max_inbound_frame_size = _FRAME_BYTES
         ended: Any = connection._closed_streams  # noqa: SLF001  its size is a setting of the class, for every connection
         ended._size_limit = _MOST_ENDED  # noqa: SLF001
+        self._answer_late_data = connection._handle_data_on_closed_stream  # noqa: SLF001  h2 has no event for these frames
+        self._was_reset = connection._stream_is_closed_by_reset  # noqa: SLF001
+        set_on(connection, "_handle_data_on_closed_stream", self._take_late_data)
+        set_on(connection, "_stream_is_closed_by_reset", self._take_late_frame)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         yield from super()._handle_event(event)
-        if isinstance(event, events.DataReceived) and self._keeps_too_much(self.h2_conn):
+        if not isinstance(event, events.DataReceived) or "_handle_event" in vars(self):  # mitmproxy puts `done` there
+            return
+        if self._calls_left < 0:
+            yield from self._calm_down("too many frames for streams that were reset")
+        elif self._keeps_too_much(self.h2_conn):
             yield from self._calm_down("too much of a head is kept unread")
 
     def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
@@ -69,6 +83,16 @@ class BoundedHttp2Server(PatientHttp2Server):
 
     def _calm_down(self, message: str) -> layer.CommandGenerator[None]:
         yield from self.protocol_error(message, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def _take_late_data(
+        self, found: list[h2.events.Event], error: StreamClosedError, frame: DataFrame
+    ) -> tuple[list[Frame], list[h2.events.Event]]:
+        self._may_call()
+        return self._answer_late_data(found, error, frame)
+
+    def _take_late_frame(self, stream_id: int) -> bool:
+        self._may_call()
+        return self._was_reset(stream_id)
 
     def _may_call(self) -> bool:
         now = time.monotonic()

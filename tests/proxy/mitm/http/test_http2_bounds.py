@@ -73,6 +73,22 @@ def _flood_of_empty_data() -> list[Frame]:
     return [HeadersFrame(1, _head("/upload"), flags=["END_HEADERS"]), *(DataFrame(1, b"") for _ in range(3_000))]
 
 
+def _late_flood() -> list[Frame]:
+    """h2 answers each frame of a stream that was reset with another reset, without an event."""
+    return [*_given_up(1), *(DataFrame(1, b"x") for _ in range(3_000))]
+
+
+def _late_trailers_flood() -> list[Frame]:
+    encoder = hpack.Encoder()
+    late = [HeadersFrame(1, encoder.encode([("x", "y")]), flags=["END_HEADERS", "END_STREAM"]) for _ in range(3_000)]
+    return [*_given_up(1), *late]
+
+
+def _given_up(number: int) -> list[Frame]:
+    """An upload whose stream is reset after its head."""
+    return [HeadersFrame(number, _head("/upload"), flags=["END_HEADERS"]), RstStreamFrame(number, error_code=8)]
+
+
 def _continuation_flood() -> list[Frame]:
     return [HeadersFrame(1, _head(), flags=[]), *(ContinuationFrame(1, b"\x00\x01x\x01y" * 100) for _ in range(100))]
 
@@ -98,6 +114,8 @@ def _header_bomb() -> list[Frame]:
         (_priority_flood, _CALM),
         (_flood_of_unknown_frames, None),
         (_flood_of_empty_data, _CALM),
+        (_late_flood, _CALM),
+        (_late_trailers_flood, _CALM),
         (_continuation_flood, None),
         (_large_frame, None),
         (_header_bomb, None),
@@ -152,4 +170,13 @@ async def test_a_page_that_is_left_takes_back_what_it_asked_for(peer: Http2Clien
         stream = peer.ask("GET", "/blocked")
         peer._connection.reset_stream(stream, 8)
         peer._writer.write(peer._connection.data_to_send())
+    assert (await peer.answer(peer.ask("GET", "/page")))[0] == "200"
+
+
+async def test_what_was_on_its_way_when_an_upload_was_refused_is_no_flood(peer: Http2Client) -> None:
+    stream = peer.ask("POST", "/upload", body=True)
+    peer._connection.reset_stream(stream, 8)
+    peer._writer.write(peer._connection.data_to_send())
+    for _ in range(600):
+        peer._writer.write(DataFrame(stream, b"x" * 100).serialize())
     assert (await peer.answer(peer.ask("GET", "/page")))[0] == "200"
