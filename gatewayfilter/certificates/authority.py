@@ -33,8 +33,10 @@ type CaFormat = Literal["pem", "der", "p12", "mobileconfig"]
 
 CA_FILE: Final = "mitmproxy-ca.pem"
 """Key and certificate; the other files of the folder are made from it."""
+CERTIFICATE_FILE: Final = "mitmproxy-ca-cert.pem"
+"""The certificate without its key."""
 _EXPORTS: Final[dict[str, CaFormat]] = {
-    "mitmproxy-ca-cert.pem": "pem",
+    CERTIFICATE_FILE: "pem",
     "mitmproxy-ca-cert.cer": "pem",
     "mitmproxy-ca-cert.p12": "p12",
 }
@@ -57,6 +59,11 @@ class CertificateAuthority:
 
     path: Path
     certificate: x509.Certificate
+
+    @property
+    def certificate_path(self) -> Path | None:
+        """The PEM file with the certificate alone, to install on devices; `None` for an authority that is not in force yet."""
+        return self.path.with_name(CERTIFICATE_FILE) if self.path.name == CA_FILE else None
 
     @property
     def fingerprint(self) -> str:

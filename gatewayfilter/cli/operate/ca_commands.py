@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import StartupError
 
@@ -45,12 +46,25 @@ def _authority(invocation: Invocation) -> CertificateAuthority:
 
 
 def _facts(authority: CertificateAuthority) -> dict[str, object]:
+    """Returns what identifies the authority, with the file to install; the key's file is named as what it is."""
     return {
         "name": authority.name,
         "sha256": authority.fingerprint,
-        "expires": authority.expires_at.isoformat(timespec="seconds"),
-        "file": authority.path,
+        "expires": authority.expires_at.timestamp(),
+        "file": authority.certificate_path,
+        "key_file": authority.path,
     }
+
+
+def _rows(authority: CertificateAuthority, *, waiting: bool = False) -> list[tuple[str, object]]:
+    facts = _facts(authority)
+    return [
+        ("name", facts["name"]),
+        ("sha256", facts["sha256"]),
+        ("expires", show_day(authority.expires_at.timestamp())),
+        ("certificate", "gatewayfilter ca export --next" if waiting else facts["file"]),
+        ("private key", f"{authority.path} (stays on this machine)"),
+    ]
 
 
 @ca_group.command(examples=("gatewayfilter ca show", "gatewayfilter ca show --json"), prints_data=True)
@@ -65,15 +79,14 @@ def show(invocation: Invocation) -> None:
 
     authority = _authority(invocation)
     waiting = next_authority(authority.path.parent)
-    facts = _facts(authority)
     left = authority.expires_at - datetime.now(UTC)
     if invocation.json:
-        print_json({**facts, "days_left": left.days, "next": _facts(waiting) if waiting is not None else None})
+        print_json({**_facts(authority), "days_left": left.days, "next": _facts(waiting) if waiting is not None else None})
         return
-    print_table(("what", "value"), list(facts.items()))
+    print_table(("what", "value"), _rows(authority))
     if waiting is not None:
         say()
-        print_table(("next", "value"), list(_facts(waiting).items()))
+        print_table(("next", "value"), _rows(waiting, waiting=True))
     if left < timedelta(days=RENEW_WITHIN_DAYS):
         say(f"It expires in {left.days} days: gatewayfilter ca renew", err=True)
 
@@ -146,15 +159,21 @@ def renew(invocation: Invocation, *, new_key: bool, activate: bool) -> None:
     if new_key:
         _authority(invocation)
         made = make_next(folder)
-        words = "The next authority is made, not in force. Install `ca export --next` on devices, then `ca renew --activate`."
+        words = (
+            "The next authority is made, and not in force: the filter still signs with the old one. "
+            "Install the file of `gatewayfilter ca export --next` on all devices, then `gatewayfilter ca renew --activate`."
+        )
     elif activate:
         made = activate_next(folder)
-        words = "The new authority is in force when the filter has been started again."
+        words = (
+            "A running filter still signs with the old authority: start it again. "
+            "Devices without the new certificate then show a warning on every HTTPS page."
+        )
     else:
         made = renew_same_key(folder)
         words = "Renewed. Start the filter again, and install the new certificate before the old one ends."
     if invocation.json:
         print_json(_facts(made))
         return
-    print_table(("what", "value"), list(_facts(made).items()))
+    print_table(("what", "value"), _rows(made, waiting=new_key))
     say(words)

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +52,10 @@ def test_the_authority_is_made_once_and_its_key_stays(cli: Cli, state: Path, tmp
     shown = cli("ca", "show", "--json").json
     assert cli("ca", "show", "--json").json == shown
     assert shown["sha256"] in cli("ca", "show").out
+    assert "PRIVATE" not in Path(shown["file"]).read_text()
+    assert "PRIVATE" in Path(shown["key_file"]).read_text()
+    assert f"certificate  {shown['file']}" in cli("ca", "show").out
+    assert shown["expires"] > time.time()
     pem = cli("ca", "export").out
     assert pem.startswith("-----BEGIN CERTIFICATE-----")
     assert "PRIVATE" not in pem
