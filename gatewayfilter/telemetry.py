@@ -198,15 +198,15 @@ class _PlainLines(logging.Formatter):
         )
 
 
-def set_up_logging(level: str, *, json_lines: bool | None = None) -> None:
+def set_up_logging(level: str, form: str = "auto") -> None:
     """Sends the root logger to standard error.
 
     Args:
         level: `debug`, `info`, `warning` or `error`.
-        json_lines: JSON lines or plain text; by default plain on a terminal.
+        form: `text`, `json` (JSON lines), or `auto`: text on a terminal, JSON elsewhere.
     """
     handler = logging.StreamHandler(sys.stderr)
-    plain = sys.stderr.isatty() if json_lines is None else not json_lines
+    plain = sys.stderr.isatty() if form == "auto" else form == "text"
     handler.setFormatter(_PlainLines("%(asctime)s %(levelname)s %(name)s: %(message)s") if plain else _JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each of its plugins at INFO

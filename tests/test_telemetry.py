@@ -81,7 +81,7 @@ def _logged(monkeypatch: pytest.MonkeyPatch, message: str, *, json_lines: bool) 
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
-        set_up_logging("info", json_lines=json_lines)
+        set_up_logging("info", "json" if json_lines else "text")
         logging.getLogger("a.b").info("%s", message)
     finally:
         root.handlers[:] = handlers

@@ -36,7 +36,7 @@ READY_POLL_S = 0.05
 
 def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str], None]) -> int:
     """Prepares the state and runs the children until SIGTERM or Ctrl-C; as `gatewayfilter.processes.run`."""
-    set_up_logging(settings.log.level)
+    set_up_logging(settings.log.level, settings.log.format)
     prepare_data_dir(settings)
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
         ensure_ca(bound.data_dir / "ca")

@@ -11,7 +11,7 @@ from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.gateway import GatewaySettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
-from gatewayfilter.settings.log import LogLevel, LogPrivacy, LogSettings
+from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
 from gatewayfilter.settings.proxy import OnError, ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import StoreSettings
@@ -31,6 +31,7 @@ __all__ = [
     "GatewaySettings",
     "GrowthMode",
     "LearnSettings",
+    "LogFormat",
     "LogLevel",
     "LogPrivacy",
     "LogSettings",

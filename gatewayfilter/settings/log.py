@@ -25,11 +25,21 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class LogFormat(StrEnum):
+    """How the processes write to standard error."""
+
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"
+
+
 class LogSettings(Section):
     """What is written down."""
 
     level: LogLevel = LogLevel.INFO
     """How much the processes write to standard error."""
+    format: LogFormat = LogFormat.AUTO
+    """How they write it: `text`, `json` (one object a line), or `auto`: text on a terminal, JSON elsewhere."""
     privacy: LogPrivacy = LogPrivacy.FULL
     """What the decision log keeps of a URL: `full`, `no-query`, `host` or `off` (nothing is logged)."""
     hash_clients: bool = False

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 def begin_child(settings: Settings) -> None:
     """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor has ended."""
-    set_up_logging(settings.log.level)
+    set_up_logging(settings.log.level, settings.log.format)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
