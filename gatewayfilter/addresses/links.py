@@ -52,4 +52,10 @@ class Links:
         return any(link.interface in interfaces and other in link.network for link in shared)
 
 
+def lan_address(links: Links) -> str:
+    """Returns the IPv4 address by which devices of the LAN reach this machine, `""` where none is private."""
+    own = sorted(address for address in links.own if isinstance(address, IPv4Address))
+    return next((str(address) for address in own if address.is_private and not address.is_loopback), "")
+
+
 NO_LINKS: Final = Links()

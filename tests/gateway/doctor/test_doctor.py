@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,20 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from gatewayfilter.certificates.authority import CA_FILE, ensure_ca, key_and_certificate
 from gatewayfilter.config import Settings
-from gatewayfilter.gateway.doctor import CHECKS, Finding, Level, Patient, disk_checks, examine, network_checks, process_checks
+from gatewayfilter.gateway.doctor import (
+    CHECKS,
+    Finding,
+    Level,
+    Patient,
+    disk_checks,
+    examine,
+    list_checks,
+    network_checks,
+    process_checks,
+)
+from gatewayfilter.model import ListAction
+from gatewayfilter.sources import ListFormat
+from gatewayfilter.sources.subscription import Definition, SourceState, write_json
 from gatewayfilter.wiring import open_store, publish_now
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -359,3 +374,43 @@ def test_a_check_that_fails_itself_is_a_finding(state: Path, monkeypatch: pytest
 def test_every_check_has_its_own_name(state: Path) -> None:
     names = [check(patient(state)).check for check in CHECKS if check is not network_checks.dns]
     assert len(names) == len(set(names)) == len(CHECKS) - 1
+
+
+def _subscribe(state: Path, **facts: Any) -> None:
+    folder = state / "sources" / "mine"
+    folder.mkdir(parents=True)
+    address = "https://lists.test/hosts.txt"
+    known = Definition("mine", address, ListFormat.HOSTS, "ads", ListAction.BLOCK, interval_h=24)
+    write_json(folder / "source.json", known)
+    write_json(folder / "state.json", replace(SourceState(), **facts))
+
+
+def test_lists(state: Path) -> None:
+    found = list_checks.subscriptions(patient(state))
+    assert (found.level, found.words) == (OK, "There are no subscriptions.")
+    now = time.time()
+    _subscribe(state, checked_at=now - 3_600, changed_at=now - 3_600)
+    assert list_checks.subscriptions(patient(state)).level == OK
+    shutil.rmtree(state / "sources" / "mine")
+    _subscribe(state, checked_at=now - 3_600, failures=10, error="HTTP 404")
+    failing = list_checks.subscriptions(patient(state))
+    assert failing.level == WARNING
+    assert failing.words == "mine failed 10 times (HTTP 404); the last good copy is in use."
+    shutil.rmtree(state / "sources" / "mine")
+    _subscribe(state, checked_at=now - 30 * 86_400, changed_at=now - 30 * 86_400)
+    assert "was due 29 days ago" in list_checks.subscriptions(patient(state)).words
+
+
+def test_protection(state: Path) -> None:
+    bare = list_checks.protection(patient(state))
+    assert (bare.level, bare.mend) == (WARNING, "gatewayfilter setup; or gatewayfilter source add --defaults")
+    assert "Only the starter lists are on" in bare.words
+    _subscribe(state, checked_at=time.time())
+    assert list_checks.protection(patient(state)).level == OK
+
+
+def test_reach(state: Path) -> None:
+    near = network_checks.reach(patient(state))
+    assert near.level == NOTE
+    assert "Only this machine can use the filter" in near.words
+    assert network_checks.reach(patient(state, proxy={"listen": "0.0.0.0:8080"})).level == OK
