@@ -220,9 +220,25 @@ _LIST_KEYS = frozenset({
 def _check_known(key: str, known: Mapping[str, str], where: str) -> None:
     if key in known or key in RENAMED_SETTINGS or key in RETIRED_SETTINGS:
         return
-    near = get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = _nearest(key, known)
+    hint = f"; did you mean {near!r}?" if near else ""
     raise ConfigError(f"unknown setting {key!r} in {where}{hint}")
+
+
+def _nearest(key: str, known: Mapping[str, str]) -> str:
+    """Returns the setting or section that was meant: a bare name may lack its section, or be a misspelt section."""
+    section, dot, _ = key.partition(".")
+    sections = list(dict.fromkeys(name.partition(".")[0] for name in known if "." in name))
+    if dot and section not in sections and (near := get_close_matches(section, sections, n=1, cutoff=0.6)):
+        return f"{near[0]}.{key.partition('.')[2]}" if f"{near[0]}.{key.partition('.')[2]}" in known else near[0]
+    if not dot:
+        same = [name for name in known if name.partition(".")[2] == key]
+        if same:  # `listen` is that of the proxy
+            return min(same, key=lambda name: (name.partition(".")[0] != "proxy", name))
+        if near := get_close_matches(key, sections, n=1, cutoff=0.6):
+            return near[0]
+    near = get_close_matches(key, known, n=1, cutoff=0.6)
+    return near[0] if near else ""
 
 
 def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Settings:

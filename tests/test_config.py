@@ -53,6 +53,8 @@ def test_the_state_folder_may_hold_the_file(tmp_path: Path) -> None:
     [
         ('[proxy]\nlistn = "x"\n', ["proxy.listn", "did you mean 'proxy.listen'"]),
         ('[proxi]\nlisten = "x"\n', ["proxi", "did you mean"]),
+        ('listen = "x"\n', ["did you mean 'proxy.listen'"]),
+        ('[prxy]\nmode = "x"\n', ["did you mean 'proxy'"]),
         ('data_dri = "x"\n', ["data_dri", "did you mean 'data_dir'"]),
         ('[proxy]\nlisten = "8080"\n', ["proxy.listen", "HOST:PORT"]),
         ("[proxy]\nworkers = -1\n", ["proxy.workers", "greater than or equal to 0"]),

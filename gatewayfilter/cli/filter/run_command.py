@@ -38,6 +38,7 @@ def run(
     environment.
     """
     from gatewayfilter.processes import run as run_processes
+    from gatewayfilter.use_cases.settings_files import check_files
 
     del no_web
     loaded = invocation.loaded(
@@ -47,6 +48,7 @@ def run(
         proxy__workers=workers,
         learn__enabled=False if no_learn else None,
     )
+    check_files(loaded.settings)
     return run_processes(loaded.settings)
 
 
@@ -54,5 +56,5 @@ def _log_warning(loaded: Loaded) -> None:
     """Writes the warning as a line of the process log, which may be JSON."""
     from gatewayfilter.telemetry import set_up_logging
 
-    set_up_logging(loaded.settings.log.level)
+    set_up_logging(loaded.settings.log.level, loaded.settings.log.format)
     logging.getLogger(__name__).warning(loaded.warning)

@@ -92,11 +92,15 @@ def setting_value(settings: Settings, key: str) -> object:
 def check(invocation: Invocation, *, file: Path | None) -> None:
     """Check the settings without starting anything; FILE in place of the file in use.
 
-    Exit code 0 when all is good, 2 with the first fault otherwise.
+    Opens the files that they name, too. Exit code 0 when all is good, 2 with the first fault otherwise.
     """
+    from gatewayfilter.use_cases.settings_files import check_categories, check_files
+
     if file is not None:
         invocation.config = file
     loaded = invocation.loaded()
+    check_files(loaded.settings)
+    check_categories(loaded.settings)
     given = {key: origin for key, origin in loaded.origins.items() if origin != "default"}
     if invocation.json:
         print_json({"ok": True, "given": given})
