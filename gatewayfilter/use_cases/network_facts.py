@@ -24,10 +24,16 @@ _MOST_RECORDS: Final = 10_000
 """Newest log records in which devices are searched."""
 
 
-def known_categories(settings: Settings) -> set[str]:
-    """Returns the categories that lists can block: those of the registry and of subscriptions."""
-    found = {category.category_id for category in categories() if category.action is ListAction.BLOCK}
-    return found | {file.source.category for file in _files(settings) if file.source.action is ListAction.BLOCK} - {""}
+def known_categories(settings: Settings, *, allowing: bool = False) -> set[str]:
+    """Returns the categories that lists can block: those of the registry and of subscriptions.
+
+    Args:
+        settings: the settings.
+        allowing: also those of lists that allow, or that let connections pass unread.
+    """
+    found = {category.category_id for category in categories() if allowing or category.action is ListAction.BLOCK}
+    files = (file.source for file in _files(settings))
+    return found | {source.category for source in files if allowing or source.action is ListAction.BLOCK} - {""}
 
 
 def known_sources(settings: Settings) -> set[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gatewayfilter.cli.ui.categories import check_category, new_category_option
 from gatewayfilter.cli.ui.classification_view import show_breakdown, show_judgement
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, printable, say
@@ -43,6 +44,18 @@ def _own(invocation: Invocation) -> CustomWords:
     return custom_words(invocation.settings())
 
 
+def _checked(invocation: Invocation, category: str, *, new: bool) -> CustomWords:
+    """Returns the operator's own words when the category is known or may be made."""
+    from gatewayfilter.classify.lexicon.word_file import CATEGORY_NAME
+    from gatewayfilter.use_cases.network_facts import known_categories
+
+    own = _own(invocation)
+    if CATEGORY_NAME.fullmatch(category):  # `CustomWords` refuses another with what a name is
+        known = known_categories(invocation.settings(), allowing=True)
+        check_category(category, known | set(_lexicon(invocation).categories), new=new)
+    return own
+
+
 def _lexicon(invocation: Invocation) -> Lexicon:
     from gatewayfilter.wiring import load_lexicon
 
@@ -68,11 +81,19 @@ def _lexicon(invocation: Invocation) -> Lexicon:
     metavar="W",
     help="How much one counts.",
 )
+@new_category_option
 @click.option("--context", is_flag=True, help="It counts against the category: its weight is subtracted.")
 @click.option("--exception", is_flag=True, help="It covers words inside it, which then do not count.")
 @click.pass_obj
 def add(
-    invocation: Invocation, *, phrases: tuple[str, ...], category: str, weight: float, context: bool, exception: bool
+    invocation: Invocation,
+    *,
+    phrases: tuple[str, ...],
+    category: str,
+    new_category: bool,
+    weight: float,
+    context: bool,
+    exception: bool,
 ) -> None:
     """Add phrases, or change their weight. `a + b` counts only where both stand on a page.
 
@@ -82,7 +103,7 @@ def add(
 
     if context and exception:
         raise ClassifyError("a phrase is either context or an exception")
-    own = _own(invocation)
+    own = _checked(invocation, category, new=new_category)
     if exception:
         changed = sum(own.add_exception(category, phrase) for phrase in phrases)
     else:
@@ -196,6 +217,7 @@ def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
 )
 @click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")
 @click.option("--category", default="", metavar="NAME", help="The category; files of `words export` contain it.")
+@new_category_option
 @click.option(
     "--weight",
     type=click.FloatRange(0, 1000, min_open=True),
@@ -214,7 +236,9 @@ def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
 )
 @click.option("--charset", default="", metavar="NAME", help="gb2312, big5 … (default: found out).")
 @click.pass_obj
-def import_words(invocation: Invocation, *, file: str, category: str, weight: float, scale: float, charset: str) -> None:
+def import_words(
+    invocation: Invocation, *, file: str, category: str, new_category: bool, weight: float, scale: float, charset: str
+) -> None:
     """Import words from FILE (- for standard input): one a line, e2guardian's phrase lists, or what `words export` writes.
 
     Bad lines are counted and named; the others are imported.
@@ -222,6 +246,7 @@ def import_words(invocation: Invocation, *, file: str, category: str, weight: fl
     from gatewayfilter.classify import parse_phrase_list
 
     content = read_bytes(file)
+    own = _checked(invocation, category, new=new_category) if category else _own(invocation)
     exceptions: list[str] = []
     if file.endswith(".toml"):
         category, phrases, exceptions = _of_word_file(content, file, category)
@@ -232,7 +257,6 @@ def import_words(invocation: Invocation, *, file: str, category: str, weight: fl
     if not (phrases.words or phrases.combinations or phrases.near or exceptions):
         line, why = phrases.samples[0] if phrases.samples else (1, "nothing but comments")
         raise ClassifyError(f"{file} holds no usable word; line {line}: {why}")
-    own = _own(invocation)
     changed = own.add_all(category, phrases) + sum(own.add_exception(category, phrase) for phrase in exceptions)
     read = len(phrases.words) + len(phrases.combinations) + len(phrases.near) + len(exceptions)
     if invocation.json:

@@ -19,7 +19,9 @@ from gatewayfilter.cli.ui.patterns import (
     Pattern,
     host_of_key,
     meaning_option,
+    mixed_scripts,
     read_pattern,
+    refuse_network,
     refuse_unspliceable,
     verb_of,
     written,
@@ -113,6 +115,8 @@ def add(  # noqa: PLR0913  each is an option
         say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe(action)}{until}")
         if pattern.whole_site:
             say(f"   (this page alone; for the whole site: {pattern.whole_site})")
+        if mixed := mixed_scripts(pattern):
+            say(f"gatewayfilter: {mixed!r} mixes letters of several alphabets; is that the host you mean?", err=True)
     if not enabled:
         say(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
 
@@ -129,6 +133,7 @@ def _check_scope(scope: str, action: ListAction, policies: PolicySet) -> None:
 
 
 def _wanted(text: str, action: ListAction, *, force: bool) -> Pattern:
+    refuse_network(text)
     try:
         pattern = read_pattern(text, force=force)
     except RuleError as error:

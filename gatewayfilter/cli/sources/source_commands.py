@@ -9,6 +9,7 @@ import click
 from gatewayfilter.cli.sources.publish_command import publish_lists, published_sentence
 from gatewayfilter.cli.sources.source_preview import look, show_previews
 from gatewayfilter.cli.sources.source_reports import complain_of_samples, entries_sentence, show_details
+from gatewayfilter.cli.ui.categories import check_category, new_category_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
@@ -74,6 +75,7 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
 @click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
 @click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
 @click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
+@new_category_option
 @click.option(
     "--action", type=click.Choice(["block", "allow", "splice"]), help="The action of its entries (default: that of the category)."
 )
@@ -94,6 +96,7 @@ def add(  # noqa: PLR0913  one parameter an option
     name: str,
     list_format: str | None,
     category: str,
+    new_category: bool,
     action: str | None,
     interval: float | None,
     preview: bool,
@@ -105,18 +108,17 @@ def add(  # noqa: PLR0913  one parameter an option
     """
     from gatewayfilter.model import ListAction
     from gatewayfilter.sources import ListFormat
+    from gatewayfilter.use_cases.network_facts import known_categories
 
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
-    known = _subscriptions(invocation)
-    if defaults:
-        there = set(known.names())
-        addresses += tuple(entry.name for entry in known.catalog.values() if entry.default and entry.name not in there)
-        if not addresses:
-            say("All of them are there.")
-            return 0
-    elif not addresses:
+    if not addresses and not defaults:
         raise click.UsageError("name an address or a list of the catalogue, or give --defaults")
+    known = _subscriptions(invocation)
+    check_category(category, {"", *known_categories(invocation.settings(), allowing=True)}, new=new_category)
+    addresses += _missing_defaults(known) if defaults else ()
+    if not addresses:
+        say("All of them are there.")
     previews: dict[str, Preview] = {}
 
     def add_one(address: str) -> UpdateResult:
@@ -146,6 +148,11 @@ def add(  # noqa: PLR0913  one parameter an option
             complain_of_samples(result.name, result.report, most=3)
     _finish(invocation, results, publish=bool(results) and not no_publish)
     return 1 if failed else 0
+
+
+def _missing_defaults(known: Subscriptions) -> tuple[str, ...]:
+    there = set(known.names())
+    return tuple(entry.name for entry in known.catalog.values() if entry.default and entry.name not in there)
 
 
 def _each[T](names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None) -> tuple[list[T], int]:

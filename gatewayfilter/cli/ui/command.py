@@ -70,6 +70,10 @@ class FilterCommand(click.Command):
         super().format_epilog(ctx, formatter)
 
 
+_SHOWN_COMMANDS = 12
+"""Up to this many are listed where a name is wrong; of more, the help."""
+
+
 class LateCommand(NamedTuple):
     """A command that is not imported yet.
 
@@ -131,7 +135,8 @@ class FilterGroup(click.Group):
         known = self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            few = f"; there are {', '.join(known)}" if len(known) <= _SHOWN_COMMANDS else ""
+            hint = f"; did you mean {near[0]!r}?" if near else few
             raise click.UsageError(f"no such command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, [name, *args[1:]])
 

@@ -85,15 +85,56 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+_LEAST_FOLDED = 24
+"""Columns narrower than this are not folded: dates, names and numbers stay whole."""
+_GAP = 3
+
+
 def _print_fitted(columns: Sequence[str], cells: list[list[str]]) -> None:
     from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+
+    def widths_of(columns: Sequence[str], cells: list[list[str]]) -> list[int]:
+        return [max(cell_len(line[column]) for line in (*cells, columns)) for column in range(len(columns))]
+
+    def fits(widths: list[int]) -> bool:
+        return sum(min(width, _LEAST_FOLDED) + _GAP for width in widths) - _GAP <= console.width
+
+    widths = widths_of(columns, cells)
+    if not fits(widths):
+        filled = [number for number, _ in enumerate(columns) if any(row[number] for row in cells)]
+        columns, cells = [columns[number] for number in filled], [[row[number] for number in filled] for row in cells]
+        widths = widths_of(columns, cells)
+    if not fits(widths):
+        _print_records(columns, cells, console.width)
+        return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(Text(column), overflow="fold", no_wrap=width <= _LEAST_FOLDED, min_width=min(width, _LEAST_FOLDED))
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console.print(table)
+
+
+def _print_records(columns: Sequence[str], cells: list[list[str]], width: int) -> None:
+    """Prints rows that do not fit: the first cell on a line, the others that hold something below it, whole wherever they fit."""
+    from rich.cells import cell_len
+
+    for row in cells:
+        click.secho(row[0], bold=True)
+        line = ""
+        for name, cell in zip(columns[1:], row[1:], strict=True):
+            if not cell:
+                continue
+            part = f"{name}: {cell}"
+            if line and cell_len(line) + len(" · ") + cell_len(part) > width:
+                click.echo(line)
+                line = ""
+            line = f"{line} · {part}" if line else f"  {part}"
+        if line:
+            click.echo(line)

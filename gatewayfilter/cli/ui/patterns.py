@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.urls import parse_loose_url
+
+_NETWORK = re.compile(r"\d{1,3}(\.\d{1,3}){3}/\d{1,2}", re.ASCII)
+_QUAD = re.compile(r"\d{1,4}(\.\d{1,4}){3}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,57 @@ def read_pattern(text: str, *, force: bool = False) -> Pattern:
     Raises:
         RuleError: it is none, or too broad.
     """
-    return Pattern(*classify_pattern(text, force=force))
+    try:
+        return Pattern(*classify_pattern(text, force=force))
+    except RuleError as error:
+        hint = _hint(text.strip())
+        if not hint:
+            raise
+        raise RuleError(hint) from error
+
+
+def _hint(text: str) -> str:
+    """Returns what is wrong with text that is no pattern, where its form shows what was meant; `""` otherwise."""
+    shown = repr(text[:200])
+    if "," in text:
+        return f"{shown} is no pattern: part several by spaces, not commas"
+    if _QUAD.fullmatch(text):
+        return f"{shown} is no valid IP address"
+    if text.startswith("||") and "$" in text:
+        return f"{shown} is an Adblock rule with options: write it to a file and add that with `gatewayfilter source add FILE`"
+    return ""
+
+
+def refuse_network(text: str) -> None:
+    """Refuses a network as it is typed: as a pattern it would be a page named `8` of the host 10.0.0.0.
+
+    Raises:
+        RuleError: it is one.
+    """
+    if _NETWORK.fullmatch(text.strip()):
+        raise RuleError(f"{text.strip()!r} is a network, and a rule names hosts: write each address, or the page with http://")
+
+
+def mixed_scripts(pattern: Pattern) -> str:
+    """Returns the host of a pattern as it reads, if letters of several scripts stand in one of its labels; `""` otherwise.
+
+    Such a name is rarely what was meant: a Cyrillic letter that looks like a Latin one makes another host.
+    """
+    if "xn--" not in pattern.text:
+        return ""
+    host = host_of_key(pattern.text.rstrip("*"))
+    try:
+        shown = ".".join(
+            label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label for label in host.split(".")
+        )
+    except UnicodeError:
+        return ""
+    return shown if any(len({_script(letter) for letter in label if letter.isalpha()}) > 1 for label in shown.split(".")) else ""
+
+
+def _script(letter: str) -> str:
+    name = unicodedata.name(letter, "").partition(" ")[0]
+    return "HAN" if name in {"CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO"} else name
 
 
 def pattern_of_key(key: str) -> Pattern:
@@ -120,22 +174,32 @@ def refuse_unspliceable(action: ListAction, kind: EntryKind) -> None:
 
 
 def meaning_option(text: str) -> Callable[[Any], Any]:
-    """Returns the options --block, --allow and --splice for one parameter, `meaning`."""
+    """Returns the options --block, --allow and --splice for one parameter, `meaning`; two of them are a usage error.
+
+    Args:
+        text: help of --block, the default.
+    """
+    helps = {
+        ListAction.SPLICE: "TLS to these hosts passes unread: for banks, and apps that trust no CA but their own.",
+        ListAction.ALLOW: "They allow, and outrank every list.",
+        ListAction.BLOCK: text,
+    }
 
     def add(command: Any) -> Any:
-        for action, said in reversed(
-            (
-                (ListAction.BLOCK, text),
-                (ListAction.ALLOW, "They allow, and outrank every list."),
-                (
-                    ListAction.SPLICE,
-                    "TLS to these hosts passes unread: for banks, and apps that trust no CA but their own.",
-                ),
-            )
-        ):
-            command = click.option(f"--{action}", "meaning", flag_value=action.value, default=ListAction.BLOCK.value, help=said)(
-                command
-            )
+        for action, help_text in helps.items():
+            command = click.option(
+                f"--{action}", f"means_{action}", is_flag=True, expose_value=False, callback=_set_meaning, help=help_text
+            )(command)
         return command
 
     return add
+
+
+def _set_meaning(context: click.Context, parameter: click.Parameter, given: bool) -> None:  # noqa: FBT001  click's signature
+    action = ListAction(str(parameter.name).removeprefix("means_"))
+    if not given:
+        context.params.setdefault("meaning", ListAction.BLOCK.value)
+        return
+    chosen = context.params.setdefault("meaning", action.value)
+    if chosen != action.value:
+        raise click.UsageError(f"--{chosen} and --{action} contradict each other: give one of them")

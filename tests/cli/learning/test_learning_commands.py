@@ -120,13 +120,14 @@ def test_classify_reads_files_and_standard_input(cli: Cli, tmp_path: Path) -> No
         (["crawl", "a b"], "not a URL"),
         (["words", "show", "odd"], "there is no word category 'odd'"),
         (["words", "add", "x", "--category", "Not A Name"], "a category's name is"),
+        (["words", "add", "x", "--category", "gambing"], "did you mean 'gambling'? Otherwise --new-category makes it"),
         (["words", "add", "!!", "--category", "gambling"], "has no letter or digit"),
         (["words", "add", "x", "--category", "gambling", "--weight", "0"], "invalid value for '--weight'"),
         (["words", "add", "x", "--category", "gambling", "--context", "--exception"], "either context or an exception"),
         (["words", "add", "x"], "missing option '--category'"),
-        (["words", "import", "not-there.txt", "--category", "x"], "cannot read not-there.txt"),
+        (["words", "import", "not-there.txt", "--category", "gambling"], "cannot read not-there.txt"),
         (["words", "import", "{file}"], "name the category of the words"),
-        (["words", "import", "{file}", "--category", "x"], "holds no usable word; line 1"),
+        (["words", "import", "{file}", "--category", "gambling"], "holds no usable word; line 1"),
         (["words", "import", "{toml}"], "unknown key 'categry'; did you mean 'category'?"),
         (["words", "export", "odd"], "there is no word category 'odd'"),
     ],
@@ -141,11 +142,11 @@ def test_bad_input_gets_one_sentence(arguments: list[str], sentence: str, cli: C
 def test_words_count_once_they_are_added_and_not_once_removed(cli: Cli) -> None:
     text = "zorgle and blurb and frobnicate"
     assert cli("words", "test", text).code == 0
-    cli("words", "add", "--category", "nonsense", "zorgle", "blurb", "frobnicate", "--weight", "10")
+    cli("words", "add", "--category", "nonsense", "--new-category", "zorgle", "blurb", "frobnicate", "--weight", "10")
     answer = cli("words", "test", text)
     assert (answer.code, "[zorgle] and [blurb] and [frobnicate]" in answer.out) == (1, True)
     assert cli("words", "test", "-", "--json", stdin=text).json["category"] == "nonsense"
-    cli("words", "add", "--category", "nonsense", "zorgle", "--context", "--weight", "15")
+    cli("words", "add", "--category", "nonsense", "--new-category", "zorgle", "--context", "--weight", "15")
     assert cli("words", "test", text).code == 0
     removed = cli("words", "remove", "--category", "nonsense", "zorgle", "never", "--json")
     assert (removed.code, removed.json) == (1, {"removed": 1, "missing": ["never"]})
@@ -177,7 +178,7 @@ def test_export_and_import_of_words_agree(cli: Cli, tmp_path: Path) -> None:
     cli("words", "add", "--category", "gambling", "zorgle wings", "--exception")
     file = tmp_path / "own.toml"
     file.write_text(cli("words", "export", "gambling", "--own").out)
-    answer = cli("words", "import", file, "--category", "nonsense", "--json")
+    answer = cli("words", "import", file, "--category", "nonsense", "--new-category", "--json")
     assert (answer.json["category"], answer.json["read"], answer.json["changed"]) == ("nonsense", 4, 4)
     assert cli("words", "import", file, "--json").json["changed"] == 0
     both = [cli("words", "show", name, "--own", "--json").json["words"] for name in ("gambling", "nonsense")]

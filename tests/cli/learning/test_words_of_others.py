@@ -19,7 +19,7 @@ type Cli = Callable[..., Any]
 
 def import_counts(cli: Cli, file: Path, *options: str) -> tuple[int, int]:
     """Imports a list; returns how many phrases were read and rejected."""
-    answer = cli("words", "import", file, "--category", "borrowed", "--json", *options)
+    answer = cli("words", "import", file, "--category", "borrowed", "--new-category", "--json", *options)
     assert answer.code == 0, answer.err
     return answer.json["read"], answer.json["rejected"]
 
@@ -39,7 +39,7 @@ def test_phrase_lists_of_e2guardian_are_read_whole(cli: Cli, name: str) -> None:
     assert len(shown) == read
     against = {item["phrase"] for item in shown if item["kind"] == "context"}
     assert bool(against) is ("><-" in text), "negative weights speak against"
-    again = cli("words", "import", file, "--category", "borrowed", "--json").json
+    again = cli("words", "import", file, "--category", "borrowed", "--new-category", "--json").json
     assert (again["read"], again["changed"]) == (read, 0)
 
 
@@ -73,9 +73,9 @@ def test_the_arithmetic_adds_up(cli: Cli, tmp_path: Path) -> None:
     """What `words test` shows of a file, a text and standard input is one and the same sum."""
     page = tmp_path / "page.html"
     page.write_text("<title>Zorgle</title><p>blurb and frobnicate, quux and quiet</p>", encoding="utf-8")
-    cli("words", "add", "--category", "nonsense", "zorgle", "blurb", "frobnicate", "--weight", "10")
-    cli("words", "add", "--category", "nonsense", "quux + frobnicate", "--weight", "7")
-    cli("words", "add", "--category", "nonsense", "quiet", "--weight", "4", "--context")
+    cli("words", "add", "--category", "nonsense", "--new-category", "zorgle", "blurb", "frobnicate", "--weight", "10")
+    cli("words", "add", "--category", "nonsense", "--new-category", "quux + frobnicate", "--weight", "7")
+    cli("words", "add", "--category", "nonsense", "--new-category", "quiet", "--weight", "4", "--context")
     shown = cli("words", "test", page)
     for part in ("title: [zorgle]", "[blurb] and [frobnicate]", "words and combinations  57.0", "- 4.0", "= 53.0", "limit 20.0"):
         assert part in shown.out, shown.out
@@ -92,4 +92,7 @@ def test_a_rule_that_would_take_for_ever_takes_no_time(cli: Cli, pattern: str) -
 
 def test_one_word_of_two_megabytes(cli: Cli) -> None:
     assert cli("words", "test", "-", stdin="casino" * 340_000).code in {0, 1}
-    assert "is longer than 100 characters" in cli("words", "add", "--category", "nonsense", "a" * 100_000).complains()
+    assert (
+        "is longer than 100 characters"
+        in cli("words", "add", "--category", "nonsense", "--new-category", "a" * 100_000).complains()
+    )

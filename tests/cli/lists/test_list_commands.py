@@ -149,3 +149,26 @@ def test_search_finds_rules_for_third_parties_and_single_types(cli: Cli, tmp_pat
     assert found.code == 0
     assert "||ads.example^$third-party" in found.out
     assert cli("list", "search", "good.example").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--allow", "--block", "foo.test"), "--allow and --block contradict each other"),
+        (("--splice", "--allow", "foo.test"), "contradict each other"),
+        (("10.0.0.0/8",), "'10.0.0.0/8' is a network, and a rule names hosts"),
+        (("a.test, b.test",), "part several by spaces, not commas"),
+        (("192.168.1.300",), "'192.168.1.300' is no valid IP address"),
+        (("||foo.test^$third-party",), "is an Adblock rule with options"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], sentence: str, cli: Cli) -> None:
+    assert sentence in cli("list", "add", *arguments).complains()
+    assert cli("list", "show", "--json").json == []
+
+
+def test_a_host_in_two_alphabets_is_pointed_out(cli: Cli) -> None:
+    mixed = cli("list", "add", "exаmple.test")  # noqa: RUF001  the third letter is Cyrillic
+    assert mixed.code == 0
+    assert "mixes letters of several alphabets" in mixed.err
+    assert "alphabets" not in cli("list", "add", "пример.test", "例え.test", "example.test").err

@@ -118,6 +118,7 @@ def test_one_of_several_may_fail(cli: Cli, hosts: Path, tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["add", "easylst"], "did you mean 'easylist'?"),
+        (["add", "easylist", "--category", "gamez"], "there is no category 'gamez'; did you mean 'games'?"),
         (["add", "ftp://lists.example/x"], "is no http(s) address"),
         (["add", "a", "b", "--name", "x"], "--name can only be given with one address"),
         (["add", "{hosts}", "--name", "Not A Name"], "is no name for a source"),
