@@ -13,6 +13,7 @@ from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.telemetry import Counters
 
 _HEADER: Final = "proxy-authorization"
+_HTTPS_PORT: Final = 443
 
 
 class _Answer(NamedTuple):
@@ -42,8 +43,8 @@ class ProxyLogin:
         respond: sends the response of a flow before the request's body has arrived.
         logged_in: id of a client's connection → the user that it logged in as last; kept by this addon for others.
         loopback: whether clients on this machine have to log in as well.
-        free: returns whether a request outside a tunnel is for a page of the filter itself, such as the PAC file: browsers
-            fetch that before they are configured to use the proxy.
+        free: returns whether a request or tunnel is for a page of the filter itself, such as the PAC file: browsers fetch that
+            before they are configured to use the proxy.
     """
 
     name = "proxylogin"
@@ -76,7 +77,13 @@ class ProxyLogin:
         return self._users.recall(authorization)
 
     def http_connect(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
-        """Requires a log-in before a tunnel is opened."""
+        """Requires a log-in before a tunnel is opened, unless it leads to the filter's own pages.
+
+        A device that is being set up has none yet. What is requested in such a tunnel is looked at request by request.
+        """
+        if flow.request.port == _HTTPS_PORT and self._free(flow):
+            flow.request.headers.pop(_HEADER, None)
+            return None
         return self._require_login(flow, tunnel=True)
 
     def requestheaders(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:

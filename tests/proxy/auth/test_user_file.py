@@ -8,9 +8,12 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from mitmproxy.test.tflow import tflow
+from mitmproxy.test.tutils import treq
 
 from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.auth import password_check_queue
+from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
@@ -118,6 +121,35 @@ async def test_requests_and_tunnels_have_to_log_in(
             async with client.get(f"{origin.https}/b", proxy=gateway.url, proxy_auth=right, ssl=client_tls) as response:
                 assert response.status == 200
         assert len(origin.seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "inside", "asked"),
+    [
+        ("gatewayfilter.internal", 443, "gatewayfilter.internal", []),
+        ("gatewayfilter.internal", 443, "elsewhere.test", ["GET"]),
+        ("gatewayfilter.internal", 80, "", ["CONNECT"]),
+        ("elsewhere.test", 443, "", ["CONNECT"]),
+    ],
+)
+def test_a_tunnel_to_the_filters_own_pages_needs_no_login(
+    host: str, port: int, inside: str, asked: list[str], file: Path
+) -> None:
+    login = ProxyLogin(
+        Users(file),
+        Counters(),
+        lambda _: None,
+        {},
+        loopback=True,
+        free=lambda flow: flow.request.host == "gatewayfilter.internal",
+    )
+    flow = tflow(req=treq(method=b"CONNECT", host=host, port=port, authority=f"{host}:{port}".encode()))
+    assert login.http_connect(flow) is None
+    requests = [flow] if flow.response else [flow, tflow(req=treq(host=inside, port=443), client_conn=flow.client_conn)]
+    for request in requests[1:]:
+        assert login.requestheaders(request) is None
+    refused = [request.request.method for request in requests if request.response and request.response.status_code == 407]
+    assert refused == asked
 
 
 async def test_a_login_is_asked_for_before_anything_passes_unread(state: Path, file: Path) -> None:
