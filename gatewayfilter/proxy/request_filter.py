@@ -24,6 +24,7 @@ from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.proxy.unknown_policy import AllowUnknown, BlockUnknown, HoldUnknown, InspectUnknown, UnknownPolicy
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
 
 _BLOCK: Final = Action.BLOCK
 _MANUAL_ALLOW: Final = Reason.MANUAL_ALLOW
@@ -78,12 +79,16 @@ class RequestFilter:
         self._has_parent = settings.proxy.mode.startswith("upstream:")
 
     def is_internal_page(self, flow: http.HTTPFlow) -> bool:
-        """Returns whether a request is for a page of the filter itself.
+        """Returns whether a request is for a page of the filter itself, or for a tunnel to one of its hosts.
 
         Raises:
             UrlError: its URL cannot be read.
         """
-        return self._internal_pages is not None and self._internal_pages.answers(read_flow(flow).request.url)
+        if self._internal_pages is None:
+            return False
+        if flow.request.method == "CONNECT":
+            return self._internal_pages.answers(parse_url(f"https://{flow.request.host}:{flow.request.port}/"))
+        return self._internal_pages.answers(read_flow(flow).request.url)
 
     def begin(self, flow: http.HTTPFlow) -> Coroutine[Any, Any, None] | None:
         """Decides a request when its headers have arrived. Returns a coroutine only when it is held for a verdict."""
