@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
 from mitmproxy import http
-from mitmproxy.connection import Client
+from mitmproxy.connection import Client, ConnectionState
 
 from gatewayfilter.proxy.auth.password_check_queue import LoginTurns, Outcome
 from gatewayfilter.proxy.auth.user_file import Users
@@ -120,6 +120,8 @@ class ProxyLogin:
             return bool(users.recall(header) or users.verify(header))  # its first one may have been right meanwhile
 
         outcome = await self._turns.attempt(address, users.digest(header), verify)
+        if flow.client_conn.state is ConnectionState.CLOSED:  # meanwhile: nothing would forget it later
+            return
         if outcome is Outcome.RIGHT:
             self._logged_in[flow.client_conn.id] = users.recall(header)
             if tunnel:

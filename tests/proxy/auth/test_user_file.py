@@ -8,7 +8,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from mitmproxy.test.tflow import tflow
+from mitmproxy.connection import ConnectionState
+from mitmproxy.test import tflow
 from mitmproxy.test.tutils import treq
 
 from gatewayfilter.errors import StartupError
@@ -143,9 +144,9 @@ def test_a_tunnel_to_the_filters_own_pages_needs_no_login(
         loopback=True,
         free=lambda flow: flow.request.host == "gatewayfilter.internal",
     )
-    flow = tflow(req=treq(method=b"CONNECT", host=host, port=port, authority=f"{host}:{port}".encode()))
+    flow = tflow.tflow(req=treq(method=b"CONNECT", host=host, port=port, authority=f"{host}:{port}".encode()))
     assert login.http_connect(flow) is None
-    requests = [flow] if flow.response else [flow, tflow(req=treq(host=inside, port=443), client_conn=flow.client_conn)]
+    requests = [flow] if flow.response else [flow, tflow.tflow(req=treq(host=inside, port=443), client_conn=flow.client_conn)]
     for request in requests[1:]:
         assert login.requestheaders(request) is None
     refused = [request.request.method for request in requests if request.response and request.response.status_code == 407]
@@ -227,3 +228,17 @@ async def test_another_client_logs_in_while_one_tries_passwords_out(state: Path,
         for task in flood:
             task.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
+
+
+@pytest.mark.parametrize("password", ["secret: with a colon", "guess"])
+async def test_a_client_that_leaves_during_the_check_leaves_nothing_behind(file: Path, password: str) -> None:
+    logged_in: dict[str, str] = {}
+    login = ProxyLogin(Users(file), Counters(), lambda _: None, logged_in, loopback=True, free=lambda _: False)
+    flow = tflow.tflow()
+    flow.request.headers["Proxy-Authorization"] = basic(f"kim:{password}")
+    checking = login.http_connect(flow)
+    assert checking is not None
+    flow.client_conn.state = ConnectionState.CLOSED
+    login.client_disconnected(flow.client_conn)
+    await checking
+    assert (logged_in, login._inside, flow.response) == ({}, set(), None)
