@@ -136,7 +136,8 @@ def is_grey(found: Judgement, lexicon: Lexicon) -> bool:
 def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
     """Returns the judgement after the second opinion: scores in the grey zone move, the others stay.
 
-    A category still needs its `min_words`: no page is harmful by statistics alone.
+    A page that it withdraws from a category is in doubt. A category still needs its `min_words`: no page is harmful by statistics
+    alone.
 
     Args:
         found: by the words.
@@ -162,7 +163,7 @@ def with_opinion(found: Judgement, lexicon: Lexicon, logit: float) -> Judgement:
     return replace(
         found,
         certainty=None if changed else found.certainty,
-        doubt="" if category else found.doubt,
+        doubt="" if category else found.category or found.doubt,
         category=category,
         score=scores[first],
         limit=_limit(found, lexicon, first),

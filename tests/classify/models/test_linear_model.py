@@ -184,6 +184,12 @@ def test_the_second_opinion_counts_in_the_grey_zone(score: float, words: int, lo
     assert moved.score == pytest.approx(sum(hit.weight for hit in moved.evidence), abs=0.01)
 
 
+def test_a_page_that_the_second_opinion_withdraws_is_in_doubt() -> None:
+    evidence = tuple(Evidence(str(index), "gambling", 8.0, "main", 0) for index in range(2))
+    moved = with_opinion(Judgement("gambling", 16.0, 15.0, {"gambling": 16.0}, evidence), WORDS, -4.0)
+    assert (moved.category, moved.certainty, moved.doubt) == ("", None, "gambling")
+
+
 def test_a_classifier_asks_its_model(model: LinearModel) -> None:
     classifier = PageClassifier(WORDS, model)
     plain = PageClassifier(WORDS)
