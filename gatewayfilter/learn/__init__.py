@@ -10,6 +10,7 @@ from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.content_id import ContentIds, load_key
 from gatewayfilter.learn.verdicts.host_listing import HostListing
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth
+from gatewayfilter.learn.verdicts.manual_verdicts import holds_here
 from gatewayfilter.learn.verdicts.recognition import Recognition
 from gatewayfilter.learn.verdicts.second_look import HostSecondLook, SecondLook
 from gatewayfilter.learn.verdicts.trusted_hosts import TrustedHosts
@@ -32,6 +33,7 @@ __all__ = [
     "UserContentHosts",
     "WordFeedback",
     "forget_surplus",
+    "holds_here",
     "is_readable",
     "load_image_classifier",
     "load_key",

@@ -5,9 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayfilter.classify import is_pdf
-from gatewayfilter.documents.encoding.charset import decode
-from gatewayfilter.documents.html.forms import Credential, likely_credentials
-from gatewayfilter.documents.html.tags import MAX_HTML
 from gatewayfilter.documents.page_parts import HTML_TYPES
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Classify, ClassifyImage, Page, ReadText
@@ -15,6 +12,7 @@ from gatewayfilter.learn.page_kind import is_readable
 from gatewayfilter.learn.reflected_words import address_words, asked_words, touches
 from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth, is_confirmed
+from gatewayfilter.learn.verdicts.manual_verdicts import asks_for_credentials, holds_here, is_login_clone
 from gatewayfilter.learn.verdicts.recognition import Recognition
 from gatewayfilter.model import Classification, ContentId, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
@@ -169,9 +167,10 @@ class LearningPipeline:
             return None if found is None else _Judged(found)
         identity, known = self._recognition.page(page)
         if known is not None and known.judge:
-            self._counters.add("fingerprint_hits")
-            return _Judged(known.classification, identity, by_hand=True)
-        if known is not None or identity in fresh:
+            if holds_here(known, page, self._classified):
+                self._counters.add("fingerprint_hits")
+                return _Judged(known.classification, identity, by_hand=True)
+        elif known is not None or identity in fresh:
             found = self._unrepeated(page, known.classification if known is not None else fresh[identity][0])
             if found is not None:
                 self._counters.add("fingerprint_hits")
@@ -192,15 +191,16 @@ class LearningPipeline:
         return _Judged(found, identity)
 
     def _unrepeated(self, page: Page, found: Classification | None) -> Classification | None:
-        """Returns a verdict without the words of the request, `None` for a page that only they make harmful."""
+        """Returns a verdict without the words of the request, `None` for a page that only they make harmful or doubtful."""
         if found is None or _is_image(page):
             return found
         if not found.harmful:
             return self._undoubted(page, found) if found.doubt else found
-        left = self._stands(page, found, asked_words(page))
-        if left is None:
-            self._counters.add("pages_reflected")
-        return left
+        left = self._without(page, found, asked_words(page))
+        if left is not None and (left.harmful or left.doubt):
+            return left
+        self._counters.add("pages_reflected")
+        return None
 
     def _undoubted(self, page: Page, found: Classification) -> Classification:
         """Returns a harmless verdict without a doubt that only the words of the request raise."""
@@ -210,10 +210,15 @@ class LearningPipeline:
 
     def _stands(self, page: Page, found: Classification, ignored: str) -> Classification | None:
         """Returns what is left of a harmful verdict without these words, `None` where it is harmful no more."""
+        left = self._without(page, found, ignored)
+        return left if left is not None and left.harmful else None
+
+    def _without(self, page: Page, found: Classification, ignored: str) -> Classification | None:
+        """Returns the verdict without these words, `None` for a page that cannot be read."""
         if not ignored or not touches(ignored, found):
             return found
         alone = self._classified(replace(page, ignored=ignored))
-        return replace(alone, text_digest=found.text_digest) if alone is not None and alone.harmful else None
+        return replace(alone, text_digest=found.text_digest) if alone is not None else None
 
     def _is_of_content(self, page: Page, found: Classification) -> bool:
         """Returns whether a verdict holds for the same content at any address, so that its fingerprint may answer for it."""
@@ -259,7 +264,7 @@ class LearningPipeline:
         if not text or self._recognition is None:
             return None
         found = self._recognition.find(self._recognition.ids.of_text(text))
-        return found.classification if found is not None and found.judge else None
+        return found.classification if found is not None and holds_here(found, page, self._classified) else None
 
     def _text_of(self, page: Page) -> str:
         if self._read_text is None:
@@ -325,12 +330,9 @@ def _is_image(page: Page) -> bool:
 
 def _is_by_address(page: Page, found: Classification) -> bool:
     """Returns whether the address decides about a page: the same login page is harmless at its owner's, and a clone elsewhere."""
-    if any(hit.position < 0 and hit.zone == "rest" for hit in found.evidence):  # of a login clone
+    if is_login_clone(found):
         return True
-    if found.harmful or page.content_type not in HTML_TYPES:
-        return False
-    markup = decode(page.body[:MAX_HTML], page.headers.get("content-type", "")).text
-    return bool(likely_credentials(markup) - {Credential.LOGIN})
+    return not found.harmful and asks_for_credentials(page)
 
 
 def _is_answered(page: Page) -> bool:

@@ -8,7 +8,8 @@ from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
 from gatewayfilter.learn.reflected_words import address_words, asked_words
-from gatewayfilter.model import Classification, ListAction
+from gatewayfilter.learn.review.task_intake import TaskIntake
+from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -204,3 +205,29 @@ def test_what_was_said_in_asking(url: str, final_url: str, asked: str, address: 
     page = Page(url, final_url, 200, {}, b"")
     assert asked_words(page) == asked
     assert address_words(page) == address
+
+
+class _DoubtfulWithout:
+    """Judges a page as harmful, and without the words of the request as doubtful."""
+
+    def classify_text(self, text: str) -> Classification:
+        raise NotImplementedError
+
+    def classify_page(self, page: Page) -> Classification:
+        hit = Evidence("casino", "gambling", 30.0, "main", 0)
+        if page.ignored:
+            return Classification("", 12.0, 20.0, {"gambling": 12.0}, (hit,), certainty=0.7, doubt="gambling")
+        return Classification("gambling", 30.0, 20.0, {"gambling": 30.0}, (hit,), certainty=0.99)
+
+
+def test_a_page_in_doubt_without_the_words_of_its_request_gets_a_task(store: Store) -> None:
+    settings, counters = LearnSettings(), Counters()
+    growth = ListGrowth(store.lists, store.verdicts, settings, together=store.learning)
+    intake = TaskIntake(store.reviews, counters, 10)
+    sink = LearningPipeline(_DoubtfulWithout(), growth, counters, settings, intake=intake)
+    url = "https://a.test/search?q=casino"
+    found = sink.page(Page(url, url, 200, {"content-type": "text/html"}, b"<p>casino and more"))
+    assert found is not None
+    assert (found.category, found.doubt) == ("", "gambling")
+    assert [(task.url, task.doubtful) for task in store.reviews.tasks()] == [(url, True)]
+    assert not [entry for entry in store.lists.learned() if entry.action is ListAction.BLOCK]

@@ -16,7 +16,7 @@ from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.errors import ClassifyError, ConfigError, GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Page, PassedResponse
-from gatewayfilter.learn import LearningPipeline, Recognition, SecondLook, is_readable
+from gatewayfilter.learn import LearningPipeline, Recognition, SecondLook, holds_here, is_readable
 from gatewayfilter.model import Classification, Fingerprint
 from gatewayfilter.processes.inspection.frames import LENGTHS, pack_answer
 from gatewayfilter.processes.supervision.child_setup import begin_child
@@ -99,6 +99,7 @@ class _Learning:
         self._recognition: Recognition | None = None
         self._store: Store | None = None
         self._second_look = _trusted_hosts_alone(settings)
+        self._looks_at_facts = False
         self._queue: Queue[Page | None] = Queue(_MOST_TO_LEARN)
         self._thread = threading.Thread(target=self._run, name="learning", daemon=True)
         self._thread.start()
@@ -107,7 +108,9 @@ class _Learning:
         """Returns the earlier manual verdict on this content, or the classifier's after the second look; `None` for neither."""
         known = self._known(page)
         if known is not None and known.judge:
-            return known.classification
+            if holds_here(known, page, self._judge.judge):
+                return known.classification
+            known = None
         found = known.classification if known is not None else self._judge.judge(page)
         if found is None or self._second_look is None or page.content_type.startswith("image/"):
             return found
@@ -159,7 +162,9 @@ class _Learning:
             self._store = self._store or open_store(self._settings)
             if self._recognition is None:
                 self._recognition = recognition(self._settings, self._store, self._judge.words_version)
+            if not self._looks_at_facts:
                 self._second_look = second_look(self._settings, self._store)
+                self._looks_at_facts = True
             return learning_sink(self._settings, self._store, Counters(), judge=self._judge)
         except GatewayFilterError as error:
             _log.warning("%s; inspected pages are not learned", error)

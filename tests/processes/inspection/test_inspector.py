@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import ClassifyError
+from gatewayfilter.errors import ClassifyError, ConfigError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.processes.inspection import inspector
 from gatewayfilter.settings import ClassifySettings
@@ -74,3 +74,23 @@ def test_a_trusted_host_is_not_blocked_while_its_client_waits(settings: Settings
         assert (found.harmful, found.doubt) == (harmful, "" if harmful else "gambling")
     finally:
         learning.finish()
+
+
+def test_settings_that_fail_the_second_look_are_tried_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+    look = object()
+
+    def second_look(_: Settings, store: object) -> object:
+        tried.append(store)
+        if len(tried) <= 2:  # without the database, and with it
+            raise ConfigError("the list of trusted hosts cannot be read")
+        return look
+
+    monkeypatch.setattr(inspector, "second_look", second_look)
+    monkeypatch.setattr(inspector, "learning_sink", lambda *_, **__: None)
+    learning = inspector._Learning(settings, inspector._Remembering(settings))
+    learning.take(PAGE)
+    learning.take(PAGE)
+    learning.finish()
+    assert learning._second_look is look
+    assert [store is None for store in tried] == [True, False, False]
