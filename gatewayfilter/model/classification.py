@@ -65,14 +65,17 @@ class Classification:
     def summary(self, words: int = 5) -> str:
         """Returns the evidence in one line for block pages and logs.
 
-        ``score 42.0 (limit 20.0), likely (97 %): casino, betting``; without the level where no certainty was estimated.
+        ``score 42.0 (limit 20.0), likely (97 %): casino, betting``; without the level where no certainty was estimated. A
+        harmful page whose score is below the limit names the facts about its host that made the difference.
         """
         category = self.category or self.doubt
         found = (hit for hit in self.evidence if hit.category == category and hit.weight > 0 and hit.zone != HOST_ZONE)
         named = ", ".join(dict.fromkeys(hit.word for hit in found))
         listed = ", ".join(named.split(", ")[:words]) if named else "no words"
         worded = in_words(self.certainty, self.doubt)
-        return f"score {self.score:.1f} (limit {self.limit:.1f}){', ' if worded else ''}{worded}: {listed}"
+        host = [hit.word for hit in self.evidence if hit.zone == HOST_ZONE and hit.weight > 0]
+        by_host = f"; blocked because {', '.join(host[:2])}" if host and self.category and self.score < self.limit else ""
+        return f"score {self.score:.1f} (limit {self.limit:.1f}){', ' if worded else ''}{worded}: {listed}{by_host}"
 
 
 @dataclass(frozen=True, slots=True)

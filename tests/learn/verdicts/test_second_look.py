@@ -87,6 +87,12 @@ def test_each_fact_stands_in_the_evidence() -> None:
     assert "other pages" not in look(HARMFUL, pages(4, 0)).summary()  # it lists words
 
 
+def test_a_page_blocked_below_its_limit_names_the_facts_of_its_host() -> None:
+    blocked = look(replace(DOUBTFUL, certainty=0.85, score=12.0, limit=20.0), pages(4, 0))
+    assert blocked.harmful
+    assert "; blocked because 4 of 4 other pages of" in blocked.summary()
+
+
 def test_what_users_publish_proves_nothing_of_each_other() -> None:
     assert facts_in(look(HARMFUL, pages(0, 50), user_content=("shop.example",))) == []
 
