@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
+    BlockDetails,
     ClassifySettings,
     CosmeticScope,
     CrawlSettings,
@@ -50,6 +51,7 @@ from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS, G
 
 __all__ = [
     "ENV_PREFIX",
+    "BlockDetails",
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",

@@ -54,6 +54,8 @@ COMMANDS = {
     "schedule": LateCommand("policies.schedule_commands:schedule_group", "What is blocked at which time.", _CLIENTS),
     "pause": LateCommand("policies.pause_commands:pause", "Stop filtering for a while.", _CLIENTS),
     "resume": LateCommand("policies.pause_commands:resume", "End a pause.", _CLIENTS),
+    "request": LateCommand("requests.request_commands:request_group", "Requests of users to unblock pages.", _CLIENTS),
+    "bypass": LateCommand("requests.bypass_commands:bypass_group", "Signed links that unblock a page for a while.", _CLIENTS),
     "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
     "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to fetch.", _LEARN),
     "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),

@@ -10,12 +10,13 @@ from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.policies.effective_policy import ListSelection
-from gatewayfilter.engine.policy_decision import decide_by_policy, decide_host_by_policy, view_for
+from gatewayfilter.engine.policy_decision import decide_by_policy, decide_host_by_policy, in_force, view_for
 from gatewayfilter.engine.policy_explanation import explain_by_policy
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
+from gatewayfilter.interfaces import RecognizedClient
 from gatewayfilter.model import (
     Action,
     Change,
@@ -32,6 +33,7 @@ from gatewayfilter.model import (
 _DECIDE = tuple(decider.decide for decider in DECIDERS)
 _DECIDE_WITHOUT_RULES = tuple(decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider))
 """The same without manual rules, as in most networks: one call less per request."""
+_NOT_RECOGNIZED = RecognizedClient(scopes=("group:default", ""))
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST, detail="the URL contains characters that no URL can have")
 
 
@@ -124,6 +126,14 @@ class FilterEngine:
         if state.policies is not None:
             return decide_host_by_policy(state, host, client, user, self._clock())
         return decide_host(state, host, client, self._clock())
+
+    def recognize(self, address: str, user: str = "") -> RecognizedClient:
+        """Returns a client as policies recognize it (`interfaces.RecognizeClient`); never raises."""
+        state = self._state
+        if state.policies is None:
+            return _NOT_RECOGNIZED
+        found, effective = in_force(state, address, user, self._clock())
+        return RecognizedClient(found.client.name if found.client is not None else "", (*found.scopes, ""), effective.requests)
 
     def explain(self, request: Request) -> Explanation:
         """Returns every decider's answer, in order, including those after the decision, and the verdict of `decide`."""

@@ -1,5 +1,6 @@
 """Interfaces between packages: protocols that sibling packages use of each other, connected in `wiring/`."""
 
+from gatewayfilter.interfaces.notification import ChannelState, Notification, NotificationStore
 from gatewayfilter.interfaces.pages import (
     BatchSink,
     Classify,
@@ -38,9 +39,6 @@ from gatewayfilter.interfaces.records import (
     ListStore,
     PolicyStore,
     PublisherFeed,
-    UnblockRequest,
-    UnblockRequests,
-    UnblockRequestStore,
     Validators,
     ValidatorStore,
     VerdictStore,
@@ -64,12 +62,24 @@ from gatewayfilter.interfaces.traffic import (
     InternalPages,
     InternalRequest,
 )
+from gatewayfilter.interfaces.unblocking import (
+    BypassLink,
+    RecognizeClient,
+    RecognizedClient,
+    RequestState,
+    UnblockChanges,
+    UnblockRequest,
+    UnblockRequests,
+    UnblockRequestStore,
+)
 
 __all__ = [
     "SITE_SLOTS",
     "BatchSink",
+    "BypassLink",
     "ChangeFeed",
     "ChangeTraffic",
+    "ChannelState",
     "Classify",
     "ClassifyImage",
     "CrawlRequest",
@@ -98,6 +108,8 @@ __all__ = [
     "Lease",
     "LeaseUrls",
     "ListStore",
+    "Notification",
+    "NotificationStore",
     "Page",
     "PageArchive",
     "PageDecision",
@@ -110,10 +122,14 @@ __all__ = [
     "QueueState",
     "QueuedUrl",
     "ReadText",
+    "RecognizeClient",
+    "RecognizedClient",
+    "RequestState",
     "ReviewStore",
     "Revisits",
     "SharedFrontier",
     "TaskSites",
+    "UnblockChanges",
     "UnblockRequest",
     "UnblockRequestStore",
     "UnblockRequests",

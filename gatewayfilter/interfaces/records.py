@@ -1,4 +1,4 @@
-"""Stored records: lists and their changes, verdicts, evidence, decisions, unblock requests."""
+"""Stored records: lists and their changes, verdicts, evidence, decisions."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -259,48 +259,4 @@ class DecisionLog(DecisionWriter, Protocol):
 
     def shrink(self, most_bytes: float) -> int:
         """Removes the oldest records until the rest take `most_bytes` on disk, estimated. Returns the number removed."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class UnblockRequest:
-    """A user's request on the block page to unblock a page.
-
-    Attributes:
-        url: canonical text of the blocked URL.
-        client: of the user, as `log.hash_clients` writes it.
-        comment: of the user, bounded.
-        at: Unix seconds of the newest request; `times` the number of requests.
-        request_id: the database's number, 0 before it has one.
-    """
-
-    url: str
-    client: str
-    reason: str
-    source_list: str
-    rule: str
-    category: str
-    comment: str
-    at: float
-    times: int = 1
-    request_id: int = 0
-
-
-class UnblockRequestStore(Protocol):
-    """The store of requests to unblock pages."""
-
-    def ask(self, requests: Sequence[UnblockRequest]) -> int:
-        """Records requests; a repeated one is counted. Returns the number of new ones."""
-        ...
-
-
-class UnblockRequests(UnblockRequestStore, Protocol):
-    """The open unblock requests, one per URL and client; bounded."""
-
-    def open_requests(self, limit: int = 1000) -> list[UnblockRequest]:
-        """Returns the open requests, the newest first."""
-        ...
-
-    def complete(self, request_id: int) -> UnblockRequest | None:
-        """Removes a request, and others for the same page. Returns it, `None` when there was none."""
         ...

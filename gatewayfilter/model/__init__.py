@@ -39,6 +39,15 @@ from gatewayfilter.model.policy_records import from_record, kind_of_item, to_rec
 from gatewayfilter.model.policy_set import PolicySet, check_name
 from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
+from gatewayfilter.model.signed_token import (
+    UNBLOCK_PATH,
+    LinkClaims,
+    is_state_token,
+    link_address,
+    read_link,
+    sign_link,
+    state_token,
+)
 
 __all__ = [
     "ALL_DAYS",
@@ -47,6 +56,7 @@ __all__ = [
     "HARMFUL_CATEGORIES",
     "HOST_ZONE",
     "PAGE_TYPES",
+    "UNBLOCK_PATH",
     "Action",
     "AppliedRule",
     "BodyEdit",
@@ -67,6 +77,7 @@ __all__ = [
     "HostAction",
     "HostVerdict",
     "LearnedEntry",
+    "LinkClaims",
     "ListAction",
     "LogRecord",
     "ManualRule",
@@ -100,10 +111,15 @@ __all__ = [
     "from_record",
     "in_words",
     "inherited_values",
+    "is_state_token",
     "kind_of_item",
     "level_of",
+    "link_address",
     "parse_matcher",
     "policy_values",
+    "read_link",
+    "sign_link",
+    "state_token",
     "to_record",
     "with_value",
 ]

@@ -73,6 +73,7 @@ class Policy:
         categories: category → the effect of its lists.
         unknown: treatment of URLs on no list, `None` when unset.
         block_all: whether everything is blocked that no manual rule allows, `None` when unset.
+        requests: whether block pages take requests to unblock pages, `None` when unset.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Policy:
     categories: Mapping[str, CategoryAction] = field(default_factory=dict)
     unknown: UnknownAction | None = None
     block_all: bool | None = None
+    requests: bool | None = None
 
 
 class ScheduleEffect(StrEnum):

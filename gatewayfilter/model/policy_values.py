@@ -11,7 +11,7 @@ from gatewayfilter.model.policy import CategoryAction, Policy, UnknownAction
 _CATEGORY: Final = "category."
 _SOURCE: Final = "source."
 _SWITCH: Final[Mapping[str, bool]] = {"on": True, "off": False}
-_KEYS: Final = ("category.NAME", "source.NAME", "unknown", "block-all")
+_KEYS: Final = ("category.NAME", "source.NAME", "unknown", "block-all", "requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ def policy_values(policy: Policy) -> dict[str, str]:
     found: dict[str, str] = {}
     if policy.block_all is not None:
         found["block-all"] = _switch_text(on=policy.block_all)
+    if policy.requests is not None:
+        found["requests"] = _switch_text(on=policy.requests)
     if policy.unknown is not None:
         found["unknown"] = policy.unknown.value
     found |= {f"{_CATEGORY}{name}": action.value for name, action in sorted(policy.categories.items())}
@@ -56,7 +58,7 @@ def with_value(policy: Policy, key: str, text: str, *, categories: Collection[st
 
     Args:
         policy: to be changed.
-        key: `category.NAME`, `source.NAME`, `unknown` or `block-all`.
+        key: `category.NAME`, `source.NAME`, `unknown`, `block-all` or `requests`.
         text: the value.
         categories: names of all categories.
         sources: names of all sources.
@@ -68,6 +70,8 @@ def with_value(policy: Policy, key: str, text: str, *, categories: Collection[st
         return replace(policy, unknown=_one_of(UnknownAction, key, text) if text else None)
     if key == "block-all":
         return replace(policy, block_all=_switch(key, text) if text else None)
+    if key == "requests":
+        return replace(policy, requests=_switch(key, text) if text else None)
     if key.startswith(_CATEGORY):
         name = key.removeprefix(_CATEGORY)
         if text:

@@ -22,7 +22,7 @@ class FilterServices:
         passed: takes public pages as they pass; `None` to have all of them fetched.
         inspect: judges pages before they are delivered, for `proxy.unknown = "inspect"`.
         internal_pages: the filter's own pages, answered before any decision; neither counted nor logged.
-        unblock_form: takes requests to unblock pages; `None` for none.
+        unblock_form: takes requests to unblock pages, and opens bypass links; `None` for neither.
         pages: makes block and error pages.
         logged_in: id of a client's connection → its proxy user; empty where nobody has to log in.
     """

@@ -9,9 +9,8 @@ from mitmproxy import http
 
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import Action, Reason, UnknownAction, Verdict
+from gatewayfilter.model import UNBLOCK_PATH, Action, Reason, UnknownAction, Verdict
 from gatewayfilter.proxy.filter_services import FilterServices
-from gatewayfilter.proxy.pages.block_page import ASK_PATH
 from gatewayfilter.proxy.pages.internal_pages import internal_response
 from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body, read_flow
 from gatewayfilter.proxy.request.named_address import NamedAddresses
@@ -111,7 +110,7 @@ class RequestFilter:
         if self._internal_pages is not None and self._internal_pages.answers(url):
             self._answer_internally(flow, flow_request, internal_response(self._internal_pages, flow_request.request, flow))
             return None
-        if url.path == ASK_PATH and self._unblock_form is not None:
+        if url.path == UNBLOCK_PATH and self._unblock_form is not None:
             self._begin_unblock(flow, flow_request)
             return None
         verdict = self._engine.decide(flow_request.request)
@@ -143,11 +142,11 @@ class RequestFilter:
 
     def _begin_unblock(self, flow: http.HTTPFlow, flow_request: FlowRequest) -> None:
         assert self._unblock_form is not None
-        refusal = self._unblock_form.refuse(flow_request)
-        if refusal is None:
+        answer = self._unblock_form.answer_head(flow_request)
+        if answer is None:
             flow.metadata[PENDING] = PendingFlow(flow_request, False, False, unblocks=True)
         else:
-            self._answerer.answer(flow, refusal)
+            self._answer_internally(flow, flow_request, answer)
 
     async def _carry_out_later(
         self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Coroutine[Any, Any, Verdict], started: int

@@ -12,12 +12,13 @@ from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.gateway import GatewaySettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
-from gatewayfilter.settings.proxy import OnError, ProxySettings, RawTcpRule, UnknownRule
+from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import StoreSettings
 from gatewayfilter.settings.tls import DenyRule, TlsSettings
 
 __all__ = [
+    "BlockDetails",
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",

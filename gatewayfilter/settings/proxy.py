@@ -33,6 +33,13 @@ class RawTcpRule(StrEnum):
     ON = "on"
 
 
+class BlockDetails(StrEnum):
+    """What a block page shows of a block."""
+
+    FULL = "full"
+    SHORT = "short"
+
+
 class ProxySettings(Section):
     """The proxy: address, processes, limits."""
 
@@ -62,6 +69,8 @@ class ProxySettings(Section):
     """The name that block and error pages show instead of GatewayFilter's."""
     block_template: Path | None = None
     """A Jinja template of your own for block and error pages."""
+    block_details: BlockDetails = BlockDetails.FULL
+    """What block pages show: `full` the list, rule, evidence and the command that unblocks, `short` the category alone."""
     unblock_requests: bool = True
     """Whether block pages have a button to request that the page is unblocked."""
 

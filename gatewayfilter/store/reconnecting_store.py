@@ -1,6 +1,6 @@
 """A reconnecting database client: filtering continues while the database is unavailable.
 
-It has the five methods that a proxy worker calls; no request waits for them.
+It has the methods that a proxy worker calls; no request waits for them.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
+from gatewayfilter.interfaces import CrawlRequest, UnblockChanges, UnblockRequest
 from gatewayfilter.model import Change, LogRecord
 from gatewayfilter.store.store import Store
 
@@ -30,7 +30,7 @@ class ReconnectingStore:
         feed: the list changes.
         frontier: writes URLs to crawl.
         log: writes decisions.
-        unblock: writes requests to unblock pages.
+        unblock: requests to unblock pages, and bypass links.
     """
 
     def __init__(self, open_store: Callable[[], Store], most_log_bytes: float = math.inf) -> None:
@@ -148,3 +148,9 @@ class _Unblock:
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
         return self._connection.use(lambda store: store.unblock.ask(requests))
+
+    def redeem(self, link_ids: Sequence[int], now: float) -> int:
+        return self._connection.use(lambda store: store.unblock.redeem(link_ids, now))
+
+    def changes(self, after: int) -> UnblockChanges:
+        return self._connection.use(lambda store: store.unblock.changes(after))

@@ -15,7 +15,9 @@ from gatewayfilter.store.repositories.host_facts import SqlHostFacts
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.repositories.page_verdicts import SqlVerdictStore
 from gatewayfilter.store.repositories.policies import SqlPolicyStore
+from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks
 from gatewayfilter.store.repositories.review.decision_history import SqlDecisionHistory
+from gatewayfilter.store.repositories.review.notifications import SqlNotifications
 from gatewayfilter.store.repositories.review.reviews import SqlReviewStore
 from gatewayfilter.store.repositories.review.task_sites import SqlTaskSites
 from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockRequests
@@ -45,6 +47,8 @@ class Store:
         reviews: review tasks and their decisions.
         decisions: the reviewers' decisions that stand, for feedback and statistics.
         unblock: requests of users to unblock a page.
+        bypass: links that unblock a page.
+        notifications: events that the operator is notified of.
     """
 
     def __init__(self, database: Database) -> None:
@@ -63,7 +67,9 @@ class Store:
         self.host_facts = SqlHostFacts(database)
         self.reviews = SqlReviewStore(database)
         self.decisions = SqlDecisionHistory(database)
-        self.unblock = SqlUnblockRequests(database)
+        self.bypass = SqlBypassLinks(database, self.lists)
+        self.unblock = SqlUnblockRequests(database, self.lists, self.bypass)
+        self.notifications = SqlNotifications(database)
 
     @classmethod
     def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S, before_upgrade: Callable[[], None] | None = None) -> Self:

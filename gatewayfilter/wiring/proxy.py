@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import BlockDetails, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.errors import StartupError
@@ -21,6 +21,7 @@ from gatewayfilter.interfaces import (
     DecideHost,
     DecisionWriter,
     Inspect,
+    RecognizeClient,
     UnblockRequestStore,
 )
 from gatewayfilter.model import Request
@@ -32,6 +33,7 @@ from gatewayfilter.proxy.listener.host_policy import HostPolicy
 from gatewayfilter.proxy.listener.pinned_apps import open_pinned_apps
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.pages.block_page import BlockPages, CategoryTitle
+from gatewayfilter.proxy.pages.own_requests import OwnRequests
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
@@ -40,8 +42,10 @@ from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
+from gatewayfilter.proxy.sync.unblock_follower import UnblockFollower
 from gatewayfilter.store.page_spool import PageSpool
 from gatewayfilter.store.reconnecting_store import ReconnectingStore
+from gatewayfilter.store.secret_key import REQUEST_KEY, load_key
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring.filtering import newest_engine, setup_pages
@@ -66,7 +70,7 @@ class WorkerStore(Protocol):
 
     @property
     def unblock(self) -> UnblockRequestStore:
-        """Takes requests to unblock pages."""
+        """Requests to unblock pages, and bypass links."""
         ...
 
     @property
@@ -168,14 +172,15 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
-    writer = StoreWriter(store.frontier.add, store.log.write, counters, ask=store.unblock.ask) if store is not None else None
+    writer = _writer(store, counters)
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
     spool = _spool(settings, writer, counters)
-    background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine)), engine, internal_pages)
     recorder = _recorder(settings, writer, client_key)
-    takes_unblock_requests = settings.proxy.unblock_requests and writer is not None and recorder is not None
-    pages = BlockPages(PageTheme.of(settings.proxy), unblock_form=takes_unblock_requests, title_of=title_of)
+    own = _own_requests(settings, engine, recorder)
+    requests = UnblockFollower(store.unblock.changes, own) if store is not None and own is not None else None
+    background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine), requests), engine, internal_pages)
+    pages = _pages(settings, own, title_of)
     services = ConnectionServices(counters)
     if not standalone:
         services = replace(assemble_services(settings, engine, recorder, counters), engine=engine)
@@ -188,7 +193,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         passed=spool,
         inspect=inspector,
         internal_pages=internal_pages,
-        unblock_form=_unblock_form(settings, engine, writer, recorder, counters, pages),
+        unblock_form=_unblock_form(settings, engine, writer, own, counters, pages),
         pages=pages,
         logged_in=services.logged_in,
     )
@@ -235,13 +240,43 @@ def _unblock_form(
     settings: Settings,
     decide: Decide,
     writer: StoreWriter | None,
-    recorder: DecisionRecorder | None,
+    own: OwnRequests | None,
     counters: Counters,
     pages: BlockPages,
 ) -> UnblockForm | None:
-    if writer is None or recorder is None or not settings.proxy.unblock_requests:
+    if writer is None or own is None:
         return None
-    return UnblockForm(decide, writer.asks.take, recorder.client, counters, time.time, pages)
+    return UnblockForm(
+        decide,
+        writer.asks.take,
+        writer.redeems.take,
+        own,
+        counters,
+        time.time,
+        pages,
+        takes_requests=settings.proxy.unblock_requests,
+    )
+
+
+def _pages(settings: Settings, own: OwnRequests | None, title_of: CategoryTitle | None) -> BlockPages:
+    return BlockPages(
+        PageTheme.of(settings.proxy),
+        own_requests=own if settings.proxy.unblock_requests else None,
+        title_of=title_of,
+        short=settings.proxy.block_details is BlockDetails.SHORT,
+    )
+
+
+def _own_requests(settings: Settings, recognize: RecognizeClient, recorder: DecisionRecorder | None) -> OwnRequests | None:
+    if recorder is None:
+        return None
+    return OwnRequests(load_key(settings.data_dir, REQUEST_KEY), recognize, recorder.client, time.time)
+
+
+def _writer(store: WorkerStore | None, counters: Counters) -> StoreWriter | None:
+    if store is None:
+        return None
+    return StoreWriter(store.frontier.add, store.log.write, counters, ask=store.unblock.ask, redeem=store.unblock.redeem)
 
 
 def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

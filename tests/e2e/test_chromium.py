@@ -19,6 +19,7 @@ from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.pages.block_page import BlockPages
+from gatewayfilter.proxy.pages.own_requests import OwnRequests
 from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
@@ -121,14 +122,15 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
     )
     records: list[LogRecord] = []
     counters = Counters()
-    pages = BlockPages(PageTheme.built_in("Lindenhof School"), unblock_form=True)
+    own = OwnRequests(b"k" * 32, engine, str, lambda: 0.0)
+    pages = BlockPages(PageTheme.built_in("Lindenhof School"), own_requests=own)
     addon = GatewayAddon(
         settings,
         FilterServices(
             watching,
             recorder=DecisionRecorder(records.append),
             changes=engine,
-            unblock_form=UnblockForm(engine, watching.take, str, counters, lambda: 0.0, pages),
+            unblock_form=UnblockForm(engine, watching.take, lambda _: True, own, counters, lambda: 0.0, pages),
             pages=pages,
         ),
         counters,

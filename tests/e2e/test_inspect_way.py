@@ -72,8 +72,8 @@ def test_a_user_asks_and_the_operator_allows(gateway: GatewayProcess, http_site:
             return False
 
     until("noted request", ask)
-    (request,) = until("request", lambda: gateway.json("list", "requests")["requests"])
+    (request,) = until("request", lambda: gateway.json("request", "list"))
     assert (request["url"], request["comment"], request["reason"]) == (url, "for the museum", "learned")
-    assert gateway.cli("list", "requests", "--allow", str(request["request_id"])).returncode == 0
+    assert gateway.cli("request", "approve", str(request["request_id"]), "--all").returncode == 0
     until("page", lambda: gateway.get(url).status == 200, 2.0)
-    assert gateway.json("list", "requests")["requests"] == []
+    assert gateway.json("request", "list") == []

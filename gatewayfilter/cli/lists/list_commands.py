@@ -9,7 +9,6 @@ import click
 
 from gatewayfilter.cli.lists.list_groups import disable, enable, groups, is_on, matching
 from gatewayfilter.cli.lists.list_import_export import export_entries, import_entries
-from gatewayfilter.cli.lists.list_requests import requests
 from gatewayfilter.cli.lists.list_search import search
 from gatewayfilter.cli.lists.list_stats import stats
 from gatewayfilter.cli.ui.command import FilterGroup
@@ -247,5 +246,5 @@ def _expiry(expires_at: float | None, now: float) -> str:
     return f"{show_day(expires_at)}{' (expired)' if expires_at is not None and expires_at <= now else ''}"
 
 
-for command in (enable, disable, groups, requests, search, import_entries, export_entries, stats):
+for command in (enable, disable, groups, search, import_entries, export_entries, stats):
     list_group.add_command(command)

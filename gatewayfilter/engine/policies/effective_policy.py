@@ -74,6 +74,7 @@ class EffectivePolicy:
         unknown: treatment of URLs on no list, `None` for that of `proxy.unknown`.
         pause: the pause in force.
         schedules: names of the schedules with an open window.
+        requests: whether block pages take requests to unblock pages.
     """
 
     lists: ListSelection
@@ -86,6 +87,7 @@ class EffectivePolicy:
     schedules: tuple[str, ...] = ()
     lists_number: int = -1
     watched_number: int = -1
+    requests: bool = True
 
 
 def resolve(
@@ -136,6 +138,7 @@ def resolve(
         next((policy.unknown for policy in layers if policy.unknown is not None), None),
         pause,
         tuple(schedule.name for schedule in ranked),
+        requests=next((policy.requests for policy in layers if policy.requests is not None), True),
     )
 
 

@@ -24,6 +24,8 @@ _SAMPLE: Final[Mapping[str, object]] = {
     "command": "",
     "ask": {"action": "", "url": "", "button": "", "hint": ""},
     "reason": "",
+    "state": "",
+    "links": (("", ""),),
 }
 """The variables of a template; one that uses others is refused when the filter starts, not when a page is blocked."""
 
@@ -33,7 +35,7 @@ class PageTheme:
     """The theme of all pages of a process.
 
     Attributes:
-        template: takes `text`, `style`, `brand`, `host`, `facts`, `command`, `ask` and `reason`.
+        template: takes `text`, `style`, `brand`, `host`, `facts`, `command`, `ask`, `state`, `links` and `reason`.
         policy: the pages' content security policy, but for where forms may go.
     """
 

@@ -16,9 +16,10 @@ class PageTexts:
         language: for the `lang` attribute.
         titles: headline by reason; `""` stands for every other reason.
         why: the explanation by reason.
+        of_category: the explanation by reason of a block whose category is known, which it names.
         faults: headline and explanation of an error page.
-        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words); and
-            `ask` and `hint`, the button and the field of the form that asks for the page.
+        labels: what the facts are called: `url`, `category`, `list`, `rule`, `evidence`, `says` (an error's own words);
+            and the labels of the form, links and states of requests to unblock pages.
         notices: headline and explanation of what became of such a request.
         how: stands above the command that allows the page.
     """
@@ -26,6 +27,7 @@ class PageTexts:
     language: str
     titles: Mapping[str, str]
     why: Mapping[str, str]
+    of_category: Mapping[str, str]
     faults: Mapping[Fault, tuple[str, str]]
     labels: Mapping[str, str]
     notices: Mapping[str, tuple[str, str]]
@@ -35,10 +37,27 @@ class PageTexts:
         """Returns the headline."""
         return self.titles.get(reason, self.titles[""])
 
+    def explanation(self, reason: Reason, category: str, title: str) -> str:
+        """Returns the explanation of a block.
+
+        Args:
+            reason: of the verdict.
+            category: of the verdict, `""` for none.
+            title: its name in this language.
+        """
+        if reason is Reason.ADBLOCK and category in _ADVERTISING:
+            return self.why.get(reason, "")
+        sentence = self.of_category.get(reason, "") if category and category != "other" else ""
+        return sentence.format(category=title) if sentence else self.why.get(_PLAIN.get(reason, reason), "")
+
     def evidence(self, detail: str) -> str:
         """Returns the evidence of a verdict, with the level of certainty in this language."""
         return evidence_in_chinese(detail) if self.language == CHINESE.language else detail
 
+
+_ADVERTISING = frozenset({"ads", "trackers"})
+_PLAIN = {Reason.ADBLOCK: Reason.BLACKLIST}
+"""Reasons that have the explanation of another one where no category is known."""
 
 _INTERNAL_EN = (
     "It leads to the machine of the filter or into an internal network, where this device may not go through the filter. If it "
@@ -61,7 +80,7 @@ ENGLISH = PageTexts(
     },
     why={
         Reason.MANUAL_BLOCK: "Somebody who runs this filter put it on the block list.",
-        Reason.BLACKLIST: "It is on a list of harmful or unwanted sites.",
+        Reason.BLACKLIST: "This site is on a blocklist.",
         Reason.LEARNED: "The filter looked at this page and found harmful content.",
         Reason.ADBLOCK: "A rule against advertising and tracking matches it.",
         Reason.SCHEDULE: "A schedule blocks it at this time.",
@@ -71,6 +90,12 @@ ENGLISH = PageTexts(
         Reason.INTERNAL_ADDRESS: _INTERNAL_EN,
         Reason.NOT_HTTP: "It speaks neither HTTP nor TLS, so the filter cannot see what passes in it. It was closed.",
         Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
+    },
+    of_category={
+        Reason.BLACKLIST: "This site is on a blocklist ({category}).",
+        Reason.ADBLOCK: "This site is on a blocklist ({category}).",
+        Reason.LEARNED: "The filter looked at this page and found harmful content ({category}).",
+        Reason.SCHEDULE: "A schedule blocks it at this time ({category}).",
     },
     faults={
         Fault.BAD_REQUEST: ("This request cannot be understood", "It is not valid HTTP, so it was not passed on."),
@@ -98,11 +123,37 @@ ENGLISH = PageTexts(
         "rule": "Rule",
         "evidence": "Evidence",
         "says": "Details",
-        "ask": "Ask for this page",
-        "hint": "What do you need it for? (optional)",
+        "ask": "Ask to unblock",
+        "hint": "Why? (optional)",
+        "back": "Go back",
+        "open": "Open the page now",
+        "see": "Show my request",
+        "until": "Until",
+        "answer": "Answer",
+        "note": "Your note",
+        "asked-at": "Asked",
+        "learned": "learned by the filter",
+        "state-waiting": "You asked to unblock this page. The request is waiting for an answer.",
+        "state-approved": "Your request was approved.",
+        "state-denied": "Your request was denied.",
+        "state-ended": "Your request was approved; the approval has ended.",
     },
     notices={
         "asked": ("Your request was noted", "The person who runs the filter will see it. The page stays blocked until then."),
+        "waiting": ("Your request was noted", "It is waiting for the person who runs the filter. The answer will appear here."),
+        "approved": ("Your request was approved", "You can open the page now."),
+        "approved-ended": ("The approval has ended", "The page is blocked again. You can ask once more on its block page."),
+        "denied": ("Your request was denied", "The page stays blocked."),
+        "no-request": ("There is no request for this page", "Go back to the blocked page and use its button."),
+        "too-many-open": ("You have asked for many pages", "Wait until some of your requests are answered."),
+        "too-many-today": ("You have asked for many pages today", "Try again tomorrow."),
+        "requests-off": ("Requests are switched off", "This device cannot ask to unblock pages."),
+        "link-opening": ("The page is being unblocked", "This takes a second."),
+        "link-invalid": ("This link does not work", "It is damaged, or not from this filter. Ask for another one."),
+        "link-other": ("This link is for another device", "It works only on the device that it was made for."),
+        "link-revoked": ("This link was withdrawn", "Ask for another one."),
+        "link-expired": ("This link has expired", "Ask for another one."),
+        "link-used": ("This link was used already", "It works once. Ask for another one."),
         "ask-again": ("This request cannot be taken", "Go back to the blocked page and use its button."),
         "ask-later": ("This request cannot be taken now", "Too many are waiting. Try again in a minute."),
         "not-blocked": ("This page is not blocked any more", "Go back and load it again."),
@@ -122,7 +173,7 @@ CHINESE = PageTexts(
     },
     why={
         Reason.MANUAL_BLOCK: "过滤器的管理员已将其列入拦截名单。",
-        Reason.BLACKLIST: "它在有害或不受欢迎的网站名单上。",
+        Reason.BLACKLIST: "此网站在拦截名单上。",
         Reason.LEARNED: "过滤器检查了此页面，发现有害内容。",
         Reason.ADBLOCK: "它符合一条广告或跟踪拦截规则。",
         Reason.SCHEDULE: "按照时间安排，现在不能访问。",
@@ -132,6 +183,12 @@ CHINESE = PageTexts(
         Reason.INTERNAL_ADDRESS: _INTERNAL_ZH,
         Reason.NOT_HTTP: "此连接既不是 HTTP 也不是 TLS，过滤器看不到其中的内容，因此已将其关闭。",
         Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",
+    },
+    of_category={
+        Reason.BLACKLIST: "此网站在拦截名单上（{category}）。",
+        Reason.ADBLOCK: "此网站在拦截名单上（{category}）。",
+        Reason.LEARNED: "过滤器检查了此页面，发现有害内容（{category}）。",
+        Reason.SCHEDULE: "按照时间安排，现在不能访问（{category}）。",
     },
     faults={
         Fault.BAD_REQUEST: ("无法理解此请求", "它不是有效的 HTTP，因此未被转发。"),
@@ -157,10 +214,36 @@ CHINESE = PageTexts(
         "evidence": "依据",
         "says": "详情",
         "ask": "申请访问此页面",
-        "hint": "您为什么需要它？（可不填）",
+        "hint": "原因（可不填）",
+        "back": "返回",
+        "open": "现在打开页面",
+        "see": "查看我的申请",
+        "until": "有效期至",
+        "answer": "答复",
+        "note": "您的说明",
+        "asked-at": "申请时间",
+        "learned": "过滤器自行识别",
+        "state-waiting": "您已申请访问此页面，正在等待答复。",
+        "state-approved": "您的申请已获批准。",
+        "state-denied": "您的申请未获批准。",
+        "state-ended": "您的申请曾获批准，现已到期。",
     },
     notices={
         "asked": ("您的申请已记录", "过滤器的管理员会看到它。在此之前，该页面仍被拦截。"),
+        "waiting": ("您的申请已记录", "正在等待过滤器管理员的答复，结果会显示在这里。"),
+        "approved": ("您的申请已获批准", "现在可以打开该页面。"),
+        "approved-ended": ("批准已到期", "该页面再次被拦截。您可以在拦截页面上重新申请。"),
+        "denied": ("您的申请未获批准", "该页面仍被拦截。"),
+        "no-request": ("没有针对此页面的申请", "请返回被拦截的页面，使用其中的按钮。"),
+        "too-many-open": ("您的待处理申请过多", "请等待部分申请得到答复。"),
+        "too-many-today": ("您今天的申请过多", "请明天再试。"),
+        "requests-off": ("申请功能已关闭", "此设备不能申请访问页面。"),
+        "link-opening": ("正在放行该页面", "请稍候片刻。"),
+        "link-invalid": ("此链接无效", "链接已损坏，或不是由此过滤器生成。请索取新的链接。"),
+        "link-other": ("此链接属于另一台设备", "它只能在指定的设备上使用。"),
+        "link-revoked": ("此链接已被撤销", "请索取新的链接。"),
+        "link-expired": ("此链接已过期", "请索取新的链接。"),
+        "link-used": ("此链接已使用过", "它只能使用一次。请索取新的链接。"),
         "ask-again": ("无法受理此申请", "请返回被拦截的页面，使用其中的按钮。"),
         "ask-later": ("暂时无法受理此申请", "等待处理的申请过多，请一分钟后重试。"),
         "not-blocked": ("此页面已不再被拦截", "请返回并重新加载。"),

@@ -47,14 +47,14 @@ class QueueCrawlRequestSink:
         return True
 
 
-class AskQueue:
-    """Takes requests to unblock pages into a bounded queue."""
+class AskQueue[Item]:
+    """Takes requests to unblock pages, or links that were opened, into a bounded queue."""
 
     def __init__(self, capacity: int) -> None:
-        self.waiting: deque[UnblockRequest] = deque()
+        self.waiting: deque[Item] = deque()
         self._capacity = capacity
 
-    def take(self, request: UnblockRequest) -> bool:
+    def take(self, request: Item) -> bool:
         """Takes a request, or returns False when the queue is full."""
         if len(self.waiting) >= self._capacity:
             return False
@@ -101,6 +101,7 @@ class StoreWriter:
         add_offers: writes offers, given the time in Unix seconds; returns how many were new (`Frontier.add`).
         write_log: writes records (`DecisionLog.write`).
         ask: writes requests to unblock pages (`UnblockRequests.ask`); `None` drops them.
+        redeem: makes the rules of bypass links, given the time in Unix seconds (`UnblockRequests.redeem`); `None` drops them.
         counters: `crawl_requests_written`, `log_written`, `crawl_requests_dropped`, `log_dropped`, `store_errors`.
         offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
 
@@ -108,6 +109,7 @@ class StoreWriter:
         offers: where hooks put offers.
         log: where hooks put log records.
         asks: where hooks put requests to unblock pages.
+        redeems: where hooks put the numbers of bypass links that were opened.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class StoreWriter:
         counters: Counters,
         *,
         ask: Callable[[Sequence[UnblockRequest]], int] | None = None,
+        redeem: Callable[[Sequence[int], float], int] | None = None,
         offer_capacity: int = 10_000,
         log_capacity: int = 50_000,
     ) -> None:
@@ -126,7 +129,9 @@ class StoreWriter:
         self._offer_queue: SimpleQueue[CrawlRequest | None] = SimpleQueue()
         self.offers = QueueCrawlRequestSink(self._offer_queue, offer_capacity, counters)
         self.log = LogQueue(log_capacity, counters)
-        self.asks = AskQueue(_MOST_ASKS)
+        self.asks: AskQueue[UnblockRequest] = AskQueue(_MOST_ASKS)
+        self.redeems: AskQueue[int] = AskQueue(_MOST_ASKS)
+        self._redeem = redeem
         self._ask = ask
         self._log_at = 0.0
         self._stopping = False
@@ -189,6 +194,10 @@ class StoreWriter:
         requests = [waiting.popleft() for _ in range(len(waiting))]
         if requests and (ask := self._ask) is not None:
             self._try(lambda: ask(requests), len(requests), "requests to unblock pages")
+        opened = self.redeems.waiting
+        links = [opened.popleft() for _ in range(len(opened))]
+        if links and (redeem := self._redeem) is not None:
+            self._try(lambda: redeem(links, time.time()), len(links), "bypass links")
 
     def _try(self, write: Callable[[], object], count: int, what: str) -> bool:
         for wait_s in (*_RETRY_AFTER_S, None):

@@ -107,6 +107,29 @@ class SqlListStore:
             _merge_rules(connection, {identity: wanted})
             return _rule(_rules_by_identity(connection, [identity])[identity])
 
+    def put_rule(self, rule: ManualRule) -> ManualRule:
+        """Adds a manual rule (its `rule_id` does not count), or replaces the one of its kind, pattern, group and scope.
+
+        Where that one does the same and ends later, it is kept as it is.
+        """
+        identity = _identity(rule)
+        with self._database.write(Area.LISTS) as connection:
+            found = _rules_by_identity(connection, [identity])
+            before = _rule(found[identity]) if identity in found else None
+            if before is None or not _outlasts(before, rule):
+                _merge_rules(connection, {identity: rule})
+            return _rule(_rules_by_identity(connection, [identity])[identity])
+
+    def remove_ended(self, group: str, now: float) -> int:
+        """Removes the rules of a group that have ended. Returns their number."""
+        with self._database.write(Area.LISTS) as connection:
+            ended = (_RULES.group_name == group) & (_RULES.expires_at <= now)
+            gone = [_rule(row) for row in connection.execute(_SELECT_RULES.where(ended))]
+            if gone:
+                connection.execute(delete(MANUAL_RULES).where(ended))
+                append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule) for rule in gone])
+        return len(gone)
+
     def add_rules(self, rules: Sequence[ManualRule]) -> int:
         """Adds many at once (their `rule_id` does not count), in one transaction. Returns the number of new or changed ones.
 
@@ -244,6 +267,12 @@ def _merge_rules(connection: Connection, wanted: Mapping[bytes, ManualRule]) -> 
         steps += [(ChangeKind.MANUAL_ADDED, _rule(stored[identity])) for identity in new]
     append_changes(connection, steps)
     return len(new) + len(changed)
+
+
+def _outlasts(before: ManualRule, rule: ManualRule) -> bool:
+    if not before.enabled or before.action is not rule.action:
+        return False
+    return before.expires_at is None or (rule.expires_at is not None and before.expires_at > rule.expires_at)
 
 
 def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -> int:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-HEAD = "0015"
+HEAD = "0016"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -237,7 +237,7 @@ UNBLOCK_REQUESTS = Table(
     "unblock_requests",
     METADATA,
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
-    Column("digest", LargeBinary(16), nullable=False),  # MD5 of client and url
+    Column("digest", LargeBinary(16), nullable=False),  # MD5 of the client's name or address, and of url
     Column("url", Text, nullable=False),
     Column("client", Text, nullable=False),
     Column("reason", Text, nullable=False),
@@ -247,7 +247,58 @@ UNBLOCK_REQUESTS = Table(
     Column("comment", Text, nullable=False),
     Column("at", Double, nullable=False),
     Column("times", Integer, nullable=False),
-    Index("ix_unblock_requests_digest", "digest", unique=True),
+    Column("client_name", Text, nullable=False, server_default=""),
+    Column("state", String(8), nullable=False, server_default="open"),
+    Column("decided_at", Double),
+    Column("word", Text, nullable=False, server_default=""),
+    Column("until", Double),
+    Column("scope", Text, nullable=False, server_default=""),
+    Column("rule_ids", JSON(none_as_null=True)),
+    Column("version", BigInteger, nullable=False, server_default="0"),  # of the newest change, shared with bypass_links
+    Index("ix_unblock_requests_digest", "digest"),
     Index("ix_unblock_requests_at", "at"),
+    Index("ix_unblock_requests_version", "version"),
     sqlite_autoincrement=True,  # a request's number is never reused for another request
+)
+
+BYPASS_LINKS = Table(
+    "bypass_links",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("url", Text, nullable=False),
+    Column("kind", String(8), nullable=False),
+    Column("pattern", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("until", Double, nullable=False),
+    Column("once", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("request_id", BigInteger, nullable=False),
+    Column("used_at", Double),
+    Column("revoked_at", Double),
+    Column("rule_ids", JSON(none_as_null=True)),
+    Column("version", BigInteger, nullable=False),
+    Index("ix_bypass_links_version", "version"),
+    sqlite_autoincrement=True,  # a link's number is signed, and never reused for another link
+)
+
+NOTIFICATIONS = Table(
+    "notifications",
+    METADATA,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("event", String(16), nullable=False),
+    Column("identity", LargeBinary(16), nullable=False),  # MD5 of what is told once
+    Column("at", Double, nullable=False),
+    Column("facts", JSON, nullable=False),
+    Index("ix_notifications_identity", "identity", unique=True),
+    sqlite_autoincrement=True,  # channels go on after the last id that they sent
+)
+
+NOTIFY_CHANNELS = Table(
+    "notify_channels",
+    METADATA,
+    Column("name", String(16), primary_key=True),
+    Column("last_id", BigInteger, nullable=False),  # the newest notification that was sent
+    Column("sent_at", Double, nullable=False),
+    Column("failures", Integer, nullable=False),  # in a row
+    Column("retry_at", Double, nullable=False),
 )

@@ -89,8 +89,8 @@ def test_surplus_learned_entries_are_those_that_expire_first(store: Store) -> No
     assert len(store.lists.surplus_learned(0, limit=4)) == 4
 
 
-def test_a_client_that_asks_for_much_pushes_out_its_own_requests(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unblock_requests, "MOST_OF_CLIENT", 5)
+def test_a_client_that_asks_for_much_pushes_out_no_requests(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unblock_requests, "MOST_OPEN", 4)
 
     def ask(client: str, number: int) -> UnblockRequest:
         return UnblockRequest(f"http://a.example/{number}", client, "blacklist", "l", "r", "c", "", float(number))
@@ -99,7 +99,7 @@ def test_a_client_that_asks_for_much_pushes_out_its_own_requests(store: Store, m
     for number in range(2, 40):
         store.unblock.ask([ask("loud", number)])
     left = store.unblock.open_requests()
-    assert [(found.client, found.at) for found in left] == [("loud", float(at)) for at in range(39, 34, -1)] + [("quiet", 1.0)]
+    assert [(found.client, found.at) for found in left] == [("loud", 4.0), ("loud", 3.0), ("loud", 2.0), ("quiet", 1.0)]
 
 
 def test_long_urls_are_refused_sooner_than_short_ones(store: Store) -> None:

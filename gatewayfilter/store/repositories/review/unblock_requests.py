@@ -1,91 +1,207 @@
-"""Requests of users to unblock pages."""
+"""Requests of users to unblock pages, and their decisions."""
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Row
 
-from gatewayfilter.interfaces import UnblockRequest
+from gatewayfilter.interfaces import RequestState, UnblockChanges, UnblockRequest
+from gatewayfilter.model import ManualRule
 from gatewayfilter.renamed_codes import current_code
+from gatewayfilter.store.repositories.lists import SqlListStore
+from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, next_version
+from gatewayfilter.store.repositories.review.notifications import add_notification
 from gatewayfilter.store.sql.database import Area, Database
-from gatewayfilter.store.sql.schema import UNBLOCK_REQUESTS
+from gatewayfilter.store.sql.prepared_query import PreparedQuery
+from gatewayfilter.store.sql.schema import BYPASS_LINKS, UNBLOCK_REQUESTS
 from gatewayfilter.urls import digest_of
 
 MOST_OPEN: Final = 1000
-"""Any user with a block page may send requests: beyond this number the oldest are deleted."""
+"""Open requests of all clients; further ones are dropped."""
 
-MOST_OF_CLIENT: Final = 100
-"""Maximum of open requests per client: its new ones replace its own oldest, not those of others."""
+MOST_OF_CLIENT: Final = 5
+"""Open requests of a client."""
 
+MOST_A_DAY: Final = 20
+"""New requests of a client in 24 hours."""
+
+MOST_DECIDED: Final = 5000
+"""Decided requests that are kept; the oldest are deleted."""
+
+AGAIN_AFTER_S: Final = 3600.0
+"""A page whose request was decided may be requested again after so long."""
+
+LONGEST_COMMENT: Final = 300
+
+_DAY_S: Final = 86_400.0
 _COLUMNS = UNBLOCK_REQUESTS.c
-_COUNT_OF_CLIENT = select(func.count()).where(_COLUMNS.client == bindparam("by"))
-_AGAIN = (
-    update(UNBLOCK_REQUESTS)
-    .where(_COLUMNS.digest == bindparam("of"))
-    .values(at=bindparam("now"), comment=bindparam("says"), times=_COLUMNS.times + 1)
+_OPEN = _COLUMNS.state == RequestState.OPEN.value
+_OF_PAGE = select(UNBLOCK_REQUESTS).where(_COLUMNS.digest == bindparam("of")).order_by(_COLUMNS.id.desc()).limit(1)
+_OF_CLIENT = (_COLUMNS.client_name == bindparam("name")) & ((_COLUMNS.client_name != "") | (_COLUMNS.client == bindparam("by")))
+_COUNT_OPEN = select(func.count()).where(_OPEN)
+_COUNT_OF_DAY = select(func.count()).where(_OF_CLIENT, _COLUMNS.at > bindparam("since"))
+_CHANGED = select(UNBLOCK_REQUESTS).where(_COLUMNS.version > bindparam("after")).order_by(_COLUMNS.version)
+_NEWER = (
+    f"SELECT 1 FROM {UNBLOCK_REQUESTS.name} WHERE {_COLUMNS.version.name} > ? "  # noqa: S608  names of ours
+    f"UNION ALL SELECT 1 FROM {BYPASS_LINKS.name} WHERE {BYPASS_LINKS.c.version.name} > ? LIMIT 1"
 )
-_OLDEST_OF_CLIENT = (
-    select(_COLUMNS.id)
-    .where(_COLUMNS.client == bindparam("by"))
-    .order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc())
-    .offset(bindparam("most"))
-)
-_SURPLUS = select(_COLUMNS.id).order_by(_COLUMNS.at.desc()).offset(MOST_OPEN)
 
 
 class SqlUnblockRequests:
-    """Implements `interfaces.UnblockRequests`: one row per URL and client."""
+    """Implements `interfaces.UnblockRequests`: one open row per URL and client. Decided ones are kept as a history."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, lists: SqlListStore, links: SqlBypassLinks) -> None:
         self._database = database
+        self._lists = lists
+        self._links = links
+        self._newer = PreparedQuery(database, _NEWER)
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
-        """Records requests; a repeated one is counted. Returns the number of new ones."""
+        """Records requests; a repeated one is counted, one beyond the limits dropped. Returns the number of new ones.
+
+        The comment of a repeated request is added to the earlier one, which stays.
+        """
         new = 0
         with self._database.write(Area.UNBLOCK) as connection:
             for request in requests:
-                digest = digest_of(f"{request.client} {request.url}")
-                if connection.execute(_AGAIN, {"of": digest, "now": request.at, "says": request.comment}).rowcount:
-                    continue
-                new += 1
-                connection.execute(
-                    insert(UNBLOCK_REQUESTS),
-                    {
-                        "digest": digest,
-                        "url": request.url,
-                        "client": request.client,
-                        "reason": request.reason,
-                        "source_list": request.source_list,
-                        "rule": request.rule,
-                        "category": request.category,
-                        "comment": request.comment,
-                        "at": request.at,
-                        "times": request.times,
-                    },
-                )
-                if (connection.scalar(_COUNT_OF_CLIENT, {"by": request.client}) or 0) > MOST_OF_CLIENT:
-                    surplus = list(connection.scalars(_OLDEST_OF_CLIENT, {"by": request.client, "most": MOST_OF_CLIENT}))
-                    connection.execute(delete(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(surplus)))
-            if new and (connection.scalar(select(func.count()).select_from(UNBLOCK_REQUESTS)) or 0) > MOST_OPEN:
-                surplus = list(connection.scalars(_SURPLUS))
-                connection.execute(delete(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(surplus)))
+                digest = digest_of(f"{request.who} {request.url}")
+                row = connection.execute(_OF_PAGE, {"of": digest}).one_or_none()
+                before = None if row is None else _request(row)
+                if before is not None and before.state is RequestState.OPEN:
+                    _repeat(connection, before, request)
+                elif (before is None or _is_over(before, request.at)) and _may_ask(connection, request):
+                    _insert(connection, request, digest)
+                    new += 1
+            if new:
+                _prune(connection)
         return new
 
     def open_requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
         """Returns the open requests, the newest first."""
+        return self._select(_OPEN, limit)
+
+    def requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
+        """Returns open and decided requests, the newest first."""
+        return self._select(None, limit)
+
+    def find(self, request_id: int) -> UnblockRequest | None:
+        """Returns the request with a number, `None` when there is none."""
+        return next(iter(self._select(_COLUMNS.id == request_id, 1)), None)
+
+    def changes(self, after: int) -> UnblockChanges:
+        """Returns the requests and links that changed after a version; -1 for all that are kept. Some 15 µs for none."""
+        if after >= 0 and self._newer.has_none(after, after):
+            return UnblockChanges(after)
         with self._database.read() as connection:
-            rows = connection.execute(select(UNBLOCK_REQUESTS).order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
-            return [_request(row) for row in rows]
+            rows = connection.execute(_CHANGED, {"after": after}).all()
+        links, newest = self._links.changed(after)
+        return UnblockChanges(max([after, newest, *(row.version for row in rows)]), [_request(row) for row in rows], links)
+
+    def redeem(self, link_ids: Sequence[int], now: float) -> int:
+        """Makes the rules of links that were opened, if they are still good. Returns the number of links that were."""
+        return sum(self._links.redeem(link_id, now) for link_id in link_ids)
+
+    def approve(
+        self, request_ids: Sequence[int], rules: Sequence[ManualRule], *, scope: str, until: float | None, word: str, now: float
+    ) -> list[UnblockRequest]:
+        """Approves requests and adds their rules, in one transaction. Returns the requests as they are then.
+
+        An approval that is in force already is replaced; its rules are removed.
+        """
+        with self._database.together(Area.LISTS):
+            for request in self._of_ids(request_ids):
+                self._remove_rules(request)
+            rule_ids = tuple(self._lists.put_rule(rule).rule_id for rule in rules)
+            decision = {"state": RequestState.APPROVED, "scope": scope, "until": until, "word": word, "rule_ids": list(rule_ids)}
+            return self._decide(request_ids, decision, now)
+
+    def deny(self, request_ids: Sequence[int], *, word: str, now: float) -> list[UnblockRequest]:
+        """Denies requests; the rules of an approval are removed. Returns the requests as they are then."""
+        with self._database.together(Area.LISTS):
+            for request in self._of_ids(request_ids):
+                self._remove_rules(request)
+            decision = {"state": RequestState.DENIED, "scope": "", "until": None, "word": word, "rule_ids": None}
+            return self._decide(request_ids, decision, now)
 
     def complete(self, request_id: int) -> UnblockRequest | None:
-        """Removes a request, and others for the same page. Returns it, `None` when there was none."""
+        """Closes an open request, and others for the same page. Returns it, `None` when there was none."""
         with self._database.write(Area.UNBLOCK) as connection:
-            row = connection.execute(select(UNBLOCK_REQUESTS).where(_COLUMNS.id == request_id)).one_or_none()
+            row = connection.execute(select(UNBLOCK_REQUESTS).where(_COLUMNS.id == request_id, _OPEN)).one_or_none()
             if row is None:
                 return None
-            connection.execute(delete(UNBLOCK_REQUESTS).where(_COLUMNS.url == row.url))
-        return _request(row)
+            values = {"state": RequestState.CLOSED.value, "version": next_version(connection)}
+            connection.execute(update(UNBLOCK_REQUESTS).where(_COLUMNS.url == row.url, _OPEN).values(**values))
+        return replace(_request(row), state=RequestState.CLOSED)
+
+    def _select(self, condition: Any, limit: int) -> list[UnblockRequest]:
+        wanted = select(UNBLOCK_REQUESTS) if condition is None else select(UNBLOCK_REQUESTS).where(condition)
+        with self._database.read() as connection:
+            return [
+                _request(row) for row in connection.execute(wanted.order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
+            ]
+
+    def _of_ids(self, request_ids: Sequence[int]) -> list[UnblockRequest]:
+        return self._select(_COLUMNS.id.in_(request_ids), len(request_ids))
+
+    def _remove_rules(self, request: UnblockRequest) -> None:
+        for rule_id in request.rule_ids:
+            self._lists.remove_rule(rule_id)
+
+    def _decide(self, request_ids: Sequence[int], decision: dict[str, Any], now: float) -> list[UnblockRequest]:
+        with self._database.write(Area.UNBLOCK) as connection:
+            values = decision | {"state": decision["state"].value, "decided_at": now, "version": next_version(connection)}
+            connection.execute(update(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(request_ids)).values(**values))
+        return self._of_ids(request_ids)
+
+
+def _is_over(before: UnblockRequest, now: float) -> bool:
+    """Returns whether a page may be requested again after its decision."""
+    ended = before.state is RequestState.APPROVED and before.until is not None and before.until <= now
+    return ended or before.state is RequestState.CLOSED or abs(now - before.at) >= AGAIN_AFTER_S
+
+
+def _may_ask(connection: Connection, request: UnblockRequest) -> bool:
+    by = {"name": request.client_name, "by": request.client}
+    if (connection.scalar(_COUNT_OPEN.where(_OF_CLIENT), by) or 0) >= MOST_OF_CLIENT:
+        return False
+    if (connection.scalar(_COUNT_OF_DAY, {**by, "since": request.at - _DAY_S}) or 0) >= MOST_A_DAY:
+        return False
+    return (connection.scalar(_COUNT_OPEN) or 0) < MOST_OPEN
+
+
+def _insert(connection: Connection, request: UnblockRequest, digest: bytes) -> None:
+    facts = {
+        "url": request.url,
+        "client": request.client,
+        "client_name": request.client_name,
+        "reason": request.reason,
+        "source_list": request.source_list,
+        "rule": request.rule,
+        "category": request.category,
+        "comment": request.comment,
+    }
+    values = {**facts, "digest": digest, "at": request.at, "times": request.times, "version": next_version(connection)}
+    found = connection.execute(insert(UNBLOCK_REQUESTS).returning(_COLUMNS.id), values).scalar_one()
+    add_notification(connection, "request", f"request {found}", request.at, {"request": found, **facts})
+
+
+def _repeat(connection: Connection, before: UnblockRequest, request: UnblockRequest) -> None:
+    comment = before.comment
+    if request.comment and request.comment not in comment:
+        comment = f"{comment} / {request.comment}"[:LONGEST_COMMENT] if comment else request.comment
+    connection.execute(
+        update(UNBLOCK_REQUESTS)
+        .where(_COLUMNS.id == before.request_id)
+        .values(at=request.at, comment=comment, times=_COLUMNS.times + 1, version=next_version(connection))
+    )
+
+
+def _prune(connection: Connection) -> None:
+    oldest = select(_COLUMNS.id).where(~_OPEN).order_by(_COLUMNS.id.desc()).offset(MOST_DECIDED).limit(1)
+    if (last := connection.scalar(oldest)) is not None:
+        connection.execute(delete(UNBLOCK_REQUESTS).where(~_OPEN, _COLUMNS.id <= last))
 
 
 def _request(row: Row[tuple[object, ...]]) -> UnblockRequest:
@@ -100,4 +216,11 @@ def _request(row: Row[tuple[object, ...]]) -> UnblockRequest:
         at=row.at,
         times=row.times,
         request_id=row.id,
+        client_name=row.client_name,
+        state=RequestState(row.state),
+        decided_at=row.decided_at,
+        word=row.word,
+        until=row.until,
+        scope=row.scope,
+        rule_ids=tuple(row.rule_ids or ()),
     )

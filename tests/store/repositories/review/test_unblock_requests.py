@@ -1,15 +1,26 @@
+from dataclasses import replace
+
 import pytest
 
-from gatewayfilter.interfaces import UnblockRequest
+from gatewayfilter.interfaces import RequestState, UnblockRequest
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.review import unblock_requests as module
 
-
-def ask(url: str = "http://a.example/", client: str = "10.0.0.1", at: float = 1.0, comment: str = "") -> UnblockRequest:
-    return UnblockRequest(url, client, "blacklist", "list", "a.example", "gambling", comment, at)
+HOUR = 3600.0
 
 
-def test_one_row_a_page_and_client(store: Store) -> None:
+def ask(
+    url: str = "http://a.example/", client: str = "10.0.0.1", at: float = 1.0, comment: str = "", name: str = ""
+) -> UnblockRequest:
+    return UnblockRequest(url, client, "blacklist", "list", "a.example", "gambling", comment, at, client_name=name)
+
+
+def rule(pattern: str = ".a.example", until: float | None = None) -> ManualRule:
+    return ManualRule(0, ListAction.ALLOW, EntryKind.DOMAIN, pattern, "request 1", "requests", until)
+
+
+def test_one_open_row_a_page_and_client(store: Store) -> None:
     assert store.unblock.ask([ask(), ask(client="10.0.0.2", at=2.0)]) == 2
     assert store.unblock.ask([ask(at=3.0, comment="please")]) == 0
     first, second = store.unblock.open_requests()
@@ -18,17 +29,93 @@ def test_one_row_a_page_and_client(store: Store) -> None:
     assert store.unblock.open_requests(1) == [first]
 
 
-def test_settling_takes_the_page_off_for_everybody(store: Store) -> None:
+def test_a_later_click_never_erases_the_note(store: Store) -> None:
+    for comment in ("for school", "", "for school", "page 7", "x" * 500):
+        store.unblock.ask([ask(comment=comment)])
+    (found,) = store.unblock.open_requests()
+    assert found.comment.startswith("for school / page 7 / xxx")
+    assert (len(found.comment), found.times) == (module.LONGEST_COMMENT, 5)
+
+
+def test_a_named_client_is_one_client_at_any_address(store: Store) -> None:
+    assert store.unblock.ask([ask(name="kim"), ask(client="10.0.0.9", name="kim")]) == 1
+    assert (
+        store.unblock.ask([ask(url=f"http://{number}.example/", client=f"10.0.1.{number}", name="kim") for number in range(9)])
+        == 4
+    )
+
+
+def test_limits_of_a_client(store: Store) -> None:
+    assert store.unblock.ask([ask(url=f"http://{number}.example/") for number in range(9)]) == module.MOST_OF_CLIENT
+    assert store.unblock.ask([ask(client="10.0.0.2")]) == 1
+    taken = module.MOST_OF_CLIENT
+    for number in range(100, 140):
+        for request in store.unblock.open_requests():
+            if request.client == "10.0.0.1":
+                store.unblock.deny([request.request_id], word="", now=2.0)
+        taken += store.unblock.ask([ask(url=f"http://{number}.example/", at=5.0)])
+    assert taken == module.MOST_A_DAY
+    assert store.unblock.ask([ask(url="http://day.example/", at=86_400.0 + 6.0)]) == 1
+
+
+@pytest.mark.parametrize(("later", "new"), [(HOUR - 2, 0), (HOUR, 1)])
+def test_a_denied_page_can_be_requested_again_after_an_hour(later: float, new: int, store: Store) -> None:
+    store.unblock.ask([ask()])
+    (request,) = store.unblock.open_requests()
+    (denied,) = store.unblock.deny([request.request_id], word="no", now=2.0)
+    assert (denied.state, denied.word, denied.decided_at) == (RequestState.DENIED, "no", 2.0)
+    assert store.unblock.ask([ask(at=1.0 + later)]) == new
+    assert len(store.unblock.requests()) == 1 + new
+
+
+def test_an_approval_makes_its_rules_and_a_denial_removes_them(store: Store) -> None:
+    store.unblock.ask([ask()])
+    (request,) = store.unblock.open_requests()
+    (found,) = store.unblock.approve([request.request_id], [rule(until=50.0)], scope="", until=50.0, word="ok", now=2.0)
+    (made,) = store.lists.rules()
+    assert found.rule_ids == (made.rule_id,)
+    assert (found.state, found.until, found.word) == (RequestState.APPROVED, 50.0, "ok")
+    assert store.unblock.ask([ask(at=10.0)]) == 0
+    assert store.unblock.ask([ask(at=60.0)]) == 1  # the approval has ended
+    store.unblock.deny([request.request_id], word="", now=70.0)
+    assert store.lists.rules() == []
+
+
+def test_a_longer_approval_of_the_same_is_kept(store: Store) -> None:
+    kept = store.lists.put_rule(rule(until=100.0))
+    assert store.lists.put_rule(rule(until=50.0)) == kept
+    assert store.lists.put_rule(rule()).expires_at is None
+    assert store.lists.put_rule(rule(until=50.0)).expires_at is None
+    assert store.lists.put_rule(rule(pattern=".b.example", until=5.0)).expires_at == 5.0
+    assert store.lists.remove_ended("requests", 6.0) == 1
+    assert [found.pattern for found in store.lists.rules()] == [".a.example"]
+
+
+def test_changes_are_followed(store: Store) -> None:
+    nothing = store.unblock.changes(-1)
+    assert (nothing.requests, nothing.links) == ([], [])
+    store.unblock.ask([ask(), ask(client="10.0.0.2")])
+    first = store.unblock.changes(nothing.version)
+    assert len(first.requests) == 2
+    assert store.unblock.changes(first.version).requests == ()
+    store.unblock.deny([1], word="no", now=2.0)
+    second = store.unblock.changes(first.version)
+    assert [request.word for request in second.requests] == ["no"]
+    assert len(store.unblock.changes(-1).requests) == 2
+
+
+def test_completing_takes_the_page_off_for_everybody(store: Store) -> None:
     store.unblock.ask([ask(), ask(client="10.0.0.2"), ask(url="http://b.example/")])
     other, *_ = [found for found in store.unblock.open_requests() if found.url == "http://a.example/"]
-    settled = store.unblock.complete(other.request_id)
-    assert settled == other
+    assert store.unblock.complete(other.request_id) == replace(other, state=RequestState.CLOSED)
     assert store.unblock.complete(other.request_id) is None
     assert [found.url for found in store.unblock.open_requests()] == ["http://b.example/"]
 
 
-def test_the_oldest_make_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 3)
-    monkeypatch.setattr(module, "_SURPLUS", module._SURPLUS.offset(3))
-    store.unblock.ask([ask(url=f"http://a.example/{number}", at=float(number)) for number in range(5)])
-    assert [found.at for found in store.unblock.open_requests()] == [4.0, 3.0, 2.0]
+def test_the_history_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_DECIDED", 3)
+    for number in range(6):
+        store.unblock.ask([ask(url=f"http://a.example/{number}", client=str(number))])
+        store.unblock.deny([number + 1], word="", now=2.0)
+    store.unblock.ask([ask()])
+    assert len(store.unblock.requests()) == 4

@@ -1,0 +1,1 @@
+"""Commands for requests to unblock pages, bypass links and notifications."""

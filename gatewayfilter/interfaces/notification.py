@@ -1,0 +1,59 @@
+"""Notifications of the operator: what happened, and how far the channels are that send them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One event that the operator is notified of.
+
+    Attributes:
+        number: ascending; the same in every channel and at every try.
+        event: `request`, `source` or `test`.
+        at: Unix seconds.
+        facts: JSON values by name.
+    """
+
+    number: int
+    event: str
+    at: float
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelState:
+    """How far a channel is.
+
+    Attributes:
+        last_id: number of the newest notification that was sent or dropped.
+        sent_at: Unix seconds of the last message.
+        failures: tries in a row that failed.
+        retry_at: Unix seconds before which there is no further try.
+    """
+
+    last_id: int
+    sent_at: float = 0.0
+    failures: int = 0
+    retry_at: float = 0.0
+
+
+class NotificationStore(Protocol):
+    """Notifications that wait to be sent."""
+
+    def add(self, event: str, what: str, at: float, facts: Mapping[str, object]) -> bool:
+        """Adds a notification; `what` is notified of once. Returns whether it is new."""
+        ...
+
+    def after(self, last_id: int, limit: int) -> Sequence[Notification]:
+        """Returns the notifications with a number above this one, the oldest first."""
+        ...
+
+    def channel(self, name: str) -> ChannelState:
+        """Returns the state of a channel; a new one begins with the next notification."""
+        ...
+
+    def put_channel(self, name: str, state: ChannelState) -> None:
+        """Stores the state of a channel."""
+        ...

@@ -1,0 +1,123 @@
+"""Bypass links: what each unblocks for whom, and whether it was used or revoked."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy.engine import Row
+
+from gatewayfilter.interfaces import BypassLink
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.store.repositories.lists import SqlListStore
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.schema import BYPASS_LINKS, UNBLOCK_REQUESTS
+
+VISIT_S: Final = 300.0
+"""How long the visit of a link that works once may take."""
+
+RULE_GROUP: Final = "requests"
+"""The group of the manual rules that approvals and links make: no entry of the operator's own is replaced by one."""
+
+_KEPT_S: Final = 30 * 86_400.0
+"""How long a link is kept after its end."""
+
+_COLUMNS = BYPASS_LINKS.c
+_ALL = select(BYPASS_LINKS).order_by(_COLUMNS.id.desc())
+_CHANGED = select(BYPASS_LINKS).where(_COLUMNS.version > bindparam("after")).order_by(_COLUMNS.version)
+
+
+class SqlBypassLinks:
+    """The bypass links. A link is opened by at most one redemption if it works once, whatever worker it reaches."""
+
+    def __init__(self, database: Database, lists: SqlListStore) -> None:
+        self._database = database
+        self._lists = lists
+
+    def add(self, link: BypassLink) -> BypassLink:
+        """Stores a link, and deletes those that ended a month ago. Returns it with its number."""
+        with self._database.write(Area.UNBLOCK) as connection:
+            connection.execute(delete(BYPASS_LINKS).where(_COLUMNS.until < link.created_at - _KEPT_S))
+            values = {
+                "url": link.url,
+                "kind": link.kind.value,
+                "pattern": link.pattern,
+                "scope": link.scope,
+                "until": link.until,
+                "once": link.once,
+                "created_at": link.created_at,
+                "request_id": link.request_id,
+                "version": next_version(connection),
+            }
+            number = connection.execute(insert(BYPASS_LINKS).returning(_COLUMNS.id), values).scalar_one()
+            return _link(connection.execute(_ALL.where(_COLUMNS.id == number)).one())
+
+    def links(self, limit: int = 1000) -> list[BypassLink]:
+        """Returns links, the newest first."""
+        with self._database.read() as connection:
+            return [_link(row) for row in connection.execute(_ALL.limit(limit))]
+
+    def changed(self, after: int) -> tuple[list[BypassLink], int]:
+        """Returns the links that changed after a version, and the newest version among them, 0 for none."""
+        with self._database.read() as connection:
+            rows = connection.execute(_CHANGED, {"after": after}).all()
+        return [_link(row) for row in rows], max((row.version for row in rows), default=0)
+
+    def revoke(self, link_id: int, now: float) -> BypassLink | None:
+        """Revokes a link, and removes the rules that it made. Returns it, `None` when there is none."""
+        with self._database.together(Area.LISTS):
+            link = self._find(link_id)
+            if link is None:
+                return None
+            for rule_id in link.rule_ids:
+                self._lists.remove_rule(rule_id)
+            self._update(link_id, revoked_at=now)
+            return self._find(link_id)
+
+    def redeem(self, link_id: int, now: float) -> bool:
+        """Makes the rule of a link. Returns False when it has ended, is revoked, or works once and was used."""
+        with self._database.together(Area.LISTS):
+            link = self._find(link_id)
+            if link is None or link.revoked_at is not None or now >= link.until or (link.once and link.used_at is not None):
+                return False
+            until = min(link.until, now + VISIT_S) if link.once else link.until
+            rule_ids = [self._lists.put_rule(rule).rule_id for rule in _rules(link, until)]
+            self._update(link_id, used_at=now, rule_ids=rule_ids)
+        return True
+
+    def _find(self, link_id: int) -> BypassLink | None:
+        with self._database.read() as connection:
+            row = connection.execute(_ALL.where(_COLUMNS.id == link_id)).one_or_none()
+        return None if row is None else _link(row)
+
+    def _update(self, link_id: int, **values: object) -> None:
+        with self._database.write(Area.UNBLOCK) as connection:
+            changed = values | {"version": next_version(connection)}
+            connection.execute(update(BYPASS_LINKS).where(_COLUMNS.id == link_id).values(**changed))
+
+
+def next_version(connection: Connection) -> int:
+    """Returns the version of the next change of requests or links, in its transaction (`Area.UNBLOCK`)."""
+    newest = (connection.scalar(select(func.max(table.c.version))) or 0 for table in (UNBLOCK_REQUESTS, BYPASS_LINKS))
+    return max(newest) + 1
+
+
+def _rules(link: BypassLink, until: float) -> Sequence[ManualRule]:
+    comment = f"link {link.link_id}"
+    return [ManualRule(0, ListAction.ALLOW, link.kind, link.pattern, comment, RULE_GROUP, until, scope=link.scope)]
+
+
+def _link(row: Row[tuple[object, ...]]) -> BypassLink:
+    return BypassLink(
+        url=row.url,
+        kind=EntryKind(row.kind),
+        pattern=row.pattern,
+        scope=row.scope,
+        until=row.until,
+        once=row.once,
+        created_at=row.created_at,
+        request_id=row.request_id,
+        link_id=row.id,
+        used_at=row.used_at,
+        revoked_at=row.revoked_at,
+        rule_ids=tuple(row.rule_ids or ()),
+    )
