@@ -32,6 +32,9 @@ from gatewayfilter.settings import (
     LogLevel,
     LogPrivacy,
     LogSettings,
+    MailSecurity,
+    NotifyEvent,
+    NotifySettings,
     OnError,
     ProxySettings,
     RawTcpRule,
@@ -68,6 +71,9 @@ __all__ = [
     "LogLevel",
     "LogPrivacy",
     "LogSettings",
+    "MailSecurity",
+    "NotifyEvent",
+    "NotifySettings",
     "OnError",
     "ProxySettings",
     "RawTcpRule",
@@ -215,7 +221,8 @@ _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
     "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
-    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts", "proxy.allow_networks",
+    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
+    "notify.command", "notify.events", "notify.mail_to", "proxy.allow_networks",
 })  # fmt: skip
 
 

@@ -71,3 +71,7 @@ class StartupError(GatewayFilterError):
 
 class GatewayError(GatewayFilterError):
     """The firewall or the kernel's forwarding cannot be set as asked; what had been set is taken back."""
+
+
+class NotifyError(GatewayFilterError):
+    """A message to the operator could not be sent; without secrets."""

@@ -56,6 +56,7 @@ COMMANDS = {
     "resume": LateCommand("policies.pause_commands:resume", "End a pause.", _CLIENTS),
     "request": LateCommand("requests.request_commands:request_group", "Requests of users to unblock pages.", _CLIENTS),
     "bypass": LateCommand("requests.bypass_commands:bypass_group", "Signed links that unblock a page for a while.", _CLIENTS),
+    "notify": LateCommand("requests.notify_commands:notify_group", "Messages to you about requests and faults.", _CLIENTS),
     "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
     "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to fetch.", _LEARN),
     "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),

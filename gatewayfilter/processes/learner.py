@@ -28,6 +28,7 @@ from gatewayfilter.wiring import (
     words_folder,
     words_in_use,
 )
+from gatewayfilter.wiring.notification import notifier, report_sources
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class _Learner:
         self._status = StatusFile(settings.data_dir / "run", "learner")
         self._stop = asyncio.Event()
         self._store: Store = open_store(settings)
+        self._notifier = notifier(settings, self._store, self._counters)
         self._jobs = _Jobs(settings)
         self._training = _Jobs(settings)  # of its own: nothing waits to be published meanwhile
         self._published_seq, self._published = self._snapshot_facts()
@@ -95,8 +97,10 @@ class _Learner:
             self._every(SHRINK_EVERY_S, self._shrink_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
+            self._every(PURGE_EVERY_S, self._report_sources),
             self._every(RETRAIN_EVERY_S, self._retrain),
         ]
+        self._notifier.start()
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(work) for work in upkeep]
@@ -109,6 +113,7 @@ class _Learner:
                 for task in tasks:  # a publish under way is given up: the next start makes it good
                     task.cancel()
         finally:
+            await asyncio.to_thread(self._notifier.stop)
             self._store.close()
             self._status.remove()
 
@@ -222,6 +227,12 @@ class _Learner:
     async def _update_sources(self) -> None:
         if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())):
             await self._work_off(_update_job)
+
+    async def _report_sources(self) -> None:
+        """Notifies the operator of lists that could not be updated for days."""
+        await asyncio.to_thread(
+            lambda: report_sources(subscriptions(self._settings).all(), self._store.notifications, time.time())
+        )
 
     async def _retrain(self) -> None:
         """Trains the operator's own model again when enough was decided since."""

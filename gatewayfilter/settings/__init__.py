@@ -12,6 +12,7 @@ from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.gateway import GatewaySettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
+from gatewayfilter.settings.notify import MailSecurity, NotifyEvent, NotifySettings
 from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import StoreSettings
@@ -36,6 +37,9 @@ __all__ = [
     "LogLevel",
     "LogPrivacy",
     "LogSettings",
+    "MailSecurity",
+    "NotifyEvent",
+    "NotifySettings",
     "OnError",
     "ProxySettings",
     "RawTcpRule",
@@ -82,6 +86,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
+    notify: NotifySettings = NotifySettings()
 
     @property
     def store_url(self) -> str:

@@ -48,6 +48,7 @@ class SourceState:
         failed_at: when it last failed; `failures` counts those since the last success.
         error: why it last failed, `""` when the last attempt went well.
         retry_after_s: Retry-After of the server when it failed.
+        failing_since: when the failures began that `failures` counts.
     """
 
     etag: str = ""
@@ -59,6 +60,7 @@ class SourceState:
     failures: int = 0
     error: str = ""
     retry_after_s: float = 0.0
+    failing_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

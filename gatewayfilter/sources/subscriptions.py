@@ -393,6 +393,7 @@ def _failed_state(state: SourceState, now: float, why: str, retry_after_s: float
         checked_at=now,
         failed_at=now,
         failures=state.failures + 1,
+        failing_since=state.failing_since if state.failures else now,
         error=why,
         retry_after_s=min(retry_after_s, _LONGEST_WAIT_S),
     )

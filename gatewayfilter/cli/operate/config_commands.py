@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from pydantic import SecretStr
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
@@ -39,7 +40,7 @@ def config_group() -> None:
 def show(invocation: Invocation, *, keys: tuple[str, ...]) -> None:
     """Show each setting, its value and where that came from: default, file, environment or option.
 
-    KEY limits it to a setting or a section. A password within an address is not shown.
+    KEY limits it to a setting or a section. Passwords and other secrets are not shown.
     """
     loaded = invocation.loaded()
     rows = [(key, setting_value(loaded.settings, key), loaded.origins[key]) for key in _chosen(loaded.origins, keys)]
@@ -79,6 +80,8 @@ def setting_value(settings: Settings, key: str) -> object:
         return value.value
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, SecretStr):
+        return "(set)" if value.get_secret_value() else ""
     if isinstance(value, str):
         return _PASSWORD.sub(r"\1…\2", value)
     if isinstance(value, dict):

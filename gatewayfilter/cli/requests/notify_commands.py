@@ -1,0 +1,84 @@
+"""`gatewayfilter notify`: messages to the operator about requests and faults."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day
+from gatewayfilter.cli.ui.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+_NONE = "No channel is set up: see notify.webhook_url, notify.ntfy_url, notify.smtp_host, notify.command."
+
+
+@click.group(
+    "notify",
+    cls=FilterGroup,
+    short_help="Messages to you about requests and faults.",
+    examples=("gatewayfilter notify test", "gatewayfilter notify status"),
+)
+def notify_group() -> None:
+    """Messages to you, by webhook, mail, ntfy or a program of yours: a user asks for a page, a list is out of date.
+
+    A running filter sends them; the channels are settings of the section notify.
+    """
+
+
+@notify_group.command(examples=("gatewayfilter notify test",), prints_data=True)
+@click.pass_obj
+def test(invocation: Invocation) -> int:
+    """Send a test message by each channel now. Exit code 1 when one of them fails, or none is set up."""
+    from gatewayfilter.errors import NotifyError
+    from gatewayfilter.interfaces import Notification
+    from gatewayfilter.notify.message import compose
+    from gatewayfilter.notify.notifier import open_channels
+
+    results: dict[str, str] = {}
+    now = time.time()
+    for channel in open_channels(invocation.settings().notify):
+        try:
+            channel.send(compose([Notification(int(now), "test", now, {})]))
+        except NotifyError as error:
+            results[channel.name] = str(error)
+        else:
+            results[channel.name] = ""
+    if invocation.json:
+        print_json({name: {"sent": not error, "error": error} for name, error in results.items()})
+    elif not results:
+        say(_NONE)
+    else:
+        for name, problem in results.items():
+            say(f"{name}: {problem or 'sent'}")
+    return 0 if results and not any(results.values()) else 1
+
+
+@notify_group.command(examples=("gatewayfilter notify status",), prints_data=True)
+@click.pass_obj
+def status(invocation: Invocation) -> None:
+    """Show the channels that are set up, and whether messages arrive."""
+    from gatewayfilter.notify.notifier import open_channels
+
+    names = [channel.name for channel in open_channels(invocation.settings().notify)]
+    with invocation.store() as store:
+        states = store.notifications.channels(names)
+    if invocation.json:
+        print_json({name: states.get(name) for name in names})
+    elif not names:
+        say(_NONE)
+    else:
+        rows = [
+            (
+                name,
+                "not used yet" if (found := states.get(name)) is None else "fails" if found.failures else "good",
+                show_day(found.sent_at) if found and found.sent_at else "",
+                str(found.failures) if found else "0",
+            )
+            for name in names
+        ]
+        print_table(("channel", "state", "last message", "failures"), rows)

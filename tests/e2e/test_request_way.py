@@ -1,0 +1,186 @@
+"""The whole way of a request: a child's tablet is blocked by a schedule, asks, a parent is notified and approves, the time ends.
+
+Real processes, two workers; the devices are addresses of loopback.
+"""
+
+import http.client
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
+from tests.notify.notify_servers import HttpReceiver, SmtpReceiver
+
+pytestmark = pytest.mark.slow
+
+TABLET, BROTHER, PARENT = "127.0.0.2", "127.0.0.3", "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def webhook() -> Iterator[HttpReceiver]:
+    receiver = HttpReceiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture(scope="module")
+def mail_server() -> Iterator[SmtpReceiver]:
+    server = SmtpReceiver()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def filter_of_family(
+    tmp_path_factory: pytest.TempPathFactory, webhook: HttpReceiver, mail_server: SmtpReceiver
+) -> Iterator[GatewayProcess]:
+    settings = {
+        "proxy__workers": "2",
+        "learn__enabled": "false",
+        "notify__webhook_url": f"{webhook.url}/hook",
+        "notify__webhook_key": "hook-key",
+        "notify__digest_s": "1",
+        "notify__smtp_host": "127.0.0.1",
+        "notify__smtp_port": str(mail_server.port),
+        "notify__smtp_security": "none",
+        "notify__mail_to": "parent@example.com",
+    }
+    state: Path = tmp_path_factory.mktemp("family") / "state"
+    with GatewayProcess(state, **settings) as running:
+        now = datetime.now(UTC)
+        night = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=3):%H:%M}"
+        for command in (
+            "group add kids",
+            f"client add tablet --address {TABLET} --group kids",
+            f"client add brother --address {BROTHER} --group kids",
+            "policy add kids --group kids",
+            f"schedule add bedtime --policy kids --block all --daily {night} --timezone UTC",
+        ):
+            done = running.cli(*command.split())
+            assert done.returncode == 0, done.stderr
+        yield running
+
+
+def visit(gateway: GatewayProcess, device: str, url: str, form: dict[str, str] | None = None) -> Answer:
+    """Sends a request from an address of loopback through the filter; a forged X-Forwarded-For must not matter."""
+    host, _, port = gateway.address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=15, source_address=(device, 0))
+    headers = {
+        "host": urlsplit(url).netloc,
+        "x-forwarded-for": TABLET,
+        "forwarded": f"for={TABLET}",
+        "sec-fetch-dest": "document",
+    }
+    try:
+        if form is None:
+            connection.request("GET", url, headers=headers)
+        else:
+            headers["content-type"] = "application/x-www-form-urlencoded"
+            connection.request("POST", url, urllib.parse.urlencode(form), headers)
+        answer = connection.getresponse()
+        return Answer(answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read().decode())
+    finally:
+        connection.close()
+
+
+def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: HttpReceiver, mail_server: SmtpReceiver) -> None:
+    gateway, url = filter_of_family, f"{http_site.base}/garden/11"
+    blocked = until("schedule", lambda: (found := visit(gateway, TABLET, url)).status == 403 and found)
+    assert blocked.reason == "schedule"
+    assert "Ask to unblock" in blocked.text
+    assert visit(gateway, PARENT, url).status == 200
+
+    action = blocked.text.partition('action="')[2].partition('"')[0]
+    note = "vocabulary for tomorrow\r\nBcc: all@example.com"
+    asked = visit(gateway, TABLET, f"{http_site.base}{action}", {"url": url, "comment": note})
+    assert asked.status == 303
+    page = asked.headers["location"]
+    assert visit(gateway, TABLET, page).reason == "waiting"
+    assert visit(gateway, BROTHER, page).reason == "ask-again"  # bound to the client
+
+    mail = until("mail", lambda: mail_server.mails and mail_server.mails[0])
+    assert "vocabulary for tomorrow" in mail.text
+    (told,) = until("webhook", lambda: webhook.received and webhook.received)
+    event = json.loads(told.body)["events"][0]
+    assert (event["client_name"], event["url"], event["reason"]) == ("tablet", url, "schedule")
+    number = re.search(r"gatewayfilter request approve (\d+) --for 1h", json.loads(told.body)["text"])
+    assert number is not None
+
+    until("block page with the state", lambda: "waiting for an answer" in visit(gateway, TABLET, url).text)
+    done = gateway.cli("request", "approve", number[1], "--for", "8s", "--word", "good luck")
+    assert done.returncode == 0, done.stderr
+    until("visit", lambda: visit(gateway, TABLET, url).status == 200, 2.0)
+    assert {visit(gateway, TABLET, url).status for _ in range(6)} == {200}  # in both workers
+    assert {visit(gateway, BROTHER, url).status for _ in range(4)} == {403}
+    approved = visit(gateway, TABLET, page)
+    assert approved.reason == "approved"
+    assert "good luck" in approved.text
+    (rule,) = gateway.json("list", "show")
+    assert (rule["scope"], rule["group"]) == ("client:tablet", "requests")
+    assert rule["comment"] == f"request {number[1]}: vocabulary for tomorrow Bcc: all@example.com"
+
+    until("end", lambda: {visit(gateway, TABLET, url).status for _ in range(4)} == {403}, 20.0)
+    assert visit(gateway, TABLET, url).reason == "schedule"
+    assert "the approval has ended" in visit(gateway, TABLET, url).text
+
+    def told_by_log() -> set[tuple[str, str, str]]:
+        lines = gateway.cli("log", "search", "/garden/11", "--json").stdout.splitlines()
+        records = [json.loads(line) for line in lines]
+        return {(one["client"], one["action"], one["reason"]) for one in records}
+
+    expected = {
+        (TABLET, "block", "schedule"),
+        (TABLET, "allow", "manual-allow"),
+        (BROTHER, "block", "schedule"),
+    }
+    until("log", lambda: expected <= told_by_log())
+    assert (BROTHER, "allow", "manual-allow") not in told_by_log()
+    (request,) = gateway.json("request", "list", "--all")
+    assert (request["state"], request["word"], request["client_name"]) == ("approved", "good luck", "tablet")
+    assert len(mail_server.mails) == 1
+
+
+def test_links_in_all_workers(filter_of_family: GatewayProcess, http_site: Origin) -> None:
+    gateway, url = filter_of_family, f"{http_site.base}/garden/12"
+    until("schedule", lambda: visit(gateway, TABLET, url).status == 403)
+    made = gateway.json("bypass", "add", url, "--client", "tablet", "--for", "10min", "--once")
+    number, link = made["link"]["link_id"], made["address"]
+    assert visit(gateway, BROTHER, link).reason == "link-other"
+    assert visit(gateway, TABLET, f"{link[:-2]}xx").reason == "link-invalid"
+    assert visit(gateway, TABLET, link).status == 303
+    until("visit", lambda: visit(gateway, TABLET, url).status == 200, 3.0)
+    assert visit(gateway, BROTHER, url).status == 403
+    assert gateway.cli("bypass", "revoke", str(number)).returncode == 0
+    until("revocation", lambda: visit(gateway, TABLET, url).status == 403, 3.0)
+    until("refusal", lambda: {visit(gateway, TABLET, link).reason for _ in range(4)} == {"link-revoked"}, 3.0)
+    once = gateway.json("bypass", "add", url, "--client", "tablet", "--once")["address"]
+    visit(gateway, TABLET, once)
+    (rule,) = until("rule", lambda: gateway.json("list", "show", "--action", "allow")[-1:])
+    until("visit", lambda: visit(gateway, TABLET, url).status == 200, 3.0)
+    gateway.cli("list", "remove", str(rule["rule_id"]))  # as if the visit had ended
+    until("end", lambda: visit(gateway, TABLET, url).status == 403, 3.0)
+    until("refusal", lambda: {visit(gateway, TABLET, once).reason for _ in range(4)} == {"link-used"}, 3.0)
+    assert visit(gateway, TABLET, url).status == 403
+
+
+def test_a_policy_may_take_no_requests(filter_of_family: GatewayProcess, http_site: Origin) -> None:
+    gateway, url = filter_of_family, f"{http_site.base}/garden/13"
+    assert "<form" in until("page", lambda: (found := visit(gateway, BROTHER, url)).status == 403 and found.text)
+    assert gateway.cli("policy", "set", "kids", "requests=off").returncode == 0
+    until("no form", lambda: "<form" not in visit(gateway, BROTHER, url).text, 3.0)
+    action = f"{http_site.base}/.well-known/gatewayfilter/unblock"
+    assert visit(gateway, BROTHER, action, {"url": url}).reason == "requests-off"
+    assert gateway.cli("policy", "set", "kids", "requests=").returncode == 0
+
+
+def test_no_secret_is_shown(filter_of_family: GatewayProcess) -> None:
+    shown = filter_of_family.cli("config", "show", "notify")
+    assert "hook-key" not in shown.stdout
+    assert "/hook" not in shown.stdout
+    assert "hook-key" not in filter_of_family.log.read_text()

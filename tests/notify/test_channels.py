@@ -1,0 +1,213 @@
+"""Each channel against a real server on loopback: what arrives, what is refused, and what hangs."""
+
+import email
+import email.policy
+import hmac
+import json
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from gatewayfilter.errors import NotifyError
+from gatewayfilter.interfaces import Notification
+from gatewayfilter.notify.command_channel import CommandChannel
+from gatewayfilter.notify.http_channels import NtfyChannel, WebhookChannel
+from gatewayfilter.notify.mail_channel import MailChannel
+from gatewayfilter.notify.message import MOST_SHOWN, Message, compose
+from gatewayfilter.settings import MailSecurity
+from tests.notify.notify_servers import HttpReceiver, Silent, SmtpReceiver
+
+HOSTILE = "Hi\r\nBcc: all@example.com\r\n\r\n\u202egnp.exe\x00\x1b[2J<b>" + "x" * 3000
+
+
+def request(number: int = 7, **other: object) -> Notification:
+    facts = {
+        "request": number,
+        "url": "http://games.example/a?b",
+        "client": "10.0.0.7",
+        "client_name": "Kim's tablet",
+        "reason": "blacklist",
+        "source_list": "ut1-games",
+        "category": "games",
+        "comment": "for school",
+    }
+    return Notification(number, "request", 1.0, facts | other)
+
+
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    found = HttpReceiver()
+    yield found
+    found.close()
+
+
+def test_a_message_has_what_is_needed_to_act() -> None:
+    message = compose([request()], "https://filter.example/")
+    assert message.title == "GatewayFilter: Kim's tablet asks for games.example"
+    for part in ("http://games.example/a?b", "blacklist, games, ut1-games", "for school", "request approve 7 --for 1h"):
+        assert part in message.text
+    assert message.link == "https://filter.example/requests"
+    assert message.link in message.text
+    assert compose([request()]).link == ""
+
+
+def test_many_are_one_message() -> None:
+    message = compose([request(number) for number in range(1, 101)])
+    assert (message.number, message.event) == (100, "digest")
+    assert message.title.startswith("GatewayFilter: 100 messages")
+    assert f"and {100 - MOST_SHOWN} more" in message.text
+    assert len(message.events) == 100
+    assert len(message.text) < 20_000
+
+
+def test_what_users_wrote_is_one_bounded_line() -> None:
+    message = compose([request(comment=HOSTILE, client_name=HOSTILE, url=f"http://[{HOSTILE}")])
+    assert "\r" not in message.title + message.text
+    assert "\n" not in message.title
+    assert "Bcc: all@example.com" not in message.text.splitlines()
+    assert not {"\u202e", "\x00", "\x1b"} & set(message.title + message.text)
+    assert len(message.text) < 2500
+
+
+def test_a_webhook_is_signed(receiver: HttpReceiver) -> None:
+    WebhookChannel(f"{receiver.url}/hook?a=b", "secret", 5.0, lambda: 77.0).send(compose([request()]))
+    (found,) = receiver.received
+    assert found.path == "/hook?a=b"
+    expected = hmac.new(b"secret", b"77." + found.body, "sha256").hexdigest()
+    assert found.headers["x-gatewayfilter-signature"] == f"sha256={expected}"
+    assert (found.headers["x-gatewayfilter-timestamp"], found.headers["x-gatewayfilter-delivery"]) == ("77", "7")
+    body = json.loads(found.body)
+    assert (
+        body["events"][0] | {"approve": "gatewayfilter request approve 7 --for 1h", "comment": "for school"} == body["events"][0]
+    )
+
+
+def test_ntfy(receiver: HttpReceiver) -> None:
+    NtfyChannel(f"{receiver.url}/topic", "tk_1", 5.0).send(compose([request(client_name="平板")], "http://filter.example"))
+    (found,) = receiver.received
+    assert (found.path, found.headers["authorization"]) == ("/topic", "Bearer tk_1")
+    assert found.headers["title"].startswith("=?utf-8?B?")
+    assert found.headers["click"] == "http://filter.example/requests"
+    assert "平板 asks to unblock" in found.body.decode()
+
+
+@pytest.mark.parametrize("status", [301, 302, 404, 500])
+def test_other_answers_are_failures_and_not_followed(status: int, receiver: HttpReceiver) -> None:
+    receiver.statuses = [status]
+    with pytest.raises(NotifyError, match=f"HTTP {status}"):
+        WebhookChannel(f"{receiver.url}/token-in-path", "secret", 5.0).send(compose([request()]))
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize("greeting", [b"", b"x", b"HTTP/1.1 200 OK\r\nx: y\r\n"])
+def test_a_server_that_hangs_has_a_deadline(greeting: bytes) -> None:
+    silent = Silent(greeting)
+    began = time.monotonic()
+    channels: list[WebhookChannel | MailChannel] = [
+        WebhookChannel(f"http://127.0.0.1:{silent.port}/token", "secret", 0.6),
+        MailChannel(("127.0.0.1", silent.port), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 0.6),
+        MailChannel(("127.0.0.1", silent.port), MailSecurity.TLS, ("", ""), "a@b.example", ["c@d.example"], 0.6),
+    ]
+    for channel in channels:
+        with pytest.raises(NotifyError) as failure:
+            channel.send(compose([request()]))
+        assert "token" not in str(failure.value)
+    assert time.monotonic() - began < 20
+    silent.close()
+
+
+def test_nothing_listens() -> None:
+    silent = Silent()
+    silent.close()
+    with pytest.raises(NotifyError, match="refused"):
+        NtfyChannel(f"http://127.0.0.1:{silent.port}/x", "", 2.0).send(compose([request()]))
+
+
+@pytest.fixture
+def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Contexts of a server and of a client that trusts it."""
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return server, client
+
+
+def mail_channel(server: SmtpReceiver, security: MailSecurity, context: ssl.SSLContext | None = None) -> MailChannel:
+    to = ["parent@example.com", "other@example.com"]
+    return MailChannel(("127.0.0.1", server.port), security, ("me", "pass word"), "filter@example.com", to, 5.0, context)
+
+
+@pytest.mark.parametrize("security", MailSecurity)
+def test_mail(security: MailSecurity, tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    secure = security is not MailSecurity.NONE
+    server = SmtpReceiver(tls[0] if secure else None, tls_first=security is MailSecurity.TLS)
+    mail_channel(server, security, tls[1]).send(compose([request(client_name=HOSTILE, comment="作业")]))
+    (found,) = server.mails
+    assert (found.tls, found.login) == (secure, "\0me\0pass word")
+    assert [line.partition("<")[2].rstrip(">") for line in found.receivers] == ["parent@example.com", "other@example.com"]
+    parsed = email.message_from_string(found.text, policy=email.policy.default)
+    assert parsed["Bcc"] is None
+    assert parsed["To"] == "parent@example.com, other@example.com"
+    assert parsed["Message-ID"] == "<7.gatewayfilter@example.com>"
+    assert "\n" not in parsed["Subject"]
+    assert "作业" in parsed.get_content()
+    server.close()
+
+
+def test_a_mail_server_that_refuses_or_is_another(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    refusing = SmtpReceiver(refuse=True)
+    with pytest.raises(NotifyError, match="535") as failure:
+        mail_channel(refusing, MailSecurity.NONE).send(compose([request()]))
+    assert "pass word" not in str(failure.value)
+    without_tls = SmtpReceiver()
+    with pytest.raises(NotifyError):
+        mail_channel(without_tls, MailSecurity.STARTTLS, tls[1]).send(compose([request()]))
+    untrusted = SmtpReceiver(tls[0])
+    with pytest.raises(NotifyError):
+        mail_channel(untrusted, MailSecurity.STARTTLS).send(compose([request()]))
+    assert not refusing.mails + without_tls.mails + untrusted.mails
+
+
+def script(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "hook.py"
+    path.write_text(text)
+    return [sys.executable, str(path), str(tmp_path / "out.json")]
+
+
+def test_a_program_gets_the_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAYFILTER_NOTIFY__SMTP_PASSWORD", "hidden")
+    monkeypatch.setenv("AWS_SECRET", "hidden")
+    command = script(
+        tmp_path,
+        "import json, os, sys\njson.dump([sys.argv[2:], json.load(sys.stdin), dict(os.environ)], open(sys.argv[1], 'w'))\n",
+    )
+    CommandChannel(command, 20.0).send(compose([request(client_name="$(reboot); `x`")]))
+    arguments, message, environment = json.loads((tmp_path / "out.json").read_text())
+    assert arguments == ["request", "GatewayFilter: $(reboot); `x` asks for games.example"]
+    assert message["events"][0]["request"] == 7
+    assert "hidden" not in environment.values()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("raise SystemExit(3)", "ended with 3"), ("import time; time.sleep(60)", "took longer")],
+)
+def test_a_program_that_fails_or_hangs(text: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(NotifyError, match=why):
+        CommandChannel(script(tmp_path, text), 0.5 if "time" in text else 20.0).send(compose([request()]))
+    with pytest.raises(NotifyError, match="cannot be run"):
+        CommandChannel(["/no/such/program"], 0.5).send(compose([request()]))
+
+
+def test_a_test_message() -> None:
+    message = compose(
+        [Notification(1, "test", 1.0, {}), Notification(2, "source", 1.0, {"source": "x", "days": 3, "error": "404"})]
+    )
+    assert isinstance(message, Message)
+    assert "The list x could not be updated for 3 days: 404" in message.text

@@ -1,0 +1,181 @@
+"""Sending of what waits: digests, retries, restarts, and channels that do not disturb each other."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.errors import NotifyError
+from gatewayfilter.notify.message import Message
+from gatewayfilter.notify.notifier import TOO_OLD_S, ChannelSender, Notifier, open_channels
+from gatewayfilter.settings import NotifySettings
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+
+
+class FakeChannel:
+    """Keeps what is sent; fails while `failing`."""
+
+    def __init__(self, name: str = "webhook") -> None:
+        self.name = name
+        self.sent: list[Message] = []
+        self.failing = False
+        self.tries = 0
+
+    def send(self, message: Message) -> None:
+        self.tries += 1
+        if self.failing:
+            raise NotifyError("no")
+        self.sent.append(message)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"sqlite:///{tmp_path / 'db.sqlite3'}")
+
+
+class Bench:
+    def __init__(self, store: Store, channel: FakeChannel, **settings: object) -> None:
+        self.store, self.channel, self.now = store, channel, 1000.0
+        self.counters = Counters()
+        self.settings = NotifySettings(**settings)  # type: ignore[arg-type]
+        self.restart()
+
+    def restart(self) -> None:
+        self.sender = ChannelSender(self.channel, self.store.notifications, self.settings, self.counters, lambda: self.now)
+        self.sender.run_once()
+
+    def add(self, *numbers: int, event: str = "request") -> None:
+        for number in numbers:
+            assert self.store.notifications.add(
+                event, f"{event} {number}", self.now, {"request": number, "url": "http://a.example/"}
+            )
+
+    def run(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.sender.run_once()
+            self.now += 1.0
+
+
+def test_the_first_is_sent_at_once_and_a_flood_is_one_message_a_minute(store: Store) -> None:
+    bench = Bench(store, FakeChannel())
+    bench.add(1)
+    bench.run(1)
+    assert [len(message.events) for message in bench.channel.sent] == [1]
+    for number in range(2, 1002):
+        bench.add(number)
+    bench.run(200)
+    assert [len(message.events) for message in bench.channel.sent] == [1, 500, 500]
+    bench.run(200)
+    assert len(bench.channel.sent) == 3
+    assert bench.counters["notifications_sent"] == 3
+
+
+def test_a_channel_begins_with_what_happens_after_it_was_set_up(store: Store) -> None:
+    store.notifications.add("request", "old", 1000.0, {"request": 1})
+    bench = Bench(store, FakeChannel())
+    bench.run(5)
+    assert bench.channel.sent == []
+    assert not store.notifications.add("request", "old", 1000.0, {"request": 1})
+
+
+def test_failures_are_tried_again_ever_later(store: Store) -> None:
+    bench = Bench(store, FakeChannel())
+    bench.channel.failing = True
+    bench.add(1)
+    bench.run(3600)
+    assert 9 <= bench.channel.tries <= 11
+    assert bench.counters["notifications_failed"] == bench.channel.tries
+    bench.channel.failing = False
+    bench.restart()
+    bench.run(3600)
+    assert [message.number for message in bench.channel.sent] == [1]
+
+
+def test_a_restart_sends_nothing_twice(store: Store) -> None:
+    bench = Bench(store, FakeChannel())
+    bench.add(1)
+    bench.run(2)
+    bench.restart()
+    bench.run(120)
+    bench.add(2)
+    bench.run(1)
+    assert [message.number for message in bench.channel.sent] == [1, 2]
+
+
+def test_what_is_not_wanted_or_too_old_is_left_out(store: Store) -> None:
+    bench = Bench(store, FakeChannel(), events=("source",))
+    bench.add(1)
+    bench.add(2, event="source")
+    bench.now += TOO_OLD_S
+    bench.run(2)
+    assert bench.channel.sent == []
+    assert bench.counters["notifications_dropped"] == 1
+    bench.add(3, event="source")
+    bench.run(2)
+    assert len(bench.channel.sent) == 1
+
+
+def test_a_clock_that_is_set_back_stops_nothing(store: Store) -> None:
+    bench = Bench(store, FakeChannel())
+    bench.add(1)
+    bench.run(1)
+    bench.now -= 1_000_000
+    bench.add(2)
+    bench.run(1)
+    assert len(bench.channel.sent) == 2
+
+
+def test_a_channel_that_hangs_stops_no_other(store: Store) -> None:
+    class Hanging(FakeChannel):
+        def send(self, message: Message) -> None:
+            self.tries += 1
+            time.sleep(3)
+
+    good, bad = FakeChannel("ntfy"), Hanging("mail")
+    settings = NotifySettings(digest_s=1)
+    senders = [ChannelSender(channel, store.notifications, settings, Counters()) for channel in (bad, good)]
+    for sender in senders:
+        sender.run_once()
+    store.notifications.add("request", "1", time.time(), {"request": 1})
+    running = Notifier(senders)
+    running.start()
+    deadline = time.monotonic() + 20
+    while not good.sent and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(good.sent) == 1
+    running.stop(0.1)
+
+
+def test_channels_of_settings() -> None:
+    assert open_channels(NotifySettings()) == []
+    settings = NotifySettings.model_validate(
+        {
+            "webhook_url": "https://hooks.example/secret",
+            "ntfy_url": "https://ntfy.example/topic",
+            "smtp_host": "mail.example",
+            "smtp_password": "hidden",
+            "mail_to": ["me@example.com"],
+            "command": ["notify-send"],
+        }
+    )
+    assert [channel.name for channel in open_channels(settings)] == ["webhook", "ntfy", "mail", "command"]
+    assert "hidden" not in repr(settings)
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"webhook_url": "file:///etc/passwd"},
+        {"ntfy_url": "ntfy.sh/topic"},
+        {"base_url": "http://a b/"},
+        {"mail_to": ["me@example.com\r\nBcc: x@y.example"]},
+        {"mail_to": ["a@b.example,c@d.example"]},
+        {"mail_from": "nobody"},
+        {"timeout_s": 0},
+    ],
+)
+def test_settings_that_are_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"must be|greater"):
+        NotifySettings.model_validate(given)
