@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from gatewayfilter.store.repositories.decision_log import SqlDecisionLog
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StoreError
@@ -13,6 +12,7 @@ from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store import reconnecting_store
 from gatewayfilter.store.reconnecting_store import ReconnectingStore
+from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
 from gatewayfilter.wiring import open_store
 
 
