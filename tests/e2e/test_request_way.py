@@ -67,6 +67,12 @@ def filter_of_family(
         yield running
 
 
+def blocked_page(gateway: GatewayProcess, device: str, url: str) -> Answer | None:
+    """Returns the answer if it is a block page."""
+    answer = visit(gateway, device, url)
+    return answer if answer.status == 403 else None
+
+
 def visit(gateway: GatewayProcess, device: str, url: str, form: dict[str, str] | None = None) -> Answer:
     """Sends a request from an address of loopback through the filter; a forged X-Forwarded-For must not matter."""
     host, _, port = gateway.address.rpartition(":")
@@ -91,7 +97,7 @@ def visit(gateway: GatewayProcess, device: str, url: str, form: dict[str, str] |
 
 def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: HttpReceiver, mail_server: SmtpReceiver) -> None:
     gateway, url = filter_of_family, f"{http_site.base}/garden/11"
-    blocked = until("schedule", lambda: (found := visit(gateway, TABLET, url)).status == 403 and found)
+    blocked = until("schedule", lambda: blocked_page(gateway, TABLET, url))
     assert blocked.reason == "schedule"
     assert "Ask to unblock" in blocked.text
     assert visit(gateway, PARENT, url).status == 200
@@ -104,7 +110,7 @@ def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: 
     assert visit(gateway, TABLET, page).reason == "waiting"
     assert visit(gateway, BROTHER, page).reason == "ask-again"  # bound to the client
 
-    mail = until("mail", lambda: mail_server.mails and mail_server.mails[0])
+    mail = until("mail", lambda: next(iter(mail_server.mails), None))
     assert "vocabulary for tomorrow" in mail.text
     (told,) = until("webhook", lambda: webhook.received and webhook.received)
     event = json.loads(told.body)["events"][0]
@@ -171,7 +177,7 @@ def test_links_in_all_workers(filter_of_family: GatewayProcess, http_site: Origi
 
 def test_a_policy_may_take_no_requests(filter_of_family: GatewayProcess, http_site: Origin) -> None:
     gateway, url = filter_of_family, f"{http_site.base}/garden/13"
-    assert "<form" in until("page", lambda: (found := visit(gateway, BROTHER, url)).status == 403 and found.text)
+    assert "<form" in until("page", lambda: blocked_page(gateway, BROTHER, url)).text
     assert gateway.cli("policy", "set", "kids", "requests=off").returncode == 0
     until("no form", lambda: "<form" not in visit(gateway, BROTHER, url).text, 3.0)
     action = f"{http_site.base}/.well-known/gatewayfilter/unblock"
