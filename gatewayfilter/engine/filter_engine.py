@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 
 from gatewayfilter.engine.adblock_changes import change_response
+from gatewayfilter.engine.approved_parts import lifted, open_for_parts, tell_part
 from gatewayfilter.engine.compiled_policies import CompiledPolicies
 from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
@@ -22,6 +23,7 @@ from gatewayfilter.model import (
     Change,
     DeciderAnswer,
     Explanation,
+    HostAction,
     HostVerdict,
     Reason,
     Request,
@@ -34,6 +36,7 @@ _DECIDE = tuple(decider.decide for decider in DECIDERS)
 _DECIDE_WITHOUT_RULES = tuple(decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider))
 """The same without manual rules, as in most networks: one call less per request."""
 _NOT_RECOGNIZED = RecognizedClient(scopes=("group:default", ""))
+_BLOCK = Action.BLOCK
 _BAD_REQUEST = Verdict(Action.BLOCK, Reason.BAD_REQUEST, detail="the URL contains characters that no URL can have")
 
 
@@ -86,6 +89,8 @@ class FilterEngine:
             for decide in _DECIDE if state.lists.rules is not None else _DECIDE_WITHOUT_RULES:
                 verdict = decide(question)
                 if verdict is not None:
+                    if verdict.action is _BLOCK and state.overlay.rules.approves:
+                        return lifted(state, (), request, verdict, question.now) or verdict
                     return verdict
         except UnicodeError:  # a URL with lone surrogates, not created by parse_url
             return _BAD_REQUEST
@@ -124,8 +129,11 @@ class FilterEngine:
         """Returns deny, splice or intercept for a host name or address literal; never raises (`interfaces.DecideHost`)."""
         state = self._state
         if state.policies is not None:
-            return decide_host_by_policy(state, host, client, user, self._clock())
-        return decide_host(state, host, client, self._clock())
+            found = decide_host_by_policy(state, host, client, user, self._clock())
+            denied = found.action is HostAction.DENY
+            return open_for_parts(state, state.policies.find(client, user).scopes, found) if denied else found
+        found = decide_host(state, host, client, self._clock())
+        return open_for_parts(state, (), found) if found.action is HostAction.DENY else found
 
     def recognize(self, address: str, user: str = "") -> RecognizedClient:
         """Returns a client as policies recognize it (`interfaces.RecognizeClient`); never raises."""
@@ -151,7 +159,8 @@ class FilterEngine:
         except UnicodeError:
             return Explanation(request, (), _BAD_REQUEST)
         assert verdict is not None
-        return Explanation(request, tuple(answers), verdict)
+        part = lifted(state, (), request, verdict, question.now) if verdict.blocked else None
+        return Explanation(request, (*answers, *tell_part(part)), part or verdict)
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Applies changes of the lists; steps that are known already have no effect. Costs a copy of the overlay."""

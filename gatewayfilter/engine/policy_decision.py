@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from gatewayfilter.engine.approved_parts import lifted
 from gatewayfilter.engine.deciders import DECIDERS, UNKNOWN, BloomGate, ListTable, ManualDecider, manual_verdict
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
@@ -79,9 +80,12 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
         return verdict
     if question.lists.rules is not None and (verdict := _MANUAL(question)) is not None:
         return verdict
-    if effective.block_all is not None:
-        return effective.block_all
-    return decide_by_lists(state, effective, question)
+    verdict = effective.block_all
+    if verdict is None:
+        verdict = decide_by_lists(state, effective, question)
+    if verdict.action is _BLOCK and (part := lifted(state, client.scopes, request, verdict, now)) is not None:
+        return part
+    return verdict
 
 
 def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict:

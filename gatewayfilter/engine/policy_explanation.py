@@ -2,11 +2,19 @@
 
 from datetime import UTC, datetime
 
+from gatewayfilter.engine.approved_parts import lifted, tell_part
 from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.policies.client_policies import ClientPolicy
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy
-from gatewayfilter.engine.policy_decision import decide_by_policy, in_force, paused_verdict, verdict_of_scope, view_of
+from gatewayfilter.engine.policy_decision import (
+    decide_by_lists,
+    decide_by_policy,
+    in_force,
+    paused_verdict,
+    verdict_of_scope,
+    view_of,
+)
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.model import DEFAULT, CategoryAction, DeciderAnswer, Explanation, Reason, Request
@@ -28,7 +36,10 @@ def explain_by_policy(state: EngineState, request: Request, now: float) -> Expla
         answers.append(explain(decider, asked, decider.decide(asked)))
         if isinstance(decider, ManualDecider):
             answers += [_tell_schedule(effective), _tell_policy(effective)]
-    return Explanation(request, tuple(answers), decide_by_policy(state, request, now))
+    verdict = decide_by_policy(state, request, now)
+    blocked = effective.block_all or decide_by_lists(state, effective, question)
+    part = lifted(state, client.scopes, request, blocked, now) if blocked.blocked else None
+    return Explanation(request, (*answers, *(tell_part(part) if part == verdict else ())), verdict)
 
 
 def _tell_client(state: EngineState, client: ClientPolicy) -> DeciderAnswer:

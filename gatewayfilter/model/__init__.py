@@ -17,7 +17,7 @@ from gatewayfilter.model.decision import (
     Verdict,
 )
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
-from gatewayfilter.model.list_entry import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChange, ResponseChange
 from gatewayfilter.model.policy import (
     ALL_DAYS,
@@ -51,6 +51,7 @@ from gatewayfilter.model.signed_token import (
 
 __all__ = [
     "ALL_DAYS",
+    "APPROVED",
     "CERTAINTY_LEVELS",
     "DEFAULT",
     "HARMFUL_CATEGORIES",

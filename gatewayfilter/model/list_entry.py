@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from gatewayfilter.model.policy import PolicyItem
 from gatewayfilter.renamed_codes import current_code
+
+APPROVED: Final = "requests"
+"""The group of the manual rules of approved requests and bypass links."""
 
 
 class ListAction(StrEnum):

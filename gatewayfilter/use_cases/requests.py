@@ -9,6 +9,7 @@ from typing import Final
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import (
+    APPROVED,
     Client,
     EntryKind,
     LinkClaims,
@@ -20,7 +21,6 @@ from gatewayfilter.model import (
     parse_matcher,
 )
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.review.bypass_links import RULE_GROUP
 from gatewayfilter.urls import Url, domain_key, host_key, is_ip_literal, is_public_suffix, parse_url, registrable_domain
 from gatewayfilter.use_cases.policies import PolicyEditor
 
@@ -99,7 +99,7 @@ class RequestDecisions:
         wanted = covers_host(request) if site is None else site
         kind, pattern = granted(url, site=wanted and not judged)
         now = self._clock()
-        self._store.lists.remove_ended(RULE_GROUP, now)
+        self._store.lists.remove_ended(APPROVED, now)
         scope, added = self._scope(whom, request)
         answered = [request.request_id, *(self._of_same_page(request) if not scope else ())]
         if once:
@@ -110,7 +110,7 @@ class RequestDecisions:
         else:
             until, link = (None if lifetime_s is None else now + lifetime_s), None
             comment = f"request {number}" + (f": {request.comment}" if request.comment else "")
-            rules = [ManualRule(0, ListAction.ALLOW, kind, pattern, comment, RULE_GROUP, until, scope=scope)]
+            rules = [ManualRule(0, ListAction.ALLOW, kind, pattern, comment, APPROVED, until, scope=scope)]
         found = self._store.unblock.approve(answered, rules, scope=scope, until=until, word=word, now=now)
         made_rules = [rule for rule in self._store.lists.rules() if found and rule.rule_id in found[0].rule_ids]
         site_pattern = "" if wanted or judged else granted(url, site=True)[1]

@@ -15,7 +15,7 @@ from gatewayfilter.engine.adblock.named_sites import hosts_in_text
 from gatewayfilter.engine.state.wildcards import Matches, SearchedUrl, glob, wildcard
 from gatewayfilter.engine.tables.host_markers import host_of_key
 from gatewayfilter.errors import RuleError, UrlError
-from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.model import APPROVED, EntryKind, ListAction, ManualRule
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import (
     MAX_URL_LENGTH,
@@ -191,9 +191,10 @@ class ManualRules:
 
     Attributes:
         scoped: `ManualRule.scope` → the rules of that scope.
+        approves: whether a rule allows a host or domain on request, with its parts (engine/approved_parts.py).
     """
 
-    __slots__ = ("_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted", "scoped")
+    __slots__ = ("_approved", "_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted", "approves", "scoped")
 
     def __init__(self, rules: Iterable[ManualRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
@@ -223,6 +224,10 @@ class ManualRules:
         )
         self._pages: Mapping[str, tuple[ManualRule, ...]] = {page: tuple(found) for page, found in pages.items()} or _NO_RULES
         self._tried = tuple(tried)
+        approved = (rule for found in by_key.values() for rule in found if rule.group == APPROVED)
+        sites = [rule for rule in approved if rule.action is ListAction.ALLOW and rule.kind in _SITES]
+        self._approved = {rule.pattern: rule for rule in sites}
+        self.approves = bool(sites)
         of_parts: dict[str, list[ManualRule]] = {}
         for found in (*by_key.values(), *pages.values()):
             for rule in found:
@@ -273,6 +278,12 @@ class ManualRules:
             found += [rule for rule, matches in self._tried if matches(searched)]
         return [rule for rule in found if rule.action is not _SPLICE and (rule.expires_at is None or now < rule.expires_at)]
 
+    def approved_site(self, url: Url, now: float) -> ManualRule | None:
+        """Returns the rule by which the site of a page was approved on request, `None` without one in force."""
+        keys = (host_key(url.host), *map(domain_key, host_suffixes(url.host)))
+        rules = (rule for key in keys if (rule := self._approved.get(key)) is not None)
+        return next((rule for rule in rules if rule.expires_at is None or now < rule.expires_at), None)
+
     def of_parts(self, url: Url, action: ListAction) -> list[ManualRule]:
         """Returns the rules that may decide single URLs of the URL's host, on any port, expired ones included.
 
@@ -295,6 +306,7 @@ class ManualRules:
 
 
 _SPLICE = ListAction.SPLICE
+_SITES = frozenset({EntryKind.HOST, EntryKind.DOMAIN})
 _KEYED = frozenset({EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN})
 
 

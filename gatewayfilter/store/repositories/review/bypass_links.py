@@ -7,16 +7,13 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from sqlalchemy.engine import Row
 
 from gatewayfilter.interfaces import BypassLink
-from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.model import APPROVED, EntryKind, ListAction, ManualRule
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import BYPASS_LINKS, UNBLOCK_REQUESTS
 
 VISIT_S: Final = 300.0
 """How long the visit of a link that works once may take."""
-
-RULE_GROUP: Final = "requests"
-"""The group of the manual rules that approvals and links make: no entry of the operator's own is replaced by one."""
 
 _KEPT_S: Final = 30 * 86_400.0
 """How long a link is kept after its end."""
@@ -103,7 +100,7 @@ def next_version(connection: Connection) -> int:
 
 def _rules(link: BypassLink, until: float) -> Sequence[ManualRule]:
     comment = f"link {link.link_id}"
-    return [ManualRule(0, ListAction.ALLOW, link.kind, link.pattern, comment, RULE_GROUP, until, scope=link.scope)]
+    return [ManualRule(0, ListAction.ALLOW, link.kind, link.pattern, comment, APPROVED, until, scope=link.scope)]
 
 
 def _link(row: Row[tuple[object, ...]]) -> BypassLink:
