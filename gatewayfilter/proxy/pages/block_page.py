@@ -239,12 +239,18 @@ class BlockPages:
         )
 
 
-def state_address(url: Url, token: str, *, link: bool = False) -> str:
+def state_address(url: Url, token: str, *, link: bool = False, since: float | None = None) -> str:
     """Returns the address of the page that shows the state of a client's request for a URL, on the URL's own site.
 
-    `link` is for the way from a bypass link: the page leads on to the URL by itself.
+    Args:
+        url: of the blocked page.
+        token: of the client and the URL.
+        link: the client comes from a bypass link: the page leads on to the URL by itself.
+        since: Unix seconds of the request, which other workers learn of within a second.
     """
-    query = urlencode({"url": url.text, "state": token, **({"by": "link"} if link else {})})
+    query = urlencode(
+        {"url": url.text, "state": token, **({"by": "link"} if link else {}), **({"since": int(since)} if since else {})}
+    )
     return f"{url.scheme}://{url.netloc}{UNBLOCK_PATH}?{query}"
 
 

@@ -62,7 +62,8 @@ class OwnRequests:
         self._recognize = recognize
         self._client_of = client_of
         self._clock = clock
-        self._newest: dict[tuple[str, str], UnblockRequest] = {}
+        self._newest: dict[str, dict[str, UnblockRequest]] = {}
+        self._count = 0
         self._links: dict[int, BypassLink] = {}
         self._link_of: dict[int, int] = {}
         self._asked: dict[str, list[float]] = {}
@@ -70,14 +71,21 @@ class OwnRequests:
     def take_in(self, changes: UnblockChanges) -> None:
         """Takes in what changed in the store."""
         for request in sorted(changes.requests, key=lambda request: request.request_id):
-            self._newest[request.who, request.url] = request
+            self._keep(request)
         for link in changes.links:
             self._links[link.link_id] = link
             if link.request_id:
                 self._link_of[link.request_id] = link.link_id
-        if len(self._newest) > _MOST_KEPT:
-            kept = sorted(self._newest.items(), key=lambda item: item[1].at)[-_MOST_KEPT // 2 :]
-            self._newest = dict(kept)
+        if self._count > _MOST_KEPT:
+            requests = [request for of_client in list(self._newest.values()) for request in list(of_client.values())]
+            self._newest, self._count = {}, 0
+            for request in sorted(requests, key=lambda request: request.at)[-_MOST_KEPT // 2 :]:
+                self._keep(request)
+
+    def _keep(self, request: UnblockRequest) -> None:
+        of_client = self._newest.setdefault(request.who, {})
+        self._count += request.url not in of_client
+        of_client[request.url] = request
 
     def now(self) -> float:
         """Returns the time in Unix seconds."""
@@ -92,7 +100,7 @@ class OwnRequests:
 
     def state_of(self, asker: Asker, url: str) -> UnblockRequest | None:
         """Returns the newest request of a client for a page, `None` for none."""
-        found = self._newest.get((asker.who, url))
+        found = self._newest.get(asker.who, {}).get(url)
         if found is None or (found.request_id == 0 and self._clock() - found.at > _UNCONFIRMED_S):
             return None
         return found
@@ -114,7 +122,7 @@ class OwnRequests:
             return ""  # the comment may be added to
         if own is not None and own.state is RequestState.DENIED and 0 <= now - own.at < AGAIN_AFTER_S:
             return "denied"
-        requests = [found for (who, _), found in list(self._newest.items()) if who == asker.who]
+        requests = list(self._newest.get(asker.who, {}).values())
         if sum(found.state is RequestState.OPEN for found in requests) >= MOST_OPEN:
             return "too-many-open"
         times = [at for at in self._asked.get(asker.network, ()) if now - at < _DAY_S]
@@ -125,7 +133,7 @@ class OwnRequests:
         """Notes a request that was passed to the writer."""
         if (own := self.state_of(asker, request.url)) is not None and own.state is RequestState.OPEN:
             return
-        self._newest[asker.who, request.url] = request
+        self._keep(request)
         if len(self._asked) >= _MOST_KEPT:
             self._asked.clear()
         times = self._asked.setdefault(asker.network, [])

@@ -124,7 +124,7 @@ class UnblockForm:
         self._own.note(asker, request)
         if len(url.text) > _LONGEST_SHOWN_URL:
             return self._pages.notice("asked", language, url=url.text, links={"back": url.text})
-        return self._pages.redirect(state_address(url, self._own.token(asker, url.text)))
+        return self._pages.redirect(state_address(url, self._own.token(asker, url.text), since=request.at))
 
     def _answer_get(self, flow_request: FlowRequest, language: str, *, opens: bool) -> http.Response:
         query = _fields(flow_request.request.url.query.lstrip("?"))
@@ -134,19 +134,24 @@ class UnblockForm:
         asker = self._own.asker(flow_request.request)
         if url is None or not self._own.is_token(query.get("state", ""), asker, url.text):
             return self._pages.notice("ask-again", language, status=405)
-        return self._state(flow_request, asker, url, language, by_link=query.get("by") == "link")
+        if query.get("by") == "link":
+            return self._way_of_link(flow_request, url, language)
+        return self._state(flow_request, asker, url, language, since=query.get("since", ""))
 
-    def _state(self, flow_request: FlowRequest, asker: Asker, url: Url, language: str, *, by_link: bool) -> http.Response:
+    def _way_of_link(self, flow_request: FlowRequest, url: Url, language: str) -> http.Response:
+        if not self._decide.decide(_page(flow_request, url)).blocked:
+            return self._pages.redirect(url.text)
+        return _again(self._pages.notice("link-opening", language, url=url.text), _SOON_S)
+
+    def _state(self, flow_request: FlowRequest, asker: Asker, url: Url, language: str, *, since: str) -> http.Response:
         own = self._own.state_of(asker, url.text)
         if not self._decide.decide(_page(flow_request, url)).blocked:
-            if by_link:
-                return self._pages.redirect(url.text)
             facts = {} if own is None else {"until": _moment(own.until), "answer": own.word, "note": own.comment}
             what = "approved" if own is not None and own.state is RequestState.APPROVED else "not-blocked"
             return self._pages.notice(what, language, url=url.text, facts=facts, links={"open": url.text})
-        if by_link:
-            return _again(self._pages.notice("link-opening", language, url=url.text), _SOON_S)
         if own is None:
+            if since.isdecimal() and abs(self._clock() - int(since[:12])) < _REFRESH_S:  # another worker has it
+                return _again(self._pages.notice("waiting", language, url=url.text), _SOON_S)
             return self._pages.notice("no-request", language, url=url.text, links={"back": url.text})
         facts = {"note": own.comment, "asked-at": _moment(own.at), "answer": own.word}
         if own.state is RequestState.OPEN:
