@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewayfilter.classify.normalize.characters import HOMOGLYPHS
+from gatewayfilter.characters import HOMOGLYPHS
 from gatewayfilter.classify.normalize.plain_views import normal_view
 from gatewayfilter.urls import is_registry_suffix, registrable_domain
 

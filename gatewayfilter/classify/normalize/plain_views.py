@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from gatewayfilter.classify.normalize.characters import HOMOGLYPHS, INVISIBLE, simplified
+from gatewayfilter.characters import HOMOGLYPHS, INVISIBLE, simplified
 
 # Replacing marks one by one is far faster than `str.translate` where the text is not ASCII.
 _FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}

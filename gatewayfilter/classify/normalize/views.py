@@ -9,8 +9,8 @@ import unicodedata
 from array import array
 from collections.abc import Iterable
 
+from gatewayfilter.characters import HOMOGLYPHS, INVISIBLE
 from gatewayfilter.classify.normalize import plain_views
-from gatewayfilter.classify.normalize.characters import HOMOGLYPHS, INVISIBLE
 from gatewayfilter.compiled import load
 
 __all__ = ["changed_lines", "folded_alone", "normal_view", "squashed_view"]
