@@ -33,6 +33,7 @@ METRICS: Mapping[str, str] = {
     "not_http": "connections refused because they were neither HTTP nor TLS",
     "header_timeouts": "connections closed because a request's head or a ClientHello took too long",
     "logins_refused": "requests with a wrong user name or password for the proxy",
+    "searches_enforced": "requests to search engines and video sites that a policy changed: SafeSearch, Restricted Mode",
     "requests_changed": "allowed requests that an Adblock modifier rewrote, redirected or took headers from",
     "responses_changed": "responses that an Adblock modifier changed",
     "edits_skipped": "bodies passed unchanged: too long, or in an encoding that cannot be decoded",

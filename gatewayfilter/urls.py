@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import md5
 from ipaddress import ip_address
+from unicodedata import normalize
 from urllib.parse import unquote_to_bytes
 
 import can_ada
@@ -324,6 +325,14 @@ def is_registry_suffix(host: str) -> bool:
     """
     names, wildcards, exceptions = registry_suffixes()
     return host in names or (host.partition(".")[2] in wildcards and host not in exceptions)
+
+
+def parameter_name(text: str) -> str:
+    """Returns the name of a query's parameter as a server may read it: unescaped, lower case, without blanks and brackets."""
+    if "%" not in text and "+" not in text and "[" not in text and text.isascii():
+        return text.lower()
+    name = unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
+    return normalize("NFKC", name).casefold().partition("[")[0].strip("\0 \t\r\n")
 
 
 def redacted(text: str) -> str:

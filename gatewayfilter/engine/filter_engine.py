@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 
 from gatewayfilter.engine.adblock_changes import change_response
@@ -11,26 +12,37 @@ from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.policies.effective_policy import ListSelection
-from gatewayfilter.engine.policy_decision import decide_by_policy, decide_host_by_policy, in_force, view_for
+from gatewayfilter.engine.policies.request_rules import RequestRules
+from gatewayfilter.engine.policy_decision import (
+    decide_by_policy,
+    decide_host_by_policy,
+    enforcement_on,
+    in_force,
+    view_with_rules,
+)
 from gatewayfilter.engine.policy_explanation import explain_by_policy
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
+from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import RecognizedClient
 from gatewayfilter.model import (
     Action,
     Change,
     DeciderAnswer,
+    Enforcement,
     Explanation,
     HostAction,
     HostVerdict,
+    LogDetail,
     Reason,
     Request,
     RequestChange,
     ResponseChange,
     Verdict,
 )
+from gatewayfilter.urls import canonical_host
 
 _DECIDE = tuple(decider.decide for decider in DECIDERS)
 _DECIDE_WITHOUT_RULES = tuple(decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider))
@@ -52,6 +64,7 @@ class FilterEngine:
 
     Attributes:
         off_categories: as given.
+        varies_log: whether `log_detail` may differ from `log.privacy` for any client.
     """
 
     def __init__(
@@ -62,7 +75,8 @@ class FilterEngine:
         overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq, snapshot.policies)
         self.off_categories = frozenset(off_categories) - {""}
         self._policies = CompiledPolicies(self.off_categories, clock)
-        self._state = self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories)))
+        self.varies_log = False
+        self._state = self._install(self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories))))
 
     @property
     def feed_seq(self) -> int:
@@ -99,12 +113,36 @@ class FilterEngine:
     def change_request(self, request: Request) -> RequestChange | None:
         """Returns what Adblock rules change in an allowed request, `None` for nothing; never raises."""
         state = self._state
+        found = None
         if state.policies is not None:
-            state = view_for(state, request, self._clock())
+            state, rules = view_with_rules(state, request, self._clock())
+            found = rules.change_of(request) if rules is not None else None
         try:
-            return state.effects.change_request(request, state.source_names, state.off_sources)
+            change = state.effects.change_request(request, state.source_names, state.off_sources)
         except UnicodeError:  # as in `decide`
-            return None
+            change = None
+        if found is None or change is None:
+            return change or found
+        return replace(change, enforced=found.enforced, form=found.form)
+
+    def enforced(self, request: Request) -> Enforcement | None:
+        """Returns what the client's policy changes in a request, whatever rules allow it; `None` for nothing."""
+        return enforcement_on(self._state, request.url.host, request.client, request.user, self._clock())
+
+    def enforced_address(self, host: str, client: str, user: str = "") -> str:
+        """Returns where connections to a host have to end for a client, a host or address; `""` for its own addresses."""
+        if self._state.policies is None:
+            return ""
+        try:
+            found = enforcement_on(self._state, canonical_host(host), client, user, self._clock())
+        except (UrlError, UnicodeError):
+            return ""
+        return found.address if found is not None else ""
+
+    def request_rules(self, client: str, user: str = "") -> RequestRules | None:
+        """Returns what acts on the requests of a client now, `None` for nothing."""
+        state = self._state
+        return None if state.policies is None else in_force(state, client, user, self._clock())[1].requests
 
     def change_response(
         self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
@@ -118,12 +156,17 @@ class FilterEngine:
             address: of the server that answers, `""` when unknown.
         """
         state = self._state
+        downloads = None
         if state.policies is not None:
-            state = view_for(state, request, self._clock())
+            state, rules = view_with_rules(state, request, self._clock())
+            downloads = rules.downloads if rules is not None else None
         try:
-            return change_response(state, request, status, headers, address)
+            change = change_response(state, request, status, headers, address)
         except UnicodeError:
-            return None
+            change = None
+        if downloads is None:
+            return change
+        return ResponseChange(downloads=downloads) if change is None else replace(change, downloads=downloads)
 
     def decide_host(self, host: str, client: str = "", user: str = "") -> HostVerdict:
         """Returns deny, splice or intercept for a host name or address literal; never raises (`interfaces.DecideHost`)."""
@@ -141,7 +184,9 @@ class FilterEngine:
         if state.policies is None:
             return _NOT_RECOGNIZED
         found, effective = in_force(state, address, user, self._clock())
-        return RecognizedClient(found.client.name if found.client is not None else "", (*found.scopes, ""), effective.requests)
+        return RecognizedClient(
+            found.client.name if found.client is not None else "", (*found.scopes, ""), effective.takes_requests
+        )
 
     def explain(self, request: Request) -> Explanation:
         """Returns every decider's answer, in order, including those after the decision, and the verdict of `decide`."""
@@ -170,25 +215,35 @@ class FilterEngine:
             if overlay is state.overlay:
                 return
             changed = state.with_overlay(overlay, hosts_hold=not touches_hosts(changes))
-            self._state = changed if overlay.policies is state.overlay.policies else self._policies.put_into(changed)
+            same = overlay.policies is state.overlay.policies
+            self._state = self._install(changed if same else self._policies.put_into(changed))
 
     def set_neighbours(self, neighbours: Mapping[str, str]) -> None:
         """Takes in the devices on this machine's links (address → MAC), by which clients are recognized."""
         with self._writing:
             if self._policies.set_neighbours(neighbours, self._state.policies):
-                self._state = self._policies.put_into(self._state)
+                self._state = self._install(self._policies.put_into(self._state))
 
     def policy_mark(self) -> tuple[int, int] | None:
         """Returns a value that changes whenever policies may decide otherwise, `None` while there are none."""
         policies = self._state.policies
         return None if policies is None else self._policies.mark(policies)
 
+    def log_detail(self, client: str, user: str = "") -> LogDetail | None:
+        """Returns what the log keeps of a client's requests, `None` for what `log.privacy` says."""
+        rules = self.request_rules(client, user)
+        return rules.log_detail if rules is not None else None
+
+    def _install(self, state: EngineState) -> EngineState:
+        self.varies_log = state.policies is not None and state.policies.varies_log
+        return state
+
     def keep_time(self) -> None:
         """Compiles the policies of clients again where that is due: every hour, and when the clock was set."""
         if self._state.policies is None or not self._policies.is_due():
             return
         with self._writing:
-            self._state = self._policies.put_into(self._state)
+            self._state = self._install(self._policies.put_into(self._state))
 
     def swap(self, snapshot: Snapshot, changes: Sequence[Change] = (), *, adopts: bool = True) -> None:
         """Swaps in another snapshot, with the changes that it does not include: those given and those known here.
@@ -209,4 +264,6 @@ class FilterEngine:
             overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq, snapshot.policies).changed([*known, *changes])
             if adopts:
                 snapshot.adopt(old.snapshot)
-            self._state = self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories)))
+            self._state = self._install(
+                self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories)))
+            )

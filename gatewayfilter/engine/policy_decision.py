@@ -4,24 +4,31 @@ The order: a pause; manual rules of the client, of its group, of everybody; a sc
 deciders, over the lists that the policy selects. What a pause leaves blocked is allowed by a manual rule, as without a pause.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from gatewayfilter.engine.approved_parts import lifted
+from gatewayfilter.engine.connection_treatment import treated_connection
 from gatewayfilter.engine.deciders import DECIDERS, UNKNOWN, BloomGate, ListTable, ManualDecider, manual_verdict
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
 from gatewayfilter.engine.policies.client_policies import ClientPolicy
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy
+from gatewayfilter.engine.policies.request_rules import RequestRules
 from gatewayfilter.engine.question import Question
+from gatewayfilter.engine.snapshot.learned_records import learned_source
 from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.engine.state.list_lookup import find_learned
 from gatewayfilter.engine.state.manual_rules import HostRules, ManualRules
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import (
+    DOUBTFUL,
     Action,
     CategoryAction,
+    Enforcement,
     HostAction,
     HostVerdict,
     ListAction,
@@ -31,9 +38,13 @@ from gatewayfilter.model import (
     UnknownAction,
     Verdict,
 )
-from gatewayfilter.urls import Url, canonical_host, parse_url
+from gatewayfilter.urls import Url, canonical_host, digest_of, parse_url
 
 _BLOCK: Final = Action.BLOCK
+_WHITELIST: Final = Reason.WHITELIST
+_HARMLESS: Final = learned_source(ListAction.ALLOW, "").name
+_DOUBT: Final = re.compile(r"not blocked, (?:in doubt|waits for a person): ([\w-]+)")
+"""The beginning of the evidence of a learned page that is allowed but was not found harmless."""
 _MANUAL: Final = ManualDecider().decide
 _GATE: Final = BloomGate().decide
 _BLACKLIST: Final = ListTable("blacklist", ListAction.BLOCK).decide
@@ -55,9 +66,19 @@ def view_of(state: EngineState, number: int) -> EngineState:
     return state if number < 0 else state.views[number]
 
 
-def view_for(state: EngineState, request: Request, now: float) -> EngineState:
-    """Returns the view of the lists that count for a request."""
-    return view_of(state, in_force(state, request.client, request.user, now)[1].lists_number)
+def view_with_rules(state: EngineState, request: Request, now: float) -> tuple[EngineState, RequestRules | None]:
+    """Returns the view of the lists that count for a request, and the rules that act on it."""
+    effective = in_force(state, request.client, request.user, now)[1]
+    return view_of(state, effective.lists_number), effective.requests
+
+
+def enforcement_on(state: EngineState, host: str, client: str, user: str, now: float) -> Enforcement | None:
+    """Returns what a client's policy changes in requests to a host, `None` for nothing."""
+    if state.policies is None:
+        return None
+    rules = in_force(state, client, user, now)[1].requests
+    found = rules.hosts.get(host) if rules is not None else None
+    return found.enforced if found is not None else None
 
 
 def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdict:
@@ -82,7 +103,11 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
         return verdict
     verdict = effective.block_all
     if verdict is None:
-        verdict = decide_by_lists(state, effective, question)
+        rules = effective.requests
+        if rules is not None and request.url.host in rules.hosts:
+            verdict = rules.judge_search(request.url)
+        if verdict is None:
+            verdict = decide_by_lists(state, effective, question)
     if verdict.action is _BLOCK and (part := lifted(state, client.scopes, request, verdict, now)) is not None:
         return part
     return verdict
@@ -96,6 +121,8 @@ def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Qu
         if schedule is None:
             return verdict
         return replace(verdict, reason=Reason.SCHEDULE, detail=f"{schedule} blocks {verdict.category}")
+    if verdict.reason is _WHITELIST and effective.requests is not None and effective.requests.blocks_doubt:
+        return doubtful_page(question, verdict) or verdict
     if verdict.unknown:
         if effective.watched_number >= 0 and (watched := _watch(state, effective, question)) is not None:
             return watched
@@ -127,6 +154,19 @@ def _by_deciders(question: Question) -> Verdict:
 def paused_verdict(pause: Pause) -> Verdict:
     """Returns the verdict of a pause."""
     return Verdict(Action.ALLOW, Reason.PAUSE, rule=pause.name)
+
+
+def doubtful_page(question: Question, verdict: Verdict) -> Verdict | None:
+    """Returns the block of a page that the classifier allowed but left in doubt, `None` for another allowed one."""
+    lists = question.lists
+    entry = find_learned(lists, digest_of(verdict.rule)) if verdict.source_list == _HARMLESS else None
+    if entry is None or entry.certainty is None or entry.certainty < DOUBTFUL.least:
+        return None
+    found = _DOUBT.match(entry.detail)
+    category = found[1] if found is not None else ""
+    if category in lists.off_categories:
+        return None
+    return replace(verdict, action=_BLOCK, reason=Reason.LEARNED, category=category, detail=entry.detail)
 
 
 def _watch(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict | None:
@@ -187,6 +227,13 @@ def decide_host_by_policy(state: EngineState, host: str, client: str, user: str,
         now: Unix seconds.
     """
     found, effective = in_force(state, client, user, now)
+    verdict = _decide_host_unread(state, found, effective, host, client, now)
+    return verdict if effective.requests is None else treated_connection(effective.requests, host, verdict)
+
+
+def _decide_host_unread(
+    state: EngineState, found: ClientPolicy, effective: EffectivePolicy, host: str, client: str, now: float
+) -> HostVerdict:
     chosen = decide_host(view_of(state, effective.lists_number), host, client, now)
     if effective.pause is not None:
         usual = decide_host(state, host, client, now)

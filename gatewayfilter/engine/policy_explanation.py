@@ -7,6 +7,7 @@ from gatewayfilter.engine.deciders import DECIDERS, ManualDecider
 from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.policies.client_policies import ClientPolicy
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy
+from gatewayfilter.engine.policies.request_rules import RequestRules
 from gatewayfilter.engine.policy_decision import (
     decide_by_lists,
     decide_by_policy,
@@ -17,7 +18,7 @@ from gatewayfilter.engine.policy_decision import (
 )
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.state.engine_state import EngineState
-from gatewayfilter.model import DEFAULT, CategoryAction, DeciderAnswer, Explanation, Reason, Request
+from gatewayfilter.model import DEFAULT, CategoryAction, DeciderAnswer, Explanation, Reason, Request, TlsHandling
 
 
 def explain_by_policy(state: EngineState, request: Request, now: float) -> Explanation:
@@ -35,7 +36,7 @@ def explain_by_policy(state: EngineState, request: Request, now: float) -> Expla
         asked = usual if isinstance(decider, ManualDecider) else question
         answers.append(explain(decider, asked, decider.decide(asked)))
         if isinstance(decider, ManualDecider):
-            answers += [_tell_schedule(effective), _tell_policy(effective)]
+            answers += [_tell_schedule(effective), _tell_policy(effective), *_tell_requests(effective, request)]
     verdict = decide_by_policy(state, request, now)
     blocked = effective.block_all or decide_by_lists(state, effective, question)
     part = lifted(state, client.scopes, request, blocked, now) if blocked.blocked else None
@@ -94,5 +95,37 @@ def _tell_policy(effective: EffectivePolicy) -> DeciderAnswer:
     if effective.pause is None:
         told += [f"source {name}: on" for name in sorted(effective.lists.on_sources)]
         told += [f"source {name}: off" for name in sorted(effective.lists.off_sources)]
+    told += _connection_values(effective.requests) if effective.requests is not None else []
     told += [f"unknown: {effective.unknown}"] if effective.unknown is not None else []
     return DeciderAnswer("policy", "pass" if told else "miss", "; ".join(told) or "no policy of this client sets a value")
+
+
+def _connection_values(rules: RequestRules) -> list[str]:
+    told = [f"tls: {rules.tls}"] if rules.tls is not TlsHandling.INTERCEPT else []
+    told += ["strictness: strict"] if rules.blocks_doubt else []
+    return told + ([f"log: {rules.log_detail}"] if rules.log_detail is not None else [])
+
+
+def _tell_requests(effective: EffectivePolicy, request: Request) -> list[DeciderAnswer]:
+    """Returns what acts on this request and its response; nothing where no policy of the client has such a value."""
+    rules = effective.requests
+    if rules is None:
+        return []
+    answers: list[DeciderAnswer] = []
+    found = rules.hosts.get(request.url.host)
+    if found is not None and found.enforced is not None:
+        answers.append(DeciderAnswer(found.enforced.key, "pass", found.enforced.summary))
+    if rules.terms is not None:
+        verdict = rules.judge_search(request.url)
+        if verdict is not None:
+            answers.append(DeciderAnswer("search-terms", "block", f"{verdict.rule} blocks a {verdict.detail}", verdict))
+        else:
+            what = "no term is searched for" if found is not None and found.searched is not None else "no search engine"
+            answers.append(DeciderAnswer("search-terms", "miss", what))
+    if rules.downloads is not None:
+        verdict = rules.downloads.judge_head(request.url, {})
+        if verdict is not None:
+            answers.append(DeciderAnswer("downloads", "pass", f"{verdict.rule} blocks the response: {verdict.detail}"))
+        else:
+            answers.append(DeciderAnswer("downloads", "pass", f"blocked in a response: {rules.downloads.summary}"))
+    return answers

@@ -61,6 +61,7 @@ from gatewayfilter.interfaces.traffic import (
     InternalAnswer,
     InternalPages,
     InternalRequest,
+    LogDetails,
 )
 from gatewayfilter.interfaces.unblocking import (
     BypassLink,
@@ -108,6 +109,7 @@ __all__ = [
     "Lease",
     "LeaseUrls",
     "ListStore",
+    "LogDetails",
     "Notification",
     "NotificationStore",
     "Page",

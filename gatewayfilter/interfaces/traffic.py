@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gatewayfilter.model import Explanation, HostVerdict, Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.model import Enforcement, Explanation, HostVerdict, LogDetail, Request, RequestChange, ResponseChange, Verdict
 from gatewayfilter.urls import Url
 
 
@@ -35,9 +35,30 @@ class DecideHost(Protocol):
 class DecideTraffic(Decide, DecideHost, Protocol):
     """The decision on requests and connections."""
 
+    def enforced_address(self, host: str, client: str, user: str = "") -> str:
+        """Returns the host or address where connections to a host have to end for a client, `""` for its own addresses."""
+        ...
+
+
+class LogDetails(Protocol):
+    """What the log keeps of the requests of single clients. Pure: no I/O, no lock."""
+
+    @property
+    def varies_log(self) -> bool:
+        """Whether `log_detail` may return anything for any client; cheap, as it is read for every record."""
+        ...
+
+    def log_detail(self, client: str, user: str = "") -> LogDetail | None:
+        """Returns what the log keeps of a client's requests, `None` for what `log.privacy` says."""
+        ...
+
 
 class ChangeTraffic(Protocol):
-    """The changes to allowed requests and their responses by Adblock modifiers. Pure: no I/O, no lock."""
+    """The changes to allowed requests and their responses by Adblock modifiers and policies. Pure: no I/O, no lock."""
+
+    def enforced(self, request: Request) -> Enforcement | None:
+        """Returns what the client's policy changes in a request, whatever rules allow it; `None` for nothing."""
+        ...
 
     def change_request(self, request: Request) -> RequestChange | None:
         """Returns the changes to a request before it is sent, `None` for none."""

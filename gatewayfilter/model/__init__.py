@@ -1,6 +1,6 @@
 """The data model that the packages exchange: requests and verdicts, list entries, classifications, reviews. All immutable."""
 
-from gatewayfilter.model.certainty import CERTAINTY_LEVELS, CertaintyLevel, evidence_in_chinese, in_words, level_of
+from gatewayfilter.model.certainty import CERTAINTY_LEVELS, DOUBTFUL, CertaintyLevel, evidence_in_chinese, in_words, level_of
 from gatewayfilter.model.classification import HOST_ZONE, Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.client_matcher import Matcher, MatcherKind, canonical_address, parse_matcher
 from gatewayfilter.model.decision import (
@@ -16,9 +16,18 @@ from gatewayfilter.model.decision import (
     ResourceType,
     Verdict,
 )
+from gatewayfilter.model.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
-from gatewayfilter.model.modification import AppliedRule, BodyEdit, RequestChange, ResponseChange
+from gatewayfilter.model.modification import (
+    AppliedRule,
+    BodyEdit,
+    Enforcement,
+    JudgeDownload,
+    JudgeForm,
+    RequestChange,
+    ResponseChange,
+)
 from gatewayfilter.model.policy import (
     ALL_DAYS,
     DEFAULT,
@@ -38,6 +47,18 @@ from gatewayfilter.model.policy import (
 from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
 from gatewayfilter.model.policy_set import PolicySet, check_name
 from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
+from gatewayfilter.model.request_values import (
+    NONE,
+    LogDetail,
+    PolicyStrictness,
+    SearchEngine,
+    TlsHandling,
+    YouTubeMode,
+    engines_of,
+    megabytes_of,
+    terms_of,
+    types_of,
+)
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 from gatewayfilter.model.signed_token import (
     UNBLOCK_PATH,
@@ -54,8 +75,13 @@ __all__ = [
     "APPROVED",
     "CERTAINTY_LEVELS",
     "DEFAULT",
+    "DOUBTFUL",
+    "FILE_GROUPS",
+    "FILE_TYPES",
     "HARMFUL_CATEGORIES",
     "HOST_ZONE",
+    "MEDIA_TYPES",
+    "NONE",
     "PAGE_TYPES",
     "UNBLOCK_PATH",
     "Action",
@@ -70,6 +96,7 @@ __all__ = [
     "ContentId",
     "ContentKind",
     "DeciderAnswer",
+    "Enforcement",
     "EntryKind",
     "Evidence",
     "Explanation",
@@ -77,9 +104,12 @@ __all__ = [
     "Group",
     "HostAction",
     "HostVerdict",
+    "JudgeDownload",
+    "JudgeForm",
     "LearnedEntry",
     "LinkClaims",
     "ListAction",
+    "LogDetail",
     "LogRecord",
     "ManualRule",
     "Matcher",
@@ -89,6 +119,7 @@ __all__ = [
     "Policy",
     "PolicyItem",
     "PolicySet",
+    "PolicyStrictness",
     "Reason",
     "Request",
     "RequestChange",
@@ -101,14 +132,19 @@ __all__ = [
     "Schedule",
     "ScheduleEffect",
     "ScoreBreakdown",
+    "SearchEngine",
     "Source",
     "TaskOutline",
+    "TlsHandling",
     "UnknownAction",
     "Verdict",
     "Window",
+    "YouTubeMode",
     "canonical_address",
     "check_name",
+    "engines_of",
     "evidence_in_chinese",
+    "expanded_types",
     "from_record",
     "in_words",
     "inherited_values",
@@ -116,11 +152,14 @@ __all__ = [
     "kind_of_item",
     "level_of",
     "link_address",
+    "megabytes_of",
     "parse_matcher",
     "policy_values",
     "read_link",
     "sign_link",
     "state_token",
+    "terms_of",
     "to_record",
+    "types_of",
     "with_value",
 ]

@@ -38,6 +38,10 @@ class Reason(StrEnum):
     SCHEDULE = "schedule"
     POLICY = "policy"
     POLICY_REVIEW = "policy-review"
+    SAFESEARCH = "safesearch"
+    SEARCH_TERM = "search-term"
+    FILE_TYPE = "file-type"
+    FILE_SIZE = "file-size"
 
     @classmethod
     def _missing_(cls, value: object) -> "Reason | None":
@@ -133,12 +137,16 @@ class HostVerdict:
         verdict: source and reason, as for a request; for `intercept` an empty verdict.
         named: a manual or list block names the host or a part of it: no client behaviour makes its connections pass unread.
         because: the block that names it, `None` for none.
+        connect_to: host or address whose addresses its connections end at instead of its own, `""` for its own.
+        shows_page: of a denied host: the connection may be decrypted to show a block page.
     """
 
     action: HostAction
     verdict: Verdict
     named: bool = False
     because: Verdict | None = None
+    connect_to: str = ""
+    shows_page: bool = True
 
 
 @dataclass(frozen=True, slots=True)

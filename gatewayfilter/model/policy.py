@@ -73,7 +73,8 @@ class Policy:
         categories: category → the effect of its lists.
         unknown: treatment of URLs on no list, `None` when unset.
         block_all: whether everything is blocked that no manual rule allows, `None` when unset.
-        requests: whether block pages take requests to unblock pages, `None` when unset.
+        takes_requests: whether block pages take requests to unblock pages, `None` when unset.
+        requests: the values that act on requests, by key, in canonical form (request_values.py).
     """
 
     name: str
@@ -81,7 +82,8 @@ class Policy:
     categories: Mapping[str, CategoryAction] = field(default_factory=dict)
     unknown: UnknownAction | None = None
     block_all: bool | None = None
-    requests: bool | None = None
+    takes_requests: bool | None = None
+    requests: Mapping[str, str] = field(default_factory=dict)
 
 
 class ScheduleEffect(StrEnum):

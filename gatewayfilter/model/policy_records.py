@@ -19,6 +19,7 @@ from gatewayfilter.model.policy import (
     UnknownAction,
     Window,
 )
+from gatewayfilter.model.request_values import usable_values
 
 
 def kind_of_item(item: PolicyItem) -> str:
@@ -44,7 +45,8 @@ def _fields(item: PolicyItem) -> dict[str, object]:
                 "categories": {category: action.value for category, action in item.categories.items()},
                 "unknown": item.unknown.value if item.unknown is not None else None,
                 "block_all": item.block_all,
-                "requests": item.requests,
+                "takes_requests": item.takes_requests,
+                "requests": dict(item.requests),
             }
         case Schedule():
             windows = [[window.begin, window.end, sorted(window.days)] for window in item.windows]
@@ -90,14 +92,15 @@ def _note(record: Mapping[str, Any]) -> str:
 def _policy(name: str, record: Mapping[str, Any]) -> Policy:
     unknown = record.get("unknown")
     block_all = record.get("block_all")
-    requests = record.get("requests")
+    takes_requests = record.get("takes_requests")
     return Policy(
         name,
         {str(source): bool(on) for source, on in record.get("sources", {}).items()},
         {str(category): CategoryAction(action) for category, action in record.get("categories", {}).items()},
         UnknownAction(unknown) if unknown is not None else None,
         bool(block_all) if block_all is not None else None,
-        bool(requests) if requests is not None else None,
+        bool(takes_requests) if takes_requests is not None else None,
+        usable_values(record.get("requests")),
     )
 
 

@@ -7,11 +7,12 @@ from typing import Final
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model.policy import CategoryAction, Policy, UnknownAction
+from gatewayfilter.model.request_values import REQUEST_KEYS, canonical_value, request_key
 
 _CATEGORY: Final = "category."
 _SOURCE: Final = "source."
 _SWITCH: Final[Mapping[str, bool]] = {"on": True, "off": False}
-_KEYS: Final = ("category.NAME", "source.NAME", "unknown", "block-all", "requests")
+_KEYS: Final = ("category.NAME", "source.NAME", "unknown", "block-all", "requests", *REQUEST_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,11 @@ def policy_values(policy: Policy) -> dict[str, str]:
     found: dict[str, str] = {}
     if policy.block_all is not None:
         found["block-all"] = _switch_text(on=policy.block_all)
-    if policy.requests is not None:
-        found["requests"] = _switch_text(on=policy.requests)
+    if policy.takes_requests is not None:
+        found["requests"] = _switch_text(on=policy.takes_requests)
     if policy.unknown is not None:
         found["unknown"] = policy.unknown.value
+    found |= dict(sorted(policy.requests.items()))
     found |= {f"{_CATEGORY}{name}": action.value for name, action in sorted(policy.categories.items())}
     found |= {f"{_SOURCE}{name}": _switch_text(on=on) for name, on in sorted(policy.sources.items())}
     return found
@@ -58,7 +60,7 @@ def with_value(policy: Policy, key: str, text: str, *, categories: Collection[st
 
     Args:
         policy: to be changed.
-        key: `category.NAME`, `source.NAME`, `unknown`, `block-all` or `requests`.
+        key: `category.NAME`, `source.NAME`, `unknown`, `block-all`, `requests` or one of `REQUEST_KEYS`.
         text: the value.
         categories: names of all categories.
         sources: names of all sources.
@@ -71,7 +73,10 @@ def with_value(policy: Policy, key: str, text: str, *, categories: Collection[st
     if key == "block-all":
         return replace(policy, block_all=_switch(key, text) if text else None)
     if key == "requests":
-        return replace(policy, requests=_switch(key, text) if text else None)
+        return replace(policy, takes_requests=_switch(key, text) if text else None)
+    if own := request_key(key):
+        others = {name: value for name, value in policy.requests.items() if name != own}
+        return replace(policy, requests=others | ({own: canonical_value(own, text)} if text else {}))
     if key.startswith(_CATEGORY):
         name = key.removeprefix(_CATEGORY)
         if text:

@@ -59,7 +59,9 @@ class GatewayAddon:
         self.pages = services.pages
         self._answerer = ResponseAnswerer(services.pages, settings.proxy.on_error, counters)
         counter = DecisionCounter(counters, services.recorder)
-        changes = TrafficChanges(services.changes, settings.filter, counters) if services.changes is not None else None
+        changes = None
+        if services.changes is not None:
+            changes = TrafficChanges(services.changes, settings.filter, counters, counter=counter)
         reporter = UrlReporter(services.offers, settings.proxy.unknown) if services.offers is not None else None
         self._requests = RequestFilter(settings, services, self._answerer, counter, counters, changes=changes, reporter=reporter)
         self._responses = ResponsePipeline(

@@ -76,7 +76,14 @@ class LeanMaster(master.Master):
         self._pages = addon.pages
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
-        self._guard = ReachGuard(settings.proxy, services.counters, self._proxyserver.connections, services.recorder)
+        self._guard = ReachGuard(
+            settings.proxy,
+            services.counters,
+            self._proxyserver.connections,
+            services.recorder,
+            hosts=services.engine,
+            logged_in=services.logged_in,
+        )
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
@@ -123,7 +130,7 @@ class LeanMaster(master.Master):
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
         use_resolver(loop, Resolver(loop))
-        limit_connecting(loop, self._guard.admitted_here)
+        limit_connecting(loop, self._guard.admitted_here, self._guard.led_to)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
         try:

@@ -9,13 +9,14 @@ from mitmproxy import http
 
 from gatewayfilter.config import Settings, UnknownRule
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import UNBLOCK_PATH, Action, Reason, UnknownAction, Verdict
+from gatewayfilter.model import UNBLOCK_PATH, Action, JudgeForm, Reason, UnknownAction, Verdict
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.pages.internal_pages import internal_response
 from gatewayfilter.proxy.request.flow_request import FlowRequest, has_body, read_flow
 from gatewayfilter.proxy.request.named_address import NamedAddresses
 from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.request.request_judge import RequestJudge
+from gatewayfilter.proxy.request.search_form import FormKind, form_kind, judge_body
 from gatewayfilter.proxy.request.sent_request import CONNECTION_FIELDS, make_ready
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
@@ -126,10 +127,27 @@ class RequestFilter:
         self._carry_out(flow, flow_request, verdict, started)
         return None
 
+    def _read_form(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, form: JudgeForm, started: int) -> None:
+        """Has the body of a request read that may hold a search; blocks it at once where that cannot be done."""
+        kind, readable = form_kind(flow_request.headers)
+        block = form.judge(None) if kind is not FormKind.OTHER and not readable else None
+        if block is not None:
+            self._answerer.block(flow, flow_request, block)
+            self._counter.request(flow_request.request, block, started)
+            return
+        self._send(flow, flow_request, verdict, form if readable and kind is not FormKind.OTHER else None)
+        self._counter.request(flow_request.request, verdict, started)
+
     def finish(self, flow: http.HTTPFlow) -> None:
-        """Answers a request to unblock a page when its body has arrived."""
+        """Answers a request to unblock a page when its body has arrived, and judges a search that was posted."""
         pending = flow.metadata.get(PENDING)
-        if isinstance(pending, PendingFlow) and pending.unblocks:
+        if isinstance(pending, PendingFlow) and pending.form is not None:
+            started = time.perf_counter_ns()
+            block = judge_body(flow.request, pending.form)
+            if block is not None:
+                self._answerer.block_response(flow, pending.flow_request, block)
+                self._counter.response(pending.flow_request.request, block, started)
+        elif isinstance(pending, PendingFlow) and pending.unblocks:
             del flow.metadata[PENDING]
             if self._unblock_form is not None and flow.response is None:
                 flow.response = self._unblock_form.answer(pending.flow_request, flow.request.raw_content or b"")
@@ -155,22 +173,33 @@ class RequestFilter:
 
     def _carry_out(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, started: int) -> None:
         untouched = verdict.reason is _MANUAL_ALLOW
-        if self._changes is not None and not untouched and verdict.action is not _BLOCK:
-            flow.response, other = self._changes.before(flow, flow_request.request)
+        if self._changes is not None and verdict.action is not _BLOCK:
+            other = form = None
+            if untouched:
+                self._changes.enforce(flow, flow_request.request)
+            else:
+                flow.response, other, form = self._changes.before(flow, flow_request.request)
             if other is not None:
                 now = self._engine.decide(replace(flow_request.request, url=other))
                 verdict = now if now.blocked else verdict
+            if form is not None and verdict.action is not _BLOCK and flow.response is None:
+                self._read_form(flow, flow_request, verdict, form, started)
+                return
         if verdict.action is _BLOCK:
             self._answerer.block(flow, flow_request, verdict)
         elif flow.response is None:
-            if verdict.unknown or self._changes is not None or has_body(flow_request):
-                flow.metadata[PENDING] = PendingFlow(flow_request, verdict.unknown, untouched)
-            if flow_request.address:
-                self._addresses.lead(flow, flow_request, verdict)
-            if flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers):
-                make_ready(flow.request, flow_request, has_parent=self._has_parent)
-            flow.request.stream = True
+            self._send(flow, flow_request, verdict)
         self._counter.request(flow_request.request, verdict, started)
+
+    def _send(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, form: JudgeForm | None = None) -> None:
+        if verdict.unknown or self._changes is not None or has_body(flow_request):
+            untouched = verdict.reason is _MANUAL_ALLOW
+            flow.metadata[PENDING] = PendingFlow(flow_request, verdict.unknown, untouched, form=form)
+        if flow_request.address:
+            self._addresses.lead(flow, flow_request, verdict)
+        if flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers):
+            make_ready(flow.request, flow_request, has_parent=self._has_parent)
+        flow.request.stream = form is None
 
 
 def _unknown_policy(

@@ -21,6 +21,7 @@ from gatewayfilter.interfaces import (
     DecideHost,
     DecisionWriter,
     Inspect,
+    LogDetails,
     RecognizeClient,
     UnblockRequestStore,
 )
@@ -176,7 +177,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
 
     spool = _spool(settings, writer, counters)
-    recorder = _recorder(settings, writer, client_key)
+    recorder = _recorder(settings, engine, writer, client_key)
     own = _own_requests(settings, engine, recorder)
     requests = UnblockFollower(store.unblock.changes, own) if store is not None and own is not None else None
     background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine), requests), engine, internal_pages)
@@ -279,7 +280,8 @@ def _writer(store: WorkerStore | None, counters: Counters) -> StoreWriter | None
     return StoreWriter(store.frontier.add, store.log.write, counters, ask=store.unblock.ask, redeem=store.unblock.redeem)
 
 
-def _recorder(settings: Settings, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:
+def _recorder(settings: Settings, engine: LogDetails, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:
     if writer is None:
         return None
-    return DecisionRecorder(writer.log.write, settings.log.privacy, client_key if settings.log.hash_clients else None)
+    key = client_key if settings.log.hash_clients else None
+    return DecisionRecorder(writer.log.write, settings.log.privacy, key, details=engine)

@@ -13,6 +13,7 @@ from gatewayfilter.interfaces import CrawlRequest, PassedResponse
 from gatewayfilter.model import (
     Action,
     Classification,
+    Enforcement,
     Explanation,
     LogRecord,
     Reason,
@@ -74,6 +75,9 @@ class FakeChanges:
         self.requests: dict[str, RequestChange] = {}
         self.responses: dict[str, ResponseChange] = {}
         self.seen: list[tuple[str, int, dict[str, str], str]] = []
+
+    def enforced(self, request: Request) -> Enforcement | None:
+        return None
 
     def change_request(self, request: Request) -> RequestChange | None:
         return self.requests.get(request.url.path + request.url.query)

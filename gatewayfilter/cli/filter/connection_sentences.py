@@ -33,6 +33,8 @@ def connection_sentences(report: ConnectionReport, client: str) -> Iterator[str]
         yield f"Connections to this host are opened, and each request decided{_by(decision.verdict)}."
         if decision.named and decision.because is not None:
             yield f"They never pass through unread: it or a page of it is blocked{_by(decision.because)}."
+    if decision.connect_to:
+        yield f"They end at an address of {decision.connect_to} in place of its own."
     yield from _of_devices(report, client)
     yield _RAW[report.raw]
 

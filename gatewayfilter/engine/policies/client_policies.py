@@ -62,6 +62,7 @@ class ClientPolicies:
 
     Attributes:
         macs: by which any client is recognized.
+        varies_log: whether the log keeps more or less of any client than of the others.
         instants: all instants at which anything changes for any client, ascending.
         known: the policies of addresses that were looked up. `known.get` finds most addresses; `find` finds all, at the cost of a
             call.
@@ -78,6 +79,11 @@ class ClientPolicies:
         self.clients = clients
         self.selections = selections
         timelines = {found.timeline for found in (*clients, default)}
+        self.varies_log = any(
+            effective.requests is not None and effective.requests.log_detail is not None
+            for timeline in timelines
+            for effective in timeline.effective
+        )
         self.instants = tuple(sorted({instant for timeline in timelines for instant in timeline.instants}))
         self._users: dict[str, ClientPolicy] = {}
         self._exact: dict[str, ClientPolicy] = {}

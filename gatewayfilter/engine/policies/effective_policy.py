@@ -2,13 +2,16 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from gatewayfilter.engine.policies.request_rules import RequestRules, first_values, request_rules
 from gatewayfilter.model import (
     HARMFUL_CATEGORIES,
     Action,
     CategoryAction,
     Pause,
     Policy,
+    PolicyStrictness,
     Reason,
     Schedule,
     ScheduleEffect,
@@ -16,6 +19,9 @@ from gatewayfilter.model import (
     UnknownAction,
     Verdict,
 )
+
+_CERTAIN: Final = 0.99
+"""Certainty of the learned entries that count where a policy is relaxed: the level `certain`."""
 
 type Chain = Sequence[tuple[str, Policy]]
 """The policies of a client, the nearest first, each with its origin (`PolicySet.chain`)."""
@@ -39,12 +45,14 @@ class ListSelection:
         off_categories: lists of these categories do not count.
         on_sources, off_sources: names of sources that count, or not, regardless of their category.
         only: if given, the only categories with lists that count; the other fields have no effect.
+        least_certainty: learned blocks with a lower one do not count; those without one always do.
     """
 
     off_categories: frozenset[str] = frozenset()
     on_sources: frozenset[str] = frozenset()
     off_sources: frozenset[str] = frozenset()
     only: frozenset[str] | None = None
+    least_certainty: float = 0.0
 
     def is_off(self, source: Source) -> bool:
         """Returns whether the entries of a source that blocks or splices do not count."""
@@ -74,7 +82,8 @@ class EffectivePolicy:
         unknown: treatment of URLs on no list, `None` for that of `proxy.unknown`.
         pause: the pause in force.
         schedules: names of the schedules with an open window.
-        requests: whether block pages take requests to unblock pages.
+        takes_requests: whether block pages take requests to unblock pages.
+        requests: what acts on requests and responses; `None` for nothing.
     """
 
     lists: ListSelection
@@ -87,7 +96,8 @@ class EffectivePolicy:
     schedules: tuple[str, ...] = ()
     lists_number: int = -1
     watched_number: int = -1
-    requests: bool = True
+    takes_requests: bool = True
+    requests: RequestRules | None = None
 
 
 def resolve(
@@ -123,6 +133,8 @@ def resolve(
     off = {category for category, action in actions.items() if action is not CategoryAction.BLOCK}
     switches = _first_switches(layers)
     watched = ListSelection(only=frozenset(off)) if off else None
+    values = first_values(layers)
+    relaxed = values.get("strictness", ("",))[0] == PolicyStrictness.RELAXED
     return EffectivePolicy(
         _paused_lists(pause)
         if pause is not None
@@ -130,6 +142,7 @@ def resolve(
             frozenset((off_categories - actions.keys()) | off),
             frozenset(source for source, on in switches.items() if on),
             frozenset(source for source, on in switches.items() if not on),
+            least_certainty=_CERTAIN if relaxed else 0.0,
         ),
         watched if pause is None else None,
         actions,
@@ -138,7 +151,8 @@ def resolve(
         next((policy.unknown for policy in layers if policy.unknown is not None), None),
         pause,
         tuple(schedule.name for schedule in ranked),
-        requests=next((policy.requests for policy in layers if policy.requests is not None), True),
+        takes_requests=next((policy.takes_requests for policy in layers if policy.takes_requests is not None), True),
+        requests=request_rules(values, paused=pause is not None),
     )
 
 

@@ -74,11 +74,20 @@ def find_listing(lists: ListView, key: str, digest: bytes, action: ListAction, n
     return None
 
 
+def find_learned(lists: ListView, digest: bytes) -> LearnedEntry | None:
+    """Returns the learned entry of a digest, of whatever action, `None` for none; it may have expired."""
+    changes = lists.learned.get(digest, _UNCHANGED)
+    return lists.records.find(digest) if isinstance(changes, _Unchanged) else changes
+
+
 def in_force(lists: ListView, entry: LearnedEntry, action: ListAction, now: float) -> bool:
-    """Returns whether a learned entry has this action, has not expired, and is of a category that is on."""
+    """Returns whether a learned entry has this action, has not expired, is of a category that is on, and certain enough."""
     if entry.action is not action or now >= entry.expires_at:
         return False
-    return action is ListAction.ALLOW or entry.category not in lists.off_categories
+    if action is ListAction.ALLOW:
+        return True
+    doubtful = entry.certainty is not None and entry.certainty < lists.selection.least_certainty
+    return not doubtful and entry.category not in lists.off_categories
 
 
 def list_verdict(source: Source, key: str) -> Verdict:
@@ -128,4 +137,6 @@ def _why_silent(lists: ListView, entry: LearnedEntry, action: ListAction, now: f
         return "that has expired"
     if action is ListAction.BLOCK and entry.category in lists.off_categories:
         return f"the category {entry.category} is switched off"
+    if action is ListAction.BLOCK and entry.certainty is not None and entry.certainty < lists.selection.least_certainty:
+        return "it is not certain enough for this policy (strictness=relaxed)"
     return ""

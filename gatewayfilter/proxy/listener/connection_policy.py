@@ -3,6 +3,8 @@
 `HostPolicy` (host_policy.py) is the one that decides.
 """
 
+import time
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
@@ -71,3 +73,26 @@ class InterceptAll:
 
     def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
         """Does nothing: no connection passes unread or is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class StillSpliced:
+    """Whether a relayed connection may still pass unread, and to where it leads. Called again while it is open."""
+
+    policy: ConnectionPolicy
+    address: str
+    host: str
+    port: int
+    name: str
+    user: str
+    always: bool
+    connect_to: str = ""
+
+    def __call__(self) -> bool:
+        """Returns whether the policy still relays the connection; one that is blocked by now is recorded."""
+        if not self.always and not self.policy.may_change():
+            return True
+        found = self.policy.judge(self.address, self.host, self.name, self.user)
+        if found.action is HostAction.DENY:
+            self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns())
+        return found.action is HostAction.SPLICE and found.connect_to == self.connect_to

@@ -76,7 +76,11 @@ def report_connection(
     looked_at = decision.action is HostAction.INTERCEPT and not decision.named and is_name(url.host)
     counts = pinned_apps is not None and (looked_at or decision.verdict.reason is Reason.PINNED_APP)
     return ConnectionReport(
-        decision, settings.tls.deny is DenyRule.PAGE, learned, counts, _raw_tunnels(settings, url, engine, client)
+        decision,
+        settings.tls.deny is DenyRule.PAGE and decision.shows_page,
+        learned,
+        counts,
+        _raw_tunnels(settings, url, engine, client),
     )
 
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from mitmproxy import platform
 
-from gatewayfilter.model import HostAction, HostVerdict, Reason, Verdict
+from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.listener.client_hello import ClientHello, NotTls, read_client_hello
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
-from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, ConnectionPolicy
+from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, ConnectionPolicy, StillSpliced
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
 from gatewayfilter.proxy.listener.refusals import UNRECOGNIZED_NAME, denied, unreachable
 from gatewayfilter.proxy.pages.block_page import BlockPages
@@ -30,6 +30,9 @@ _CHUNK: Final = 65_536
 _MOST_HEAD_BYTES: Final = 65_536
 """A longer CONNECT is mitmproxy's to refuse."""
 _CONNECT: Final = b"CONNECT "
+_ELSEWHERE: Final = HostVerdict(
+    HostAction.DENY, Verdict(Action.BLOCK, Reason.SAFESEARCH, detail="the server name is not that of the tunnel"), named=True
+)
 _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 SILENT_S: Final = 3.0
 """How long a tunnel may stay without a byte of the client's: where the server sends first, it is no TLS."""
@@ -71,28 +74,6 @@ class HandshakeServices:
     pages: BlockPages
     hand_over: "Callable[[ClientHandshake], None]"
     closed: Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class StillSpliced:
-    """Whether a relayed connection may still pass unread. Called again while it is open."""
-
-    policy: ConnectionPolicy
-    address: str
-    host: str
-    port: int
-    name: str
-    user: str
-    always: bool
-
-    def __call__(self) -> bool:
-        """Returns whether the policy still relays the connection; one that is blocked by now is recorded."""
-        if not self.always and not self.policy.may_change():
-            return True
-        found = self.policy.judge(self.address, self.host, self.name, self.user)
-        if found.action is HostAction.DENY:
-            self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns())
-        return found.action is HostAction.SPLICE
 
 
 class _Tunnel:
@@ -226,8 +207,8 @@ class ClientHandshake:
         self._user = self._services.user_of(request.authorization)
         found = self._services.policy.judge(self.address, request.host, user=self._user)
         if found.action is HostAction.SPLICE and self._services.can_splice:
-            self._begin_dial(request.host, request.port, partial(self._tunnel_connected, request, end + 4, found, started))
-        elif found.action is HostAction.DENY and not self._services.policy.shows_page(self.address, request.host):
+            self._begin_dial(found, request.host, request.port, partial(self._tunnel_connected, request, end + 4, found, started))
+        elif found.action is HostAction.DENY and not self._shows_page(found, request.host):
             self._refuse(denied(found.verdict.reason), request.host, request.port, found, started)
         else:
             self._hand_over()
@@ -249,15 +230,19 @@ class ClientHandshake:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
             # naming a host that passes through.
             self._keep_judging(found, host, port)
-            self._begin_dial(host, port, partial(self._origin_connected, host, port, found.verdict, started), prefer=address)
-        elif found.action is HostAction.DENY and not self._services.policy.shows_page(self.address, host):
+            done = partial(self._origin_connected, host, port, found.verdict, started)
+            self._begin_dial(found, host, port, done, prefer=address)
+        elif found.action is HostAction.DENY and not self._shows_page(found, host):
             self._refuse(UNRECOGNIZED_NAME, host, port, found, started)
         else:
             self._hand_over()
 
-    def _begin_dial(self, host: str, port: int, done: Done, *, prefer: str = "") -> None:
+    def _shows_page(self, found: HostVerdict, host: str) -> bool:
+        return found.shows_page and self._services.policy.shows_page(self.address, host)
+
+    def _begin_dial(self, found: HostVerdict, host: str, port: int, done: Done, *, prefer: str = "") -> None:
         # The client stays watched: to watch it again costs two system calls, and few clients send before the answer.
-        self._dial = dial = self._services.dialer.dial(host, port, done, prefer, client=self.address)
+        self._dial = dial = self._services.dialer.dial(found.connect_to or host, port, done, prefer, client=self.address)
         dial.begin()
 
     def _origin_connected(self, host: str, port: int, verdict: Verdict, started: int, found: Way | OSError) -> None:
@@ -330,7 +315,10 @@ class ClientHandshake:
             raise
         self._tunnel = None
         self._lift_limits()
-        if found.action is HostAction.SPLICE:
+        if found.action is HostAction.SPLICE and found.connect_to != tunnel.found.connect_to:
+            tunnel.way.socket.close()  # it leads elsewhere than the server name has to
+            self._refuse(UNRECOGNIZED_NAME, request.host, request.port, _ELSEWHERE, tunnel.started)
+        elif found.action is HostAction.SPLICE:
             self._services.policy.record(self.address, request.host, request.port, found.verdict, tunnel.started)
             self._keep_judging(found, request.host, request.port, hello.name if hello is not None else "")
             self._relay(tunnel.way, self.data[tunnel.head_bytes :])
@@ -349,7 +337,9 @@ class ClientHandshake:
     def _keep_judging(self, found: HostVerdict, host: str, port: int, name: str = "") -> None:
         """Has a connection judged again while it is open: if it passes because of what its device did, or there are policies."""
         pinned = found.verdict.reason is Reason.PINNED_APP
-        self._still_spliced = StillSpliced(self._services.policy, self.address, host, port, name, self._user, pinned)
+        self._still_spliced = StillSpliced(
+            self._services.policy, self.address, host, port, name, self._user, pinned, found.connect_to
+        )
 
     def _relay(self, way: Way, to_origin: bytes) -> None:
         services = self._services

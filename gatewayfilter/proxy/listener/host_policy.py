@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -82,7 +83,7 @@ class HostPolicy:
             and self._pinned_apps.covers(client, host)
             and is_name(host)
         ):
-            return _LEARNED
+            return replace(_LEARNED, connect_to=found.connect_to) if found.connect_to else _LEARNED
         return found
 
     def may_change(self) -> bool:

@@ -19,24 +19,31 @@ def use_resolver(loop: asyncio.AbstractEventLoop, resolver: Resolver) -> None:
 
 
 def limit_connecting(
-    loop: asyncio.AbstractEventLoop, admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]]
+    loop: asyncio.AbstractEventLoop,
+    admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]],
+    led_to: Callable[[str], str] = str,
 ) -> None:
     """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`.
 
     Args:
         loop: on which mitmproxy connects to origins.
         admitted: returns the addresses of a host that may be connected to; raises an `OSError` when none may.
+        led_to: returns the host whose addresses are connected to for a host.
     """
-    set_on(loop, "create_connection", _Connector(loop, admitted).create_connection)
+    set_on(loop, "create_connection", _Connector(loop, admitted, led_to).create_connection)
 
 
 class _Connector:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]],
+        led_to: Callable[[str], str],
     ) -> None:
         self._loop = loop
         self._connect: Any = loop.create_connection
         self._admitted = admitted
+        self._led_to = led_to
 
     async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         """Stands in for the loop's `create_connection`.
@@ -50,7 +57,7 @@ class _Connector:
                     return await self._connect(factory, host, port, **options)
                 if any(options.values()):  # mitmproxy passes nothing but host and port
                     raise OSError(f"connections to origins are made without {', '.join(options)}")
-                found = self._admitted(host, await addresses_of(self._loop, host, port))
+                found = self._admitted(host, await addresses_of(self._loop, self._led_to(host), port))
                 return await self._connect(factory, sock=await connect_to_any(self._loop, found))
         except TimeoutError as error:
             raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.model import JudgeForm
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 
 PENDING: Final = "gatewayfilter"
@@ -18,6 +19,7 @@ class PendingFlow:
         flow_request: the request.
         unknown: its URL is on no list.
         untouched: a manual rule allows it: nothing is changed in its response.
+        form: judges its body, which is read by the filter; `None` where it streams.
         unblocks: its body is read by the filter, for a request to unblock a page.
     """
 
@@ -25,6 +27,7 @@ class PendingFlow:
     unknown: Final[bool]
     untouched: Final[bool]
     unblocks: Final[bool] = False
+    form: Final[JudgeForm | None] = None
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ partial content, downloads, content encodings that are not supported.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, cast
 
 from mitmproxy import http
 
@@ -14,10 +14,13 @@ from gatewayfilter.config import CosmeticScope, FilterSettings
 from gatewayfilter.content_encoding import KNOWN, EncodingError
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import ChangeTraffic
-from gatewayfilter.model import PAGE_TYPES, Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.model import PAGE_TYPES, Enforcement, JudgeDownload, JudgeForm, Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.proxy.request.enforced_search import enforce
 from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText
 from gatewayfilter.proxy.response.csp import allow_style
 from gatewayfilter.proxy.response.css_injector import StyleInjector, style_hash, style_text
+from gatewayfilter.proxy.response.download_check import CheckedDownload
+from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, digest_of, parse_url
 
@@ -34,6 +37,8 @@ _TEXT_TYPES: Final = frozenset({
     "application/json", "application/javascript", "application/x-javascript", "application/ecmascript", "application/xml",
     "application/xhtml+xml", "application/vnd.apple.mpegurl", "application/x-mpegurl", "application/dash+xml", "image/svg+xml",
 })  # fmt: skip
+_WITH_FILES: Final = frozenset({200, 203, 206})
+_OF_FILES: Final = ("content-type", "content-disposition", "content-encoding", "content-length", "content-range")
 _REDIRECTED_FOR_S: Final = 10.0
 _MOST_REDIRECTED: Final = 1024
 
@@ -65,7 +70,8 @@ class TrafficChanges:
     Args:
         engine: returns the changes.
         settings: `cosmetic` and `replace` count here.
-        counters: `requests_changed`, `responses_changed`, `edits_skipped`, `edits_failed`.
+        counter: counts and logs downloads that are cut; `None` for nowhere.
+        counters: `requests_changed`, `searches_enforced`, `responses_changed`, `edits_skipped`, `edits_failed`.
         clock: monotonic seconds.
     """
 
@@ -75,31 +81,46 @@ class TrafficChanges:
         settings: FilterSettings,
         counters: Counters,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        counter: DecisionCounter | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._counters = counters
         self._clock = clock
+        self._counter = counter
         self._redirected: dict[tuple[str, bytes], float] = {}  # by the digest: URLs are long
 
-    def before(self, flow: http.HTTPFlow, request: Request) -> tuple[http.Response | None, Url | None]:
+    def before(self, flow: http.HTTPFlow, request: Request) -> tuple[http.Response | None, Url | None, JudgeForm | None]:
         """Changes a request that is allowed, before it goes out.
 
         Returns:
-            A redirection to another URL, or `None`; and the URL that is requested instead, which is still to be decided, or
-            `None`.
+            A redirection to another URL, or `None`; the URL that is requested instead, which is still to be decided, or `None`;
+            and what judges its body, or `None`.
         """
         headers = flow.request.headers
         if request.resource_type in PAGE_TYPES:
             _accept_supported_encodings(headers)
         change = self._engine.change_request(request)
         if change is None:
-            return None, None
+            return None, None, None
         changed = _remove_headers(headers, change.remove_headers)
         answer, other = self._elsewhere(flow, request, change) if change.url else (None, None)
         if changed or answer is not None or other is not None:
             self._counters.add("requests_changed")
-        return answer, other
+        if change.enforced is not None and answer is None:
+            self._enforce(flow, request, change.enforced)
+        return answer, other, change.form
+
+    def enforce(self, flow: http.HTTPFlow, request: Request) -> None:
+        """Changes a request that a manual rule allows as far as the client's policy requires it."""
+        enforced = self._engine.enforced(request)
+        if enforced is not None:
+            self._enforce(flow, request, enforced)
+
+    def _enforce(self, flow: http.HTTPFlow, request: Request, enforced: Enforcement) -> None:
+        enforce(flow.request, request.url, enforced)
+        self._counters.add("searches_enforced")
 
     def _elsewhere(self, flow: http.HTTPFlow, request: Request, change: RequestChange) -> tuple[http.Response | None, Url | None]:
         try:
@@ -144,6 +165,10 @@ class TrafficChanges:
             return None
         if change.verdict is not None and change.verdict.blocked:
             return change.verdict
+        downloads = change.downloads
+        checked = _download_headers(response) if downloads is not None else {}
+        if downloads is not None and checked and (block := downloads.judge_head(request.url, checked)) is not None:
+            return block
         changed = _remove_headers(headers, change.remove_headers)
         for name, values in (("content-security-policy", change.csp), ("permissions-policy", change.permissions)):
             for value in values:
@@ -152,7 +177,15 @@ class TrafficChanges:
                     changed = True
         if self._edit_body(flow, request, change) or changed:
             self._counters.add("responses_changed")
+        if downloads is not None and checked:
+            self._check_body(flow, request, downloads, checked)
         return None
+
+    def _check_body(self, flow: http.HTTPFlow, request: Request, rules: JudgeDownload, headers: Mapping[str, str]) -> None:
+        response = flow.response
+        assert response is not None
+        then = cast("Callable[[bytes], list[bytes]]", response.stream) if callable(response.stream) else None
+        response.stream = CheckedDownload(rules, request.url, headers, then, _CutDownload(flow, request, self._counter).cut)
 
     def _edit_body(self, flow: http.HTTPFlow, request: Request, change: ResponseChange) -> bool:
         response = flow.response
@@ -208,6 +241,29 @@ class TrafficChanges:
         self._counters.add("edits_failed")
         if flow.killable:
             flow.kill()
+
+
+class _CutDownload:
+    """Breaks an exchange off whose response is blocked while it streams."""
+
+    def __init__(self, flow: http.HTTPFlow, request: Request, counter: DecisionCounter | None) -> None:
+        self._flow = flow
+        self._request = request
+        self._counter = counter
+
+    def cut(self, verdict: Verdict) -> None:
+        if self._counter is not None:
+            self._counter.response(self._request, verdict, time.perf_counter_ns())
+        if self._flow.killable:
+            self._flow.kill()
+
+
+def _download_headers(response: http.Response) -> dict[str, str]:
+    """Returns the fields by which a download is judged; empty for a response that is none."""
+    if response.status_code not in _WITH_FILES:
+        return {}
+    headers = response.headers
+    return {":status": str(response.status_code)} | {name: str(headers[name]) for name in _OF_FILES if name in headers}
 
 
 def _accept_supported_encodings(headers: http.Headers) -> None:

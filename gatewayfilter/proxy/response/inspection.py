@@ -20,6 +20,7 @@ from gatewayfilter.proxy.mitm.buffered_response import hold_response
 from gatewayfilter.proxy.request.flow_request import FlowRequest
 from gatewayfilter.proxy.request.pending_flow import PENDING, InspectedFlow
 from gatewayfilter.proxy.response.body_rewriter import EditedBody
+from gatewayfilter.proxy.response.download_check import CheckedDownload
 from gatewayfilter.proxy.response.response_answerer import ResponseAnswerer
 from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
@@ -99,11 +100,16 @@ class ResponseInspection:
             verdict = await self._verdict(flow, kept)
         finally:
             self._kept -= 1
+        stream_as = kept.stream_as
+        if isinstance(stream_as, CheckedDownload):
+            response = flow.response
+            verdict = verdict or stream_as.judge((response.data.content if response is not None else b"") or b"")
+            stream_as = stream_as.then
         if verdict is not None:
             self._answerer.block_response(flow, kept.flow_request, verdict)
             self._counter.response(kept.flow_request.request, verdict, started)
         elif flow.error is None:
-            _rewrite_whole(flow, kept.stream_as)
+            _rewrite_whole(flow, stream_as)
 
     async def _verdict(self, flow: http.HTTPFlow, kept: InspectedFlow) -> Verdict | None:
         response = flow.response

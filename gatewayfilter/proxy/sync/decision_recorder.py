@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import Final
 
 from gatewayfilter.config import LogPrivacy
+from gatewayfilter.interfaces import LogDetails
 from gatewayfilter.model import LogRecord, Reason, Request, Verdict
 
 _HASH_BYTES = 8
@@ -25,6 +26,7 @@ class DecisionRecorder:
         client_key: a secret of this state folder; when given, clients are recorded as a keyed BLAKE2b hash of their address,
             so that they can be distinguished but not identified.
         clock: Unix seconds.
+        details: of single clients, which outrank `privacy`; `None` for none.
     """
 
     def __init__(
@@ -33,20 +35,26 @@ class DecisionRecorder:
         privacy: LogPrivacy = LogPrivacy.FULL,
         client_key: bytes | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        details: LogDetails | None = None,
     ) -> None:
         self._write = write
         self._privacy = privacy
         self._client_key = client_key
         self._clock = clock
+        self._details = details
 
     def record(self, request: Request, verdict: Verdict, elapsed_us: int) -> None:
         """Records a decision."""
-        if self._privacy is LogPrivacy.OFF:
+        privacy = self._privacy
+        if self._details is not None and self._details.varies_log:
+            privacy = self._privacy_of(request.client, request.user)
+        if privacy is LogPrivacy.OFF:
             return
         url = request.url
-        if self._privacy is LogPrivacy.FULL:
+        if privacy is LogPrivacy.FULL:
             shown = url.text
-        elif self._privacy is LogPrivacy.NO_QUERY:
+        elif privacy is LogPrivacy.NO_QUERY:
             shown = url.text.removesuffix(url.query)
         else:
             shown = url.host
@@ -61,7 +69,7 @@ class DecisionRecorder:
                 verdict.action._value_,
                 verdict.reason._value_,
                 verdict.source_list[:_LONGEST_NAME],
-                self._rule(verdict) if verdict.rule else "",
+                self._rule(verdict, privacy) if verdict.rule else "",
                 verdict.category[:_LONGEST_NAME],
                 elapsed_us,
             )
@@ -69,7 +77,10 @@ class DecisionRecorder:
 
     def record_unreadable(self, client: str, method: str, verdict: Verdict) -> None:
         """Records a request that has no URL: malformed, or lost to a failure of the filter."""
-        if self._privacy is not LogPrivacy.OFF:
+        privacy = self._privacy
+        if self._details is not None and self._details.varies_log:
+            privacy = self._privacy_of(client, "")
+        if privacy is not LogPrivacy.OFF:
             self._write(
                 LogRecord(
                     at=self._clock(),
@@ -82,11 +93,15 @@ class DecisionRecorder:
                 )
             )
 
-    def _rule(self, verdict: Verdict) -> str:
+    def _privacy_of(self, client: str, user: str) -> LogPrivacy:
+        detail = self._details.log_detail(client, user) if self._details is not None else None
+        return LogPrivacy(detail.value) if detail is not None else self._privacy
+
+    def _rule(self, verdict: Verdict, privacy: LogPrivacy) -> str:
         rule = verdict.rule
         # An entry for one URL would hold what the URL column leaves out; an Adblock rule is the text of a public list.
-        if self._privacy is not LogPrivacy.FULL and verdict.reason not in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
-            rule = rule.partition("?" if self._privacy is LogPrivacy.NO_QUERY else "/")[0]
+        if privacy is not LogPrivacy.FULL and verdict.reason not in {Reason.ADBLOCK, Reason.ADBLOCK_EXCEPTION}:
+            rule = rule.partition("?" if privacy is LogPrivacy.NO_QUERY else "/")[0]
         return rule if len(rule) <= _LONGEST_RULE else _cut(rule, _LONGEST_RULE)
 
     def client(self, address: str) -> str:

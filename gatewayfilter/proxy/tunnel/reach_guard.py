@@ -8,6 +8,7 @@ import asyncio
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Final
 
 from mitmproxy import http, tcp
@@ -21,6 +22,7 @@ from gatewayfilter.addresses.links import Links
 from gatewayfilter.addresses.reach import Reach, Target, target_of
 from gatewayfilter.config import ProxySettings
 from gatewayfilter.errors import UrlError
+from gatewayfilter.interfaces import DecideTraffic
 from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
 from gatewayfilter.proxy.request.flow_request import read_flow, read_tunnel
@@ -29,6 +31,8 @@ from gatewayfilter.proxy.tunnel.resolver import AddressInfo
 from gatewayfilter.telemetry import Counters
 
 INTERNAL: Final = Verdict(Action.BLOCK, Reason.INTERNAL_ADDRESS)
+_user: ContextVar[str] = ContextVar("user", default="")
+"""The proxy user of that client, `""` for none."""
 _client: ContextVar[str | None] = ContextVar("client", default=None)
 """The client of the running task, `None` for this process itself; mitmproxy has a task for each connection to an origin."""
 
@@ -54,6 +58,8 @@ class ReachGuard:
         connections: the proxy's clients, by id.
         recorder: takes refusals for the log; `None` when nothing is logged.
         links: returns the interfaces of this machine.
+        hosts: decides where connections to a host have to end; `None` for its own addresses.
+        logged_in: id of a client's connection → its proxy user.
     """
 
     name = "reachguard"
@@ -65,8 +71,13 @@ class ReachGuard:
         connections: Mapping[tuple[Any, ...] | str, ConnectionHandler],
         recorder: DecisionRecorder | None = None,
         links: Callable[[], Links] = current_links,
+        *,
+        hosts: DecideTraffic | None = None,
+        logged_in: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._recorder = recorder
+        self._hosts = hosts
+        self._logged_in = logged_in
         self._reach = Reach(settings.allow_networks)
         self._transparent = settings.mode == "transparent"
         self._has_parent = settings.mode.startswith("upstream:")
@@ -78,6 +89,8 @@ class ReachGuard:
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Records the client for which this task connects."""
         _client.set(_client_of(data))
+        if self._logged_in:
+            _user.set(self._logged_in.get(data.client.id, ""))
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Aborts a connection that ends at this machine although its address did not show it, before anything is sent."""
@@ -137,6 +150,16 @@ class ReachGuard:
         if self._has_parent or client is None:
             return found
         return self.admitted(client, host, found, destination=host if self._transparent else "")
+
+    def led_to(self, host: str) -> str:
+        """Returns the host whose addresses the client of the running task is connected to: that of an enforced SafeSearch.
+
+        A parent proxy looks names up itself: there the parameters and header fields of the requests have to do.
+        """
+        client = _client.get()
+        if self._hosts is None or self._has_parent or client is None:
+            return host
+        return self._hosts.enforced_address(host, client, _user.get()) or host
 
     def admitted(self, client: str, host: str, found: Sequence[AddressInfo], *, destination: str = "") -> Sequence[AddressInfo]:
         """Returns the addresses of a host that a client may be connected to, in their order.

@@ -8,7 +8,7 @@ from mitmproxy.test import tflow, tutils
 from pydantic import ValidationError
 
 from gatewayfilter.config import CosmeticScope, FilterSettings
-from gatewayfilter.model import Request, RequestChange, ResponseChange
+from gatewayfilter.model import Enforcement, Request, RequestChange, ResponseChange
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -22,6 +22,9 @@ class Engine:
 
     def __init__(self, change: ResponseChange) -> None:
         self.change = change
+
+    def enforced(self, request: Request) -> Enforcement | None:
+        return None
 
     def change_request(self, request: Request) -> RequestChange | None:
         return None

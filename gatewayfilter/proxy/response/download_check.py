@@ -1,0 +1,90 @@
+"""The check of downloads: a body is judged by its first bytes and its size while it streams, and cut where it is blocked."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gatewayfilter.content_encoding import EncodingError, StreamDecoder
+from gatewayfilter.model import JudgeDownload, Verdict
+from gatewayfilter.urls import Url
+
+_LOOKED_AT: Final = 512
+"""Decoded bytes of a body by which its type is known."""
+
+
+class CheckedDownload:
+    """What mitmproxy calls with each chunk of a streamed body, and with `b""` at its end.
+
+    Nothing is held back: a chunk that completes the signs of a blocked type does not go on, and the exchange is broken off, so
+    that what the client has of the file is less than its first 512 bytes, or less than the largest size.
+
+    Args:
+        rules: of the client's policy.
+        url: of the request.
+        headers: of the response as the origin sent it, lower-case names.
+        then: what else is done with the body, `None` to pass it on as it is.
+        on_block: called once with the block.
+    """
+
+    def __init__(
+        self,
+        rules: JudgeDownload,
+        url: Url,
+        headers: Mapping[str, str],
+        then: Callable[[bytes], list[bytes]] | None,
+        on_block: Callable[[Verdict], None],
+    ) -> None:
+        self.then = then
+        self._rules = rules
+        self._url = url
+        self._headers = headers
+        self._on_block = on_block
+        self._bytes = 0
+        self._blocked = False
+        self._begin = bytearray()
+        self._decoder = _decoder_of(headers) if rules.judges_content and not _is_later_part(headers) else None
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        """Returns what goes on to the client."""
+        if self._blocked:
+            return []
+        verdict = self.judge(data)
+        if verdict is not None:
+            self._blocked = True
+            self._on_block(verdict)
+            return []
+        if self.then is not None:
+            return self.then(data)
+        return [data] if data else []
+
+    def judge(self, data: bytes) -> Verdict | None:
+        """Returns the block of the body with its next bytes, `None` where it passes so far."""
+        self._bytes += len(data)
+        most = self._rules.most_bytes
+        if most and self._bytes > most:
+            return self._rules.too_large()
+        if self._decoder is None or not data:
+            return None
+        begin = self._begin
+        try:
+            for piece in self._decoder.feed(data):
+                begin += piece[: _LOOKED_AT - len(begin)]
+                if len(begin) >= _LOOKED_AT:
+                    break
+        except EncodingError:  # what the client cannot decode is no file
+            self._decoder = None
+        if self._decoder is not None and len(begin) >= _LOOKED_AT:
+            self._decoder = None
+        return self._rules.judge_begin(self._url, self._headers, bytes(begin)) if begin else None
+
+
+def _decoder_of(headers: Mapping[str, str]) -> StreamDecoder | None:
+    try:
+        return StreamDecoder(headers.get("content-encoding", ""))
+    except EncodingError:
+        return None
+
+
+def _is_later_part(headers: Mapping[str, str]) -> bool:
+    """Returns whether a response is a part of a file that does not begin with its first byte."""
+    place = headers.get("content-range", "").replace(" ", "").lower().removeprefix("bytes")
+    return bool(place) and not place.startswith("0-")
