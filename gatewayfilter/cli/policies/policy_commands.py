@@ -26,7 +26,9 @@ def policy_group() -> None:
     """Policies: what is blocked for the clients and groups that have them.
 
     A value that a client's policy does not set is taken from its group's policy, then from the policy default, then from the
-    settings. Values: category.NAME=block|review|allow, source.NAME=on|off, unknown=allow|hold|block, block-all=on|off.
+    settings. Values: category.NAME=block|review|allow, source.NAME=on|off, unknown=allow|hold|block, block-all=on|off,
+    safesearch=on|off|ENGINE,…, youtube=off|moderate|strict, search-terms=WORD,…, file-types=TYPE,…, max-download-mb=N,
+    strictness=relaxed|standard|strict, tls=intercept|sni-only|page-only, log-privacy=full|no-query|host|off.
     """
 
 
@@ -51,6 +53,7 @@ def add_policy(invocation: Invocation, *, name: str, groups: tuple[str, ...], cl
     examples=(
         "gatewayfilter policy set strict category.social=block category.ads=allow unknown=hold",
         "gatewayfilter policy set strict source.easylist=off category.social=",
+        "gatewayfilter policy set kids safesearch=on youtube=moderate file-types=programs",
         "gatewayfilter policy set strict --client tablet",
     ),
     prints_data=True,
