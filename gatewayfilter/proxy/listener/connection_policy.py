@@ -39,7 +39,7 @@ class ConnectionPolicy(Protocol):
         """Returns whether a blocked host is answered with a page."""
         ...
 
-    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int, user: str = "") -> None:
         """Counts and logs a connection of which no request is logged.
 
         Args:
@@ -48,6 +48,7 @@ class ConnectionPolicy(Protocol):
             port: where it leads.
             verdict: what was decided, and why.
             started_ns: `time.perf_counter_ns()` when the decision began.
+            user: name of the proxy user, `""` for none.
         """
         ...
 
@@ -71,7 +72,7 @@ class InterceptAll:
         """Returns True."""
         return True
 
-    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int, user: str = "") -> None:
         """Does nothing: no connection passes unread or is refused."""
 
 
@@ -94,5 +95,5 @@ class StillSpliced:
             return True
         found = self.policy.judge(self.address, self.host, self.name, self.user)
         if found.action is HostAction.DENY:
-            self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns())
+            self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns(), self.user)
         return found.action is HostAction.SPLICE and found.connect_to == self.connect_to

@@ -249,10 +249,10 @@ class ClientHandshake:
         """Passes a redirected connection through."""
         self._dial = None
         if isinstance(found, InternalAddressError):
-            self._services.policy.record(self.address, host, port, INTERNAL, started)
+            self._services.policy.record(self.address, host, port, INTERNAL, started, self._user)
             self._answer_and_close(UNRECOGNIZED_NAME)
             return
-        self._services.policy.record(self.address, host, port, verdict, started)
+        self._services.policy.record(self.address, host, port, verdict, started, self._user)
         if isinstance(found, Way):
             self._relay(found, self.data)
         else:
@@ -267,7 +267,7 @@ class ClientHandshake:
         if isinstance(found, OSError):
             refused = isinstance(found, InternalAddressError)
             self._services.policy.record(
-                self.address, request.host, request.port, INTERNAL if refused else verdict.verdict, started
+                self.address, request.host, request.port, INTERNAL if refused else verdict.verdict, started, self._user
             )
             if not refused:
                 self._services.relays.counters.add("origin_errors")
@@ -319,7 +319,7 @@ class ClientHandshake:
             tunnel.way.socket.close()  # it leads elsewhere than the server name has to
             self._refuse(UNRECOGNIZED_NAME, request.host, request.port, _ELSEWHERE, tunnel.started)
         elif found.action is HostAction.SPLICE:
-            self._services.policy.record(self.address, request.host, request.port, found.verdict, tunnel.started)
+            self._services.policy.record(self.address, request.host, request.port, found.verdict, tunnel.started, self._user)
             self._keep_judging(found, request.host, request.port, hello.name if hello is not None else "")
             self._relay(tunnel.way, self.data[tunnel.head_bytes :])
         else:
@@ -358,7 +358,7 @@ class ClientHandshake:
         self._services.in_hello.remove(self)
 
     def _refuse(self, answer: bytes, host: str, port: int, found: HostVerdict, started: int) -> None:
-        self._services.policy.record(self.address, host, port, found.verdict, started)
+        self._services.policy.record(self.address, host, port, found.verdict, started, self._user)
         self._answer_and_close(answer)
 
     def _answer_and_close(self, answer: bytes) -> None:

@@ -101,7 +101,7 @@ class HostPolicy:
             return False
         return self._pinned_apps is None or not self._pinned_apps.distrusts(client, host)
 
-    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int) -> None:
+    def record(self, client: str, host: str, port: int, verdict: Verdict, started_ns: int, user: str = "") -> None:
         """Counts and logs a connection that no request will be logged of.
 
         Args:
@@ -110,6 +110,7 @@ class HostPolicy:
             port: where it leads.
             verdict: what was decided, and why.
             started_ns: `time.perf_counter_ns()` when the decision began.
+            user: name of the proxy user, `""` for none.
         """
         self._counters.add("requests")
         if verdict.blocked:
@@ -119,7 +120,7 @@ class HostPolicy:
             self._counters.add("spliced")
         if self._recorder is None:
             return
-        request = _request(client, host, port)
+        request = _request(client, host, port, user)
         if request is not None:
             self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
 
@@ -140,10 +141,10 @@ def is_name(host: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _request(client: str, host: str, port: int) -> Request | None:
+def _request(client: str, host: str, port: int, user: str) -> Request | None:
     """Returns what a connection is logged as, `None` when its host is none."""
     try:
         url = parse_url(f"https://{host}:{port}/")
     except UrlError:
         return None
-    return Request(url, None, ResourceType.OTHER, "CONNECT", client)
+    return Request(url, None, ResourceType.OTHER, "CONNECT", client, user)

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from gatewayfilter.config import LogPrivacy
-from gatewayfilter.model import Action, LogRecord, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import Action, LogDetail, LogRecord, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.urls import parse_url
 from tests.proxy.proxy_fakes import BLOCK
@@ -89,3 +91,31 @@ def test_a_long_url_is_kept_from_its_beginning_with_its_length() -> None:
     assert found[0].url.startswith("http://a.example/?qqqq")
     assert found[0].url.endswith("q… (5018 characters)")
     assert len(found[0].url) < 1_850
+
+
+class Details:
+    """Clients of which less or more is kept."""
+
+    varies_log = True
+
+    def log_detail(self, client: str, user: str = "") -> LogDetail | None:
+        return {"192.0.2.7": LogDetail.OFF, "192.0.2.8": LogDetail.HOST, "anna": LogDetail.FULL}.get(user or client)
+
+
+@pytest.mark.parametrize(
+    ("client", "user", "urls"),
+    [
+        ("192.0.2.7", "", []),
+        ("192.0.2.7", "anna", ["http://a.example/p?q=secret"]),
+        ("192.0.2.8", "", ["a.example"]),
+        ("192.0.2.9", "", ["http://a.example/p"]),
+    ],
+)
+def test_a_policy_of_the_client_outranks_the_setting(client: str, user: str, urls: list[str]) -> None:
+    found: list[LogRecord] = []
+    recorder = DecisionRecorder(found.append, LogPrivacy.NO_QUERY, details=Details())
+    recorder.record(replace(ASKED, client=client, user=user), LEARNED, 1)
+    assert [record.url for record in found] == urls
+    found.clear()
+    recorder.record_unreadable(client, "GET", BLOCK)
+    assert bool(found) is (client != "192.0.2.7")
