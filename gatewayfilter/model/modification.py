@@ -44,12 +44,12 @@ class Enforcement:
 
     @property
     def summary(self) -> str:
-        """What is done, as `check` shows it: ``safesearch: strict.bing.com, adlt=strict``."""
+        """What is done, as `check` shows it: ``strict.bing.com, adlt=strict``."""
         parts = [self.address] if self.address else []
         parts += [f"{name}={value}" for name, value in self.parameters]
         parts += [f"cookie {name}={value}" for name, value in self.cookies]
         parts += [f"header {name}: {value}" for name, value in self.headers]
-        return f"{self.key}: {', '.join(parts)}"
+        return ", ".join(parts)
 
 
 class JudgeForm(Protocol):

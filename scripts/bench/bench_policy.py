@@ -22,6 +22,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import (
+    DEFAULT,
     CategoryAction,
     Change,
     ChangeKind,
@@ -38,13 +39,14 @@ from gatewayfilter.model import (
 )
 
 BUDGET_US = 2.0
+REQUESTS = {"safesearch": "on", "youtube": "strict", "search-terms": "casino,make a bomb", "file-types": "programs"}
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe")
 EFFECTS = (ScheduleEffect.BLOCK_ALL, ScheduleEffect.BLOCK_CATEGORY, ScheduleEffect.ALLOW_CATEGORY)
 
 
-def items(clients: int, groups: int, schedules: int, *, listed: bool) -> list[PolicyItem]:
-    """Returns clients in groups with policies; `listed` has the policies switch categories."""
-    found: list[PolicyItem] = []
+def items(clients: int, groups: int, schedules: int, *, listed: bool, acting: bool = False) -> list[PolicyItem]:
+    """Returns clients in groups with policies; `listed` switches categories, `acting` sets values that act on requests."""
+    found: list[PolicyItem] = [Policy(DEFAULT, requests=REQUESTS)] if acting else []
     for number in range(groups):
         categories = {"gambling": CategoryAction.ALLOW if number % 2 else CategoryAction.BLOCK} if listed else {}
         found += [
@@ -126,6 +128,7 @@ def report(path: Path, requests: Sequence[Request], rounds: int) -> None:
         "none: one check": engine_of(path, ()),
         "200 clients, 20 groups, 50 schedules": engine_of(path, usual),
         "the same, with 5,000 clients and 100,000 neighbours": engine_of(path, many, 100_000),
+        "the first, with SafeSearch, search terms and file types": engine_of(path, items(200, 20, 50, listed=False, acting=True)),
         "categories switched and everything blocked by schedules": engine_of(path, items(200, 20, 50, listed=True)),
     }
     figures: dict[str, list[float]] = {name: [] for name in engines}

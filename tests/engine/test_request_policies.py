@@ -183,15 +183,15 @@ def test_values_that_change_nothing_cost_nothing() -> None:
 
 def test_check_tells_what_acts_and_how() -> None:
     found = engine(
-        policy("kids", "safesearch=on", "search-terms=casino", "file-types=exe,zip", "max-download-mb=5", "tls=page-only")
+        policy("kids", "safesearch=on", "search-terms=casino", "file-types=exe,archives", "max-download-mb=5", "tls=page-only")
     )
     told = {
         answer.decider: answer.explanation
         for answer in found.explain(Request(parse_url("https://www.bing.com/search?q=casino"), client=CHILD)).answers
     }
-    assert told["safesearch"].startswith("safesearch: strict.bing.com, adlt=strict")
+    assert told["safesearch"].startswith("strict.bing.com, adlt=strict")
     assert told["search-terms"] == "kids blocks a search for casino"
-    assert told["downloads"] == "blocked in a response: file types exe, zip; files above 5 MB"
+    assert told["downloads"] == "blocked in a response: file types archives, exe; files above 5 MB"
     assert "tls: page-only" in told["policy"]
     other = found.explain(Request(parse_url("https://files.example/x.exe"), client=CHILD)).answers
     told = {answer.decider: answer.explanation for answer in other}

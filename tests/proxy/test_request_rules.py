@@ -4,6 +4,7 @@ Each name leads to 127.0.0.1, each enforced address to 127.0.0.9, so that an ori
 """
 
 import asyncio
+import gzip
 import socket
 import ssl
 import subprocess
@@ -398,6 +399,18 @@ async def test_downloads_are_cut_by_their_body(
     assert record.action == "block"
     assert b"MZ" not in got
     assert len(got) <= 2_000_000
+
+
+async def test_downloads_are_cut_over_http_2(sites: Sites, state: Path, tmp_path: Path, client_tls: ssl.SSLContext) -> None:
+    assert client_tls is not None
+    sites.answers["/cat.jpg"] = {"content-type": "image/jpeg", "content-encoding": "gzip"}, (gzip.compress(EXE),)
+    async with running(state, tmp_path, "file-types=programs") as (found, _):
+        trust = str(state / "ca" / "mitmproxy-ca-cert.pem")
+        url = sites.url("https", "files.example", "/cat.jpg")
+        run = ["curl", "-sS", "--http2", "--proxy", found.url, "--cacert", trust, url]
+        done = await asyncio.to_thread(subprocess.run, run, capture_output=True, check=False, timeout=30)
+        assert (done.returncode != 0, done.stdout) == (True, b"")
+        assert (await found.logged("file-type")).action == "block"
 
 
 async def test_nothing_is_changed_without_such_a_value(sites: Sites, state: Path, tmp_path: Path) -> None:

@@ -31,12 +31,14 @@ class DownloadRules:
         types: file types that are blocked.
         media: main types of which every media type is blocked: `video`, `audio`.
         most_bytes: of a body as it is sent; 0 for no limit.
+        named: the types and groups as the policy names them.
     """
 
     policy: str = ""
     types: frozenset[str] = frozenset()
     media: frozenset[str] = frozenset()
     most_bytes: int = 0
+    named: frozenset[str] = frozenset()
 
     @property
     def judges_content(self) -> bool:
@@ -86,7 +88,7 @@ class DownloadRules:
     @property
     def summary(self) -> str:
         """What is blocked, for `check`."""
-        parts = [f"file types {', '.join(sorted(self.types))}"] if self.types else []
+        parts = [f"file types {', '.join(sorted(self.named))}"] if self.named else []
         parts += [f"files above {self.most_bytes // _MEGABYTE} MB"] if self.most_bytes else []
         return "; ".join(parts)
 

@@ -173,4 +173,4 @@ def _downloads(values: Values) -> DownloadRules | None:
     if not names and not most:
         return None
     policy = values["file-types"][1] if names else values["max-download-mb"][1]
-    return DownloadRules(policy, expanded_types(names), names & _MEDIA & FILE_GROUPS.keys(), most * _MEGABYTE)
+    return DownloadRules(policy, expanded_types(names), names & _MEDIA & FILE_GROUPS.keys(), most * _MEGABYTE, names)
