@@ -31,6 +31,7 @@ from gatewayfilter.model import (
     Enforcement,
     HostAction,
     HostVerdict,
+    KnownRequest,
     ListAction,
     Pause,
     Reason,
@@ -93,6 +94,8 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
     client = (None if request.user else policies.known.get(request.client)) or policies.find(request.client, request.user)
     timeline = client.timeline
     effective = timeline.effective[bisect_right(timeline.instants, now)]
+    if state.adblock.names_clients:
+        request = known_request(client, request)
     number = effective.lists_number
     question = Question(state if number < 0 else state.views[number], request, now)
     if effective.pause is not None:
@@ -111,6 +114,13 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
     if verdict.action is _BLOCK and (part := lifted(state, client.scopes, request, verdict, now)) is not None:
         return part
     return verdict
+
+
+def known_request(client: ClientPolicy, request: Request) -> Request:
+    """Returns a request with the names of its client and group."""
+    name = client.client.name if client.client is not None else ""
+    url, source, kind, method = request.url, request.source, request.resource_type, request.method
+    return KnownRequest(url, source, kind, method, request.client, request.user, (name, client.group))
 
 
 def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict:

@@ -12,6 +12,7 @@ from gatewayfilter.engine.policy_decision import (
     decide_by_lists,
     decide_by_policy,
     in_force,
+    known_request,
     paused_verdict,
     verdict_of_scope,
     view_of,
@@ -28,6 +29,8 @@ def explain_by_policy(state: EngineState, request: Request, now: float) -> Expla
         UnicodeError: the URL contains characters that no URL can have.
     """
     client, effective = in_force(state, request.client, request.user, now)
+    if state.adblock.names_clients:
+        request = known_request(client, request)
     # Manual rules do not count while filtering is paused, but are shown.
     usual = Question(state, request, now)
     question = Question(view_of(state, effective.lists_number), request, now)

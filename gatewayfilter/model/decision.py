@@ -89,6 +89,17 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownRequest(Request):
+    """A request of a client that policies name, for Adblock rules with `client=` and `ctag=`.
+
+    Attributes:
+        known_as: names of the client (`""` for none) and of its group.
+    """
+
+    known_as: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The engine's decision on a request.
 

@@ -54,6 +54,11 @@ class AdblockMatcher:
         """Number of network rules in force."""
         return len(self._table)
 
+    @property
+    def names_clients(self) -> bool:
+        """Whether some rules may hold for some clients alone: they are told apart by a `KnownRequest`."""
+        return self._table.names_clients
+
     def match(self, request: Request, off_sources: frozenset[int] = _ALL_ON) -> AdblockMatch | None:
         """Returns the rule that decides, `None` when nothing blocks.
 

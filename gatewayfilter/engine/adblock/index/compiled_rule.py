@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from ipaddress import ip_address
 
 from gatewayfilter.engine.adblock.index.pattern import PatternTest, TailTest, compile_pattern, compile_tail, shape_of
-from gatewayfilter.engine.adblock.syntax.rule import Conditions, HostSet, NetworkRule
-from gatewayfilter.model import Request
+from gatewayfilter.engine.adblock.syntax.rule import ClientSet, Conditions, HostSet, NetworkRule
+from gatewayfilter.model import KnownRequest, Request, canonical_address
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import host_suffixes, is_ip_literal, registrable_domain
 
@@ -92,6 +93,9 @@ class CompiledRule:
         shape = shape_of(rule)
         pattern = compile_pattern(rule)
         self.matches = _rule_test(pattern, compile_conditions(conditions), match_case=rule.match_case)
+        client = client_test(conditions)
+        if client is not None:
+            self.matches = _for_clients(client, self.matches)
         self.in_host = shape.in_host
         self._suffix = f".{shape.host}" if shape.host else ""
         self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
@@ -101,6 +105,8 @@ class CompiledRule:
             self._rest = _rule_test(pattern, methods, match_case=rule.match_case)
         elif not shape.is_host:
             self._rest = _tail_test(compile_tail(rule)) or _rule_test(pattern, None, match_case=False)
+        if client is not None:
+            self._rest = _for_clients(client, self._rest)
 
     def between(self, host: str, source: str) -> RuleTest | bool:
         """Returns the test that remains for requests between two hosts: `True` for always, `False` for never.
@@ -114,6 +120,44 @@ class CompiledRule:
         if self._hosts_fit is not None and not self._hosts_fit(host, source, ""):
             return False
         return True if self._rest is None else self._rest
+
+
+def client_test(conditions: Conditions) -> Callable[[Request], bool] | None:
+    """Returns the test of a rule's clients and groups; `None` where it holds for all."""
+    return _ClientTest(conditions).holds if conditions.names_clients else None
+
+
+class _ClientTest:
+    """The test of a rule that holds for some clients alone. A client or group that no policy names is none of them."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+
+    def holds(self, request: Request) -> bool:
+        conditions = self._conditions
+        name, group = request.known_as if isinstance(request, KnownRequest) else ("", "")
+        if conditions.clients and not _is_one_of(conditions.clients, request.client, name):
+            return False
+        if conditions.not_clients and _is_one_of(conditions.not_clients, request.client, name):
+            return False
+        return (not conditions.tags or group in conditions.tags) and group not in conditions.not_tags
+
+
+def _is_one_of(clients: ClientSet, address: str, name: str) -> bool:
+    if name in clients.names:
+        return True
+    try:
+        plain = canonical_address(address)
+    except ValueError:
+        return False
+    return plain in clients.addresses or any(ip_address(plain) in network for network in clients.networks)
+
+
+def _for_clients(client: Callable[[Request], bool], then: RuleTest | None) -> RuleTest:
+    def test(request: Request, lowered: str, source: str) -> bool:
+        return client(request) and (then is None or then(request, lowered, source))
+
+    return test
 
 
 def _tail_test(tail: str | TailTest | None) -> RuleTest | None:

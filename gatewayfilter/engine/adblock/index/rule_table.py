@@ -91,6 +91,7 @@ class RuleTable:
     Attributes:
         masks: types, party and flags of each rule.
         has_cancelled: some rules are cancelled by the `$badfilter` of another list.
+        names_clients: some rules may hold for some clients alone.
         tests: number → test of the rule's pattern and conditions (`CompiledRule.matches`).
     """
 
@@ -107,6 +108,8 @@ class RuleTable:
         for number, source in zip(pairs[::2], pairs[1::2], strict=True):
             self._cancelled.setdefault(number, set()).add(source)
         self.has_cancelled = bool(pairs)
+        written = bytes(self._texts).lower()
+        self.names_clients = b"client=" in written or b"ctag=" in written
         self.tests = RuleTests(self)
         self._compiled: dict[int, CompiledRule] = {}
         self._matches: dict[int, AdblockMatch] = {}

@@ -18,6 +18,7 @@ class Meaning(Enum):
     TARGETS = "targets"
     DENY_ALLOW = "denyallow"
     METHOD = "method"
+    CLIENTS = "clients"
     IGNORED = "ignored"
     MODIFIER = "modifier"
     PAGE_SWITCH = "page switch"
@@ -76,7 +77,7 @@ _RESPONSE = {"header": "header responseheader", "address": "ipaddress"}
 
 # Options that a proxy cannot honour: the rule is counted under this name and dropped.
 _UNSUPPORTED = (
-    "requestheader cname sitekey app network client ctag dnstype dnsrewrite cookie hls jsonprune xmlprune "
+    "requestheader cname sitekey app network dnstype dnsrewrite cookie hls jsonprune xmlprune "
     "referrerpolicy addheader rewrite-rule bypass-csp"
 )
 
@@ -112,6 +113,7 @@ def _table() -> dict[str, Option]:
     rows["to"] = Option("to", Meaning.TARGETS, value=True)
     rows["denyallow"] = Option("denyallow", Meaning.DENY_ALLOW, value=True)
     rows["method"] = Option("method", Meaning.METHOD, value=True)
+    rows |= {name: Option(name, Meaning.CLIENTS, value=True) for name in ("client", "ctag")}
     rows["reason"] = Option("reason", Meaning.IGNORED, value=True)
     rows["collapse"] = Option("collapse", Meaning.IGNORED)
     rows |= {name: Option(name, Meaning.MODIFIER) for name in ("empty", "mp4")}

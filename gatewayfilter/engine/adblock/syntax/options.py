@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from gatewayfilter.engine.adblock.syntax.client_option import read_clients, read_tags
 from gatewayfilter.engine.adblock.syntax.option_table import OPTIONS, STUB_OPTIONS, Meaning, Option, is_option_name
 from gatewayfilter.engine.adblock.syntax.rule import (
     ALL_TYPES,
@@ -195,6 +196,14 @@ def _with_methods(conditions: Conditions, _name: str, value: str) -> Conditions:
     return replace(conditions, methods=wanted, not_methods=unwanted)
 
 
+def _with_clients(conditions: Conditions, name: str, value: str) -> Conditions:
+    if name == "client":
+        clients, not_clients = read_clients(value)
+        return replace(conditions, clients=clients, not_clients=not_clients)
+    tags, not_tags = read_tags(value)
+    return replace(conditions, tags=tags, not_tags=not_tags)
+
+
 _NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = MappingProxyType(
     {
         Meaning.TYPE: _apply_type,
@@ -213,6 +222,7 @@ _CONDITIONS: Mapping[Meaning, Callable[[Conditions, str, str], Conditions]] = Ma
         Meaning.TARGETS: _with_targets,
         Meaning.DENY_ALLOW: _with_deny_allow,
         Meaning.METHOD: _with_methods,
+        Meaning.CLIENTS: _with_clients,
         Meaning.RESPONSE: _with_response,
     }
 )

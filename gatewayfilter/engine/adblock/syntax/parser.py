@@ -181,6 +181,8 @@ def _not_honoured(options: RuleOptions, *, exception: bool) -> str:
     """Returns the name of an option that cannot be honoured, "" for none."""
     if options.switches and not exception:
         return options.switches[0]
+    if options.conditions.names_clients and (options.modifier or options.switches or options.conditions.header):
+        return "client"  # honoured for blocks and exceptions alone
     if options.modifier == "redirect-rule" and not exception and not is_stub(options.value):
         return "redirect-rule"
     return ""
@@ -195,6 +197,8 @@ def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
     elif options.types or not options.switches:
         yield rule
     switches = options.switches
+    if rule.conditions.names_clients:
+        return
     if rule.exception and not options.modifier and options.types & DOCUMENT and "elemhide" not in switches:
         switches += ("elemhide",)  # an exception for whole pages disables cosmetic rules too
     for name in switches:

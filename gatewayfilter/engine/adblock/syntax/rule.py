@@ -6,6 +6,7 @@ bit t is "type t, first party", bit t + `PARTY_SHIFT` is "type t, third party".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
 
 from gatewayfilter.model import ResourceType
@@ -91,6 +92,28 @@ NO_HOSTS = HostSet()
 
 
 @dataclass(frozen=True, slots=True)
+class ClientSet:
+    """Clients of a `client=` option.
+
+    Attributes:
+        names: of clients, as policies name them.
+        addresses: canonical.
+        networks: with their prefix.
+    """
+
+    names: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether it names any client."""
+        return bool(self.names or self.addresses or self.networks)
+
+
+NO_CLIENTS = ClientSet()
+
+
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """Conditions of a rule beyond type, party and pattern.
 
@@ -99,6 +122,8 @@ class Conditions:
         targets: hosts of which one must be the request's (`to=`); `not_targets` those that must not (`~`, `denyallow`).
         methods: HTTP methods in upper case; `not_methods` the excluded ones.
         strict: 1 the source must be the request's host (`strict1p`), 3 another host (`strict3p`), 0 any.
+        clients: one of which the client must be (`client=`); `not_clients` those that it must not be.
+        tags: groups of which one must be the client's (`ctag=`); `not_tags` those that must not.
         header: condition on a header of the response (`header=`), `address` on the server's address (`ipaddress=`); tested with
             the response (response_conditions.py).
     """
@@ -110,8 +135,17 @@ class Conditions:
     methods: frozenset[str] = frozenset()
     not_methods: frozenset[str] = frozenset()
     strict: int = 0
+    clients: ClientSet = NO_CLIENTS
+    not_clients: ClientSet = NO_CLIENTS
+    tags: frozenset[str] = frozenset()
+    not_tags: frozenset[str] = frozenset()
     header: str = ""
     address: str = ""
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the rule holds for some clients alone."""
+        return bool(self.clients or self.not_clients or self.tags or self.not_tags)
 
 
 NO_CONDITIONS = Conditions()

@@ -1,0 +1,98 @@
+"""`$client` and `$ctag`: rules that hold for some clients, by name, address, network and group."""
+
+import pytest
+
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
+from gatewayfilter.engine.adblock.syntax.client_option import read_clients, read_tags
+from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.errors import RuleError
+from gatewayfilter.model import Client, Group, PolicySet, Request, ResourceType, Source, parse_matcher
+from gatewayfilter.urls import parse_url
+
+CHILD, ADULT, STRANGER = "10.0.0.2", "10.0.0.3", "10.0.9.9"
+PEOPLE = (
+    Group("kids"),
+    Client("Frank's laptop", (parse_matcher(CHILD),), "kids"),
+    Client("mary", (parse_matcher(ADULT),)),
+)
+
+
+def engine(*rules: str, people: bool = True) -> FilterEngine:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_adblock_list(builder.add_source(Source("own", category="ads")), list(rules))
+    if people:
+        builder.set_policies(PolicySet.of(PEOPLE))
+    return FilterEngine(Snapshot.from_bytes(builder.build()))
+
+
+def blocked(found: FilterEngine, url: str = "https://ads.example/x") -> set[str]:
+    clients = (CHILD, ADULT, STRANGER)
+    return {
+        client for client in clients if found.decide(Request(parse_url(url), None, ResourceType.SCRIPT, client=client)).blocked
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "clients"),
+    [
+        ("||ads.example^$client=mary", {ADULT}),
+        (r"||ads.example^$client='Frank\'s laptop'", {CHILD}),
+        (r'||ads.example^$client="Frank\'s laptop"|mary', {CHILD, ADULT}),
+        ("||ads.example^$client=~mary", {CHILD, STRANGER}),
+        ("||ads.example^$client=10.0.0.2", {CHILD}),
+        ("||ads.example^$client=10.0.0.0/24|~mary", {CHILD}),
+        ("||ads.example^$client=nobody", set()),
+        ("||ads.example^$client=~nobody", {CHILD, ADULT, STRANGER}),
+        ("||ads.example^$ctag=kids", {CHILD}),
+        ("||ads.example^$ctag=~kids", {ADULT, STRANGER}),
+        ("||ads.example^$ctag=kids|default", {CHILD, ADULT, STRANGER}),
+        ("||ads.example^$ctag=user_child", set()),
+        ("/x$client=mary,ctag=default", {ADULT}),
+        ("||ads.example^$CLIENT=mary,method=get", {ADULT}),
+        ("||ads.example/x$client=mary,match-case", {ADULT}),
+    ],
+)
+def test_which_clients(rule: str, clients: set[str]) -> None:
+    found = engine(rule)
+    assert blocked(found) == clients
+    assert blocked(found) == clients  # from the caches
+    told = found.explain(Request(parse_url("https://ads.example/x"), None, ResourceType.SCRIPT, client=CHILD)).verdict
+    assert told.blocked is (CHILD in clients)
+
+
+def test_an_exception_for_one_client() -> None:
+    assert blocked(engine("||ads.example^", "@@||ads.example^$client=mary")) == {CHILD, STRANGER}
+
+
+def test_without_policies_addresses_count_and_names_do_not() -> None:
+    assert blocked(engine("||ads.example^$client=10.0.0.2|mary", people=False)) == {CHILD}
+    assert blocked(engine("||ads.example^$ctag=kids", people=False)) == set()
+
+
+def test_only_blocks_and_exceptions_are_limited_to_clients() -> None:
+    for rule in ("||a.example^$removeparam=x,client=mary", "@@||a.example^$elemhide,client=mary", "||a.example^$csp=x,ctag=kids"):
+        assert parse_line(rule).kind is LineKind.UNSUPPORTED
+    (exception,) = parse_line("@@||a.example^$document,client=mary").rules
+    assert not exception.modifier
+
+
+@pytest.mark.parametrize("value", ["", "a|", "|", "'open", "~", "a|'b'c", "x" * 3 + "|" * 3])
+def test_what_cannot_be_read_is_refused(value: str) -> None:
+    with pytest.raises(RuleError):
+        read_clients(value)
+    with pytest.raises(RuleError):
+        read_tags(value)
+
+
+def test_many_clients_are_bounded() -> None:
+    with pytest.raises(RuleError):
+        read_clients("|".join(f"c{number}" for number in range(5000)))
+
+
+def test_a_table_without_such_rules_costs_nothing() -> None:
+    builder = AdblockBuilder()
+    builder.add_list(0, ["||a.example^"])
+    assert not AdblockMatcher(builder.build()).names_clients
