@@ -11,7 +11,7 @@ class Notification:
 
     Attributes:
         number: ascending; the same in every channel and at every try.
-        event: `request`, `source` or `test`.
+        event: `request`, `source`, `device` or `test`.
         at: Unix seconds.
         facts: JSON values by name.
     """

@@ -80,6 +80,10 @@ def _part(found: Notification) -> tuple[str, list[str]]:
             *lines,
             f"Its last good copy is in use. See: gatewayfilter source status {name}",
         ]
+    if found.event == "device":
+        mac, address = one_line(facts.get("mac", ""), 40), one_line(facts.get("address", ""), 60)
+        add = f"gatewayfilter client add NAME --address {mac}"
+        return f"new device {address}", [f"A device that is no client is on the network: {address}, {mac}", f"To name it: {add}"]
     return "test", ["This is a test. Messages arrive."]
 
 

@@ -7,8 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from gatewayfilter.config import Settings
+from gatewayfilter.addresses.neighbours import read_neighbours
+from gatewayfilter.config import NotifyEvent, Settings
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.own_model import OwnModel, decided_counts, retrain
@@ -28,7 +30,7 @@ from gatewayfilter.wiring import (
     words_folder,
     words_in_use,
 )
-from gatewayfilter.wiring.notification import notifier, report_sources
+from gatewayfilter.wiring.notification import notifier, report_devices, report_sources
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ REJUDGE_MOST = 10_000
 """Blocked pages that are judged again at once after a change of the words."""
 SOURCES_EVERY_S = 300.0
 RETRAIN_EVERY_S = 3600.0
+DEVICES_EVERY_S = 60.0
 REPUBLISH_AFTER_S = 30.0
 REPUBLISH_AFTER_MOST_S = 3600.0
 """The pause before a snapshot that cannot be used is rebuilt once more: doubled each time.
@@ -98,6 +101,7 @@ class _Learner:
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
             self._every(PURGE_EVERY_S, self._report_sources),
+            self._every(DEVICES_EVERY_S, self._report_devices),
             self._every(RETRAIN_EVERY_S, self._retrain),
         ]
         self._notifier.start()
@@ -233,6 +237,16 @@ class _Learner:
         await asyncio.to_thread(
             lambda: report_sources(subscriptions(self._settings).all(), self._store.notifications, time.time())
         )
+
+    async def _report_devices(self) -> None:
+        """Notifies the operator of new devices, where that is wanted."""
+
+        def work() -> None:
+            with suppress(OSError):  # no rtnetlink: there is nothing to tell
+                report_devices(read_neighbours(), self._store.policies.read(), self._store.notifications, time.time())
+
+        if NotifyEvent.DEVICE in self._settings.notify.events:
+            await asyncio.to_thread(work)
 
     async def _retrain(self) -> None:
         """Trains the operator's own model again when enough was decided since."""

@@ -21,13 +21,14 @@ class NotifyEvent(StrEnum):
 
     REQUEST = "request"
     SOURCE = "source"
+    DEVICE = "device"
 
 
 class NotifySettings(Section):
     """Messages to the operator. A channel is on when its address is set."""
 
     events: tuple[NotifyEvent, ...] = (NotifyEvent.REQUEST, NotifyEvent.SOURCE)
-    """What messages are sent of: `request` (a user asks to unblock a page), `source` (a list could not be updated for days)."""
+    """What messages are sent of: `request` (for a page), `source` (a list fails for days), `device` (a new one on a link)."""
     base_url: str = ""
     """Address of the dashboard, for links in messages; without one there are none."""
     digest_s: float = Field(default=60.0, ge=1, le=86_400)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.model import ListAction
+from gatewayfilter.model import Client, ListAction, PolicySet, parse_matcher
+from gatewayfilter.notify.message import compose
 from gatewayfilter.sources import Definition, SourceState, Subscription
 from gatewayfilter.store import Store
-from gatewayfilter.wiring.notification import report_sources
+from gatewayfilter.wiring.notification import report_devices, report_sources
 from tests.notify.notify_servers import HttpReceiver
 
 type Cli = Callable[..., Any]
@@ -79,3 +80,21 @@ def test_lists_that_fail_for_days_are_told_of_once_a_day(tmp_path: Path) -> None
     assert report_sources(found, store.notifications, 104 * day) == 1
     facts = store.notifications.after(0, 10)[0].facts
     assert facts == {"source": "dead", "days": 3, "error": "404"}
+
+
+def test_a_new_device_is_told_of_once(tmp_path: Path) -> None:
+    store = Store.open(f"sqlite:///{tmp_path / 'db.sqlite3'}")
+    matchers = (parse_matcher("aa:bb:cc:dd:ee:01"), parse_matcher("10.0.0.2"))
+    policies = PolicySet.of([Client("kim", matchers)])
+    neighbours = {
+        "10.0.0.1": "aa:bb:cc:dd:ee:01",
+        "10.0.0.2": "aa:bb:cc:dd:ee:02",
+        "10.0.0.3": "aa:bb:cc:dd:ee:03",
+        "fd00::3": "aa:bb:cc:dd:ee:03",
+    }
+    assert report_devices(neighbours, policies, store.notifications, 1.0) == 1
+    assert report_devices(neighbours, policies, store.notifications, 2.0) == 0
+    (found,) = store.notifications.after(0, 10)
+    assert "client add NAME --address aa:bb:cc:dd:ee:03" in compose([found]).text
+    flood = {f"10.1.{number >> 8}.{number & 255}": f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(5000)}
+    assert report_devices(flood, policies, store.notifications, 3.0) == 200
