@@ -209,4 +209,4 @@ def test_what_visitors_asked_stands_beside_the_tasks(cli: Cli, state: Path) -> N
     assert [request["times"] for request in cli("review", "show", "1", "--json").json["asked"]] in ([1, 2], [2, 1])
     cli("review", "reject", "1")
     assert cli("review", "list", "--asked").out == "No task waits.\n"
-    assert [request["url"] for request in cli("list", "requests", "--json").json["requests"]] == ["http://other.example/"]
+    assert [request["url"] for request in cli("request", "list", "--json").json] == ["http://other.example/"]
