@@ -224,10 +224,14 @@ class FilterEngine:
             if self._policies.set_neighbours(neighbours, self._state.policies):
                 self._state = self._install(self._policies.put_into(self._state))
 
-    def policy_mark(self) -> tuple[int, int] | None:
-        """Returns a value that changes whenever policies may decide otherwise, `None` while there are none."""
-        policies = self._state.policies
-        return None if policies is None else self._policies.mark(policies)
+    def policy_mark(self) -> tuple[int, ...] | None:
+        """Returns a value that changes whenever policies or approvals may decide otherwise, `None` without policies."""
+        state = self._state
+        if state.policies is None:
+            return None
+        now = self._clock()
+        approvals = tuple(number for until, number in state.overlay.rules.approvals if now < until)
+        return (*self._policies.mark(state.policies), hash(approvals))
 
     def log_detail(self, client: str, user: str = "") -> LogDetail | None:
         """Returns what the log keeps of a client's requests, `None` for what `log.privacy` says."""

@@ -27,7 +27,7 @@ class DecideHost(Protocol):
         """Returns deny, splice or intercept for a host name or address literal; never raises."""
         ...
 
-    def policy_mark(self) -> tuple[int, int] | None:
+    def policy_mark(self) -> tuple[int, ...] | None:
         """Returns a value that changes whenever policies of clients may decide otherwise, `None` while there are none."""
         ...
 

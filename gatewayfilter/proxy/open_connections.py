@@ -1,8 +1,8 @@
 """The review of open connections: where policies block something from now on, what of it is running ends.
 
-It runs at each boundary of a schedule, at the end of a pause and after each change of a policy: once a second it compares one
-mark. A stream is ended with its client's connection: over HTTP/2 the other streams of that connection end too, and browsers
-request them again.
+It runs at each boundary of a schedule, at the end of a pause or of an approved request, and after each change of them or of a
+policy: once a second it compares one mark. A stream is ended with its client's connection: over HTTP/2 the other streams of that
+connection end too, and browsers request them again.
 """
 
 import asyncio

@@ -5,6 +5,8 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.model import (
     APPROVED,
+    Change,
+    ChangeKind,
     EntryKind,
     HostAction,
     ListAction,
@@ -94,3 +96,20 @@ def test_without_policies() -> None:
     assert decide(plain, "casino.example", source="other.example").blocked
     assert plain.decide_host("casino.example", CHILD).action is HostAction.INTERCEPT
     assert plain.decide_host("trap.example", CHILD).action is HostAction.DENY
+
+
+def test_open_connections_are_reviewed_when_an_approval_ends_or_is_withdrawn() -> None:
+    now = [NOON]
+    rule = approval("client:child", NOON + 60)
+    found = FilterEngine(snapshot(*KIDS), clock=lambda: now[0])
+    marks = [found.policy_mark()]
+    found.apply([Change(1, ChangeKind.MANUAL_ADDED, manual=rule)])
+    marks.append(found.policy_mark())
+    now[0] += 59
+    assert found.policy_mark() == marks[-1]
+    now[0] += 1
+    marks.append(found.policy_mark())
+    now[0] -= 60
+    found.apply([Change(2, ChangeKind.MANUAL_REMOVED, manual=rule)])
+    assert marks[0] != marks[1] != marks[2]
+    assert found.policy_mark() == marks[2] == marks[0]

@@ -18,11 +18,13 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import (
+    APPROVED,
     Client,
     EntryKind,
     Group,
     HostAction,
     ListAction,
+    ManualRule,
     PauseScope,
     Schedule,
     ScheduleEffect,
@@ -235,6 +237,22 @@ async def test_what_passes_unread_ends_at_the_boundary(home: Home, origin: Origi
         assert await adult.content.readuntil(b"\n\n") == b"data: second\n\n"
     await home.until_logged(CHILD, {"manual-splice", "schedule"})
     assert home.logged(ADULT) == {"manual-splice"}
+
+
+async def test_what_is_running_ends_when_its_approval_is_withdrawn(home: Home, origin: Origin) -> None:
+    await asyncio.to_thread(family, home.editor, bedtime())
+    home.clock.now += 15
+    await home.until(CHILD, f"{origin.http}/page", "block; reason=schedule")
+    wanted = ManualRule(0, ListAction.ALLOW, EntryKind.DOMAIN, ".localhost", group=APPROVED, scope="client:child")
+    rule = await asyncio.to_thread(home.store.lists.put_rule, wanted)
+    await home.until(CHILD, f"{origin.http}/page", "")
+    async with streaming(home, CHILD, origin.http) as child, streaming(home, ADULT, origin.http) as adult:
+        await asyncio.sleep(1.5)  # the review of the approval itself
+        await asyncio.to_thread(home.store.lists.remove_rule, rule.rule_id)
+        assert await ended(lambda: asyncio.ensure_future(child.content.read(1)))
+        origin.gate.set()
+        assert await adult.content.readuntil(b"\n\n") == b"data: second\n\n"
+    await home.until_logged(CHILD, {"unknown", "schedule", "manual-allow"})
 
 
 async def test_a_category_that_is_off_for_all_is_blocked_for_one_at_night(home: Home, origin: Origin) -> None:

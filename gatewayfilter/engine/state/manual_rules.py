@@ -5,6 +5,7 @@ bounded: a wildcard is matched by plain searches from left to right, the cost of
 accepted (safe_regex/cost_guard.py), and it is searched in the part of the URL for which that cost holds.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -191,14 +192,31 @@ class ManualRules:
 
     Attributes:
         scoped: `ManualRule.scope` → the rules of that scope.
+        approvals: of the rules that allow on request, the end (Unix seconds, infinite for none) and the number.
         approves: whether a rule allows a host or domain on request, with its parts (engine/approved_parts.py).
     """
 
-    __slots__ = ("_approved", "_by_key", "_of_parts", "_pages", "_prefix_netlocs", "_tried", "_wanted", "approves", "scoped")
+    __slots__ = (
+        "_approved",
+        "_by_key",
+        "_of_parts",
+        "_pages",
+        "_prefix_netlocs",
+        "_tried",
+        "_wanted",
+        "approvals",
+        "approves",
+        "scoped",
+    )
 
     def __init__(self, rules: Iterable[ManualRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
         self._index()
+        self.approvals = tuple(
+            (math.inf if rule.expires_at is None else rule.expires_at, rule.rule_id)
+            for rule in self._wanted.values()
+            if rule.group == APPROVED and rule.enabled and rule.action is ListAction.ALLOW
+        )
         of_scopes: dict[str, list[ManualRule]] = {}
         for rule in self._wanted.values():
             if rule.scope:
