@@ -24,6 +24,7 @@ METRICS: Mapping[str, str] = {
     "spliced": "connections passed through unread",
     "spliced_bytes": "bytes that passed through them, both ways",
     "ended_by_policy": "open requests and tunnels ended because a policy blocks them from now on",
+    "quota_uses_dropped": "minutes of quotas that were lost because a queue was full or the database refused them",
     "denied": "connections to blocked hosts refused before their first request",
     "tls_failed": "TLS handshakes that a client aborted",
     "pinned_apps_learned": "apps found to accept no certificate of the filter",

@@ -52,6 +52,8 @@ COMMANDS = {
     "group": LateCommand("policies.group_commands:group_group", "Groups of clients, each with a policy.", _CLIENTS),
     "policy": LateCommand("policies.policy_commands:policy_group", "What is blocked for whom.", _CLIENTS),
     "schedule": LateCommand("policies.schedule_commands:schedule_group", "What is blocked at which time.", _CLIENTS),
+    "service": LateCommand("policies.service_commands:service_group", "Services that policies block by name.", _CLIENTS),
+    "quota": LateCommand("policies.quota_commands:quota_group", "Minutes a day for services and categories.", _CLIENTS),
     "pause": LateCommand("policies.pause_commands:pause", "Stop filtering for a while.", _CLIENTS),
     "resume": LateCommand("policies.pause_commands:resume", "End a pause.", _CLIENTS),
     "request": LateCommand("requests.request_commands:request_group", "Requests of users to unblock pages.", _CLIENTS),

@@ -7,7 +7,9 @@ from typing import Final
 
 from gatewayfilter.engine.policies.client_policies import ClientPolicies
 from gatewayfilter.engine.policies.compilation import compile_policies
+from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.engine.state.engine_state import EngineState
+from gatewayfilter.model import Service
 
 EVERY_S: Final = 3600.0
 _MOST_JUMP_S: Final = 2.0
@@ -30,6 +32,7 @@ class CompiledPolicies:
         self._clock = clock
         self._ticks = ticks
         self._neighbours: Mapping[str, str] = {}
+        self._services = NO_SERVICES
         self._compiled_at = 0.0
         self._compiled_tick = 0.0
         self._times = 0
@@ -41,7 +44,12 @@ class CompiledPolicies:
         self._times += 1
         self._compiled_at, self._compiled_tick = self._clock(), self._ticks()
         compiled = compile_policies(
-            state.overlay.policies, self._compiled_at, off_categories=self._off_categories, neighbours=self._neighbours
+            state.overlay.policies,
+            self._compiled_at,
+            off_categories=self._off_categories,
+            neighbours=self._neighbours,
+            services=self._services,
+            listed=frozenset(source.category for source in state.sources),
         )
         return state.with_policies(compiled)
 
@@ -53,6 +61,15 @@ class CompiledPolicies:
         """Returns whether policies have to be compiled again: an hour has passed, or the clock was set."""
         passed, ticked = self._clock() - self._compiled_at, self._ticks() - self._compiled_tick
         return ticked >= EVERY_S or abs(passed - ticked) > _MOST_JUMP_S
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """The catalogue of services."""
+        return self._services.services
+
+    def set_services(self, services: Mapping[str, Service]) -> None:
+        """Takes in the catalogue of services."""
+        self._services = ServiceIndex(services)
 
     def set_neighbours(self, neighbours: Mapping[str, str], policies: ClientPolicies | None) -> bool:
         """Takes in the neighbours (address → MAC). Returns whether clients of these policies are recognized by other ones now."""

@@ -13,6 +13,7 @@ from gatewayfilter.engine.explanations import explain
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.policies.effective_policy import ListSelection
 from gatewayfilter.engine.policies.request_rules import RequestRules
+from gatewayfilter.engine.policies.service_index import NO_SERVICES
 from gatewayfilter.engine.policy_decision import (
     decide_by_policy,
     decide_host_by_policy,
@@ -22,6 +23,7 @@ from gatewayfilter.engine.policy_decision import (
 )
 from gatewayfilter.engine.policy_explanation import explain_by_policy
 from gatewayfilter.engine.question import Question
+from gatewayfilter.engine.quota_use import quotas_used
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.overlay import Overlay, touches_hosts
@@ -36,10 +38,12 @@ from gatewayfilter.model import (
     HostAction,
     HostVerdict,
     LogDetail,
+    QuotasUsed,
     Reason,
     Request,
     RequestChange,
     ResponseChange,
+    Service,
     Verdict,
 )
 from gatewayfilter.urls import canonical_host
@@ -61,21 +65,29 @@ class FilterEngine:
         snapshot: the lists; the engine keeps it open.
         off_categories: categories of lists that neither block nor stub.
         clock: Unix seconds, for entries that expire.
+        services: the catalogue of services.
 
     Attributes:
         off_categories: as given.
         varies_log: whether `log_detail` may differ from `log.privacy` for any client.
+        clock: as given.
     """
 
     def __init__(
-        self, snapshot: Snapshot, *, off_categories: Collection[str] = (), clock: Callable[[], float] = time.time
+        self,
+        snapshot: Snapshot,
+        *,
+        off_categories: Collection[str] = (),
+        clock: Callable[[], float] = time.time,
+        services: Mapping[str, Service] = NO_SERVICES.services,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._writing = Lock()
         overlay = Overlay.over(snapshot.rules, snapshot.info.feed_seq, snapshot.policies)
         self.off_categories = frozenset(off_categories) - {""}
         self._policies = CompiledPolicies(self.off_categories, clock)
         self.varies_log = False
+        self._policies.set_services(services)
         self._state = self._install(self._policies.put_into(EngineState(snapshot, overlay, ListSelection(self.off_categories))))
 
     @property
@@ -98,8 +110,8 @@ class FilterEngine:
         try:
             state = self._state
             if state.policies is not None:
-                return decide_by_policy(state, request, self._clock())
-            question = Question(state, request, self._clock())
+                return decide_by_policy(state, request, self.clock())
+            question = Question(state, request, self.clock())
             for decide in _DECIDE if state.lists.rules is not None else _DECIDE_WITHOUT_RULES:
                 verdict = decide(question)
                 if verdict is not None:
@@ -115,7 +127,7 @@ class FilterEngine:
         state = self._state
         found = None
         if state.policies is not None:
-            state, rules = view_with_rules(state, request, self._clock())
+            state, rules = view_with_rules(state, request, self.clock())
             found = rules.change_of(request) if rules is not None else None
         try:
             change = state.effects.change_request(request, state.source_names, state.off_sources)
@@ -127,14 +139,14 @@ class FilterEngine:
 
     def enforced(self, request: Request) -> Enforcement | None:
         """Returns what the client's policy changes in a request, whatever rules allow it; `None` for nothing."""
-        return enforcement_on(self._state, request.url.host, request.client, request.user, self._clock())
+        return enforcement_on(self._state, request.url.host, request.client, request.user, self.clock())
 
     def enforced_address(self, host: str, client: str, user: str = "") -> str:
         """Returns where connections to a host have to end for a client, a host or address; `""` for its own addresses."""
         if self._state.policies is None:
             return ""
         try:
-            found = enforcement_on(self._state, canonical_host(host), client, user, self._clock())
+            found = enforcement_on(self._state, canonical_host(host), client, user, self.clock())
         except (UrlError, UnicodeError):
             return ""
         return found.address if found is not None else ""
@@ -142,7 +154,7 @@ class FilterEngine:
     def request_rules(self, client: str, user: str = "") -> RequestRules | None:
         """Returns what acts on the requests of a client now, `None` for nothing."""
         state = self._state
-        return None if state.policies is None else in_force(state, client, user, self._clock())[1].requests
+        return None if state.policies is None else in_force(state, client, user, self.clock())[1].requests
 
     def change_response(
         self, request: Request, status: int, headers: Mapping[str, str], address: str = ""
@@ -158,7 +170,7 @@ class FilterEngine:
         state = self._state
         downloads = None
         if state.policies is not None:
-            state, rules = view_with_rules(state, request, self._clock())
+            state, rules = view_with_rules(state, request, self.clock())
             downloads = rules.downloads if rules is not None else None
         try:
             change = change_response(state, request, status, headers, address)
@@ -172,10 +184,10 @@ class FilterEngine:
         """Returns deny, splice or intercept for a host name or address literal; never raises (`interfaces.DecideHost`)."""
         state = self._state
         if state.policies is not None:
-            found = decide_host_by_policy(state, host, client, user, self._clock())
+            found = decide_host_by_policy(state, host, client, user, self.clock())
             denied = found.action is HostAction.DENY
             return open_for_parts(state, state.policies.find(client, user).scopes, found) if denied else found
-        found = decide_host(state, host, client, self._clock())
+        found = decide_host(state, host, client, self.clock())
         return open_for_parts(state, (), found) if found.action is HostAction.DENY else found
 
     def recognize(self, address: str, user: str = "") -> RecognizedClient:
@@ -183,7 +195,7 @@ class FilterEngine:
         state = self._state
         if state.policies is None:
             return _NOT_RECOGNIZED
-        found, effective = in_force(state, address, user, self._clock())
+        found, effective = in_force(state, address, user, self.clock())
         return RecognizedClient(
             found.client.name if found.client is not None else "", (*found.scopes, ""), effective.takes_requests
         )
@@ -193,8 +205,8 @@ class FilterEngine:
         state = self._state
         try:
             if state.policies is not None:
-                return explain_by_policy(state, request, self._clock())
-            question = Question(state, request, self._clock())
+                return explain_by_policy(state, request, self.clock())
+            question = Question(state, request, self.clock())
             answers: list[DeciderAnswer] = []
             verdict: Verdict | None = None
             for decider in DECIDERS:
@@ -229,7 +241,7 @@ class FilterEngine:
         state = self._state
         if state.policies is None:
             return None
-        now = self._clock()
+        now = self.clock()
         approvals = tuple(number for until, number in state.overlay.rules.approvals if now < until)
         return (*self._policies.mark(state.policies), hash(approvals))
 
@@ -241,6 +253,38 @@ class FilterEngine:
     def _install(self, state: EngineState) -> EngineState:
         self.varies_log = state.policies is not None and state.policies.varies_log
         return state
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """The catalogue of services, by id."""
+        return self._policies.services
+
+    def set_services(self, services: Mapping[str, Service]) -> None:
+        """Takes in another catalogue of services."""
+        with self._writing:
+            self._policies.set_services(services)
+            self._state = self._install(self._policies.put_into(self._state))
+
+    def has_quotas(self) -> bool:
+        """Returns whether any use has to be counted (`quotas_used`)."""
+        policies = self._state.policies
+        return policies is not None and policies.has_quotas
+
+    def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
+        """Returns the quotas that an allowed request uses, `None` for none; never raises (`interfaces.CountQuotas`).
+
+        Args:
+            request: the request.
+            verdict: allows it.
+            own: the request is the user's own doing; of others only those for what is played count.
+        """
+        state = self._state
+        if state.policies is None or not state.policies.has_quotas:
+            return None
+        try:
+            return quotas_used(state, request, verdict, self.clock(), own=own)
+        except UnicodeError:  # as in `decide`
+            return None
 
     def keep_time(self) -> None:
         """Compiles the policies of clients again where that is due: every hour, and when the clock was set."""

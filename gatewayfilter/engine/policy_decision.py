@@ -1,12 +1,13 @@
 """The decision on a request or connection of a network with policies: what outranks the deciders, then the deciders.
 
-The order: a pause; manual rules of the client, of its group, of everybody; a schedule that blocks everything, or the policy; the
-deciders, over the lists that the policy selects. What a pause leaves blocked is allowed by a manual rule, as without a pause.
+The order: a pause; manual rules of the client, of its group, of everybody; a schedule that blocks everything, or the policy;
+blocked services; search terms; the deciders, over the lists that the policy selects. What a pause leaves blocked is allowed by a
+manual rule, as without a pause.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -105,6 +106,8 @@ def decide_by_policy(state: EngineState, request: Request, now: float) -> Verdic
     if question.lists.rules is not None and (verdict := _MANUAL(question)) is not None:
         return verdict
     verdict = effective.block_all
+    if verdict is None and effective.services and (services := question.facts.services):
+        verdict = blocked_service(effective, services)
     if verdict is None:
         rules = effective.requests
         if rules is not None and request.url.host in rules.hosts:
@@ -123,13 +126,25 @@ def known_request(client: ClientPolicy, request: Request) -> Request:
     return KnownRequest(url, source, kind, method, request.client, request.user, (name, client.group))
 
 
+def blocked_service(effective: EffectivePolicy, services: Sequence[str]) -> Verdict | None:
+    """Returns the verdict that blocks a URL of these services, `None` when none does.
+
+    The first one that is blocked or allowed on purpose counts: a part of a service may be allowed while the rest is blocked.
+    """
+    known = effective.services
+    for name in services:
+        if name in known:
+            return known[name]
+    return None
+
+
 def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict:
     """Returns the verdict of the deciders after manual rules, as the policy treats it."""
     verdict = _by_deciders(question)
     if verdict.action is _BLOCK:
         schedule = effective.scheduled.get(verdict.category) if effective.scheduled else None
         if schedule is None:
-            return verdict
+            return effective.used_up.get(verdict.category, verdict) if effective.used_up else verdict
         return replace(verdict, reason=Reason.SCHEDULE, detail=f"{schedule} blocks {verdict.category}")
     if verdict.reason is _WHITELIST and effective.requests is not None and effective.requests.blocks_doubt:
         return doubtful_page(question, verdict) or verdict
@@ -250,19 +265,22 @@ def _decide_host_unread(
         if usual.action is HostAction.SPLICE:
             return usual
         return _paused_host(state, found, chosen, host, now) if chosen.action is HostAction.DENY else chosen
-    if not state.overlay.rules.scoped and effective.block_all is None:
+    if not state.overlay.rules.scoped and effective.block_all is None and not effective.services:
         return _treated(chosen, effective)
     try:
         url = parse_url(f"https://{canonical_host(host)}/")
     except (UrlError, UnicodeError):
         return chosen
+    blocked = effective.block_all or (
+        blocked_service(effective, state.services.of_host(url.host)) if effective.services else None
+    )
     if state.overlay.rules.scoped and (scoped := _host_in_scopes(state, found, url, now)) is not None:
         return scoped
-    if effective.block_all is None or chosen.verdict.reason in _MANUAL_REASONS:
+    if blocked is None or chosen.verdict.reason in _MANUAL_REASONS:
         return _treated(chosen, effective)
     if _allowed_in_part(state.overlay.rules, url, now):
-        return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=effective.block_all)
-    return HostVerdict(HostAction.DENY, effective.block_all, named=True, because=effective.block_all)
+        return HostVerdict(HostAction.INTERCEPT, UNKNOWN, named=True, because=blocked)
+    return HostVerdict(HostAction.DENY, blocked, named=True, because=blocked)
 
 
 def _paused_host(state: EngineState, client: ClientPolicy, denied: HostVerdict, host: str, now: float) -> HostVerdict:
@@ -282,9 +300,11 @@ def _treated(verdict: HostVerdict, effective: EffectivePolicy) -> HostVerdict:
     """Returns a verdict by lists with the reason of the schedule that switched the list on."""
     if verdict.action is HostAction.INTERCEPT and effective.unknown in _WAITING and not verdict.named:
         return replace(verdict, named=True)  # no pinned app makes its unknown pages pass
-    name = effective.scheduled.get(verdict.verdict.category) if verdict.action is HostAction.DENY else None
+    denied = verdict.action is HostAction.DENY
+    name = effective.scheduled.get(verdict.verdict.category) if denied else None
     if name is None:
-        return verdict
+        used_up = effective.used_up.get(verdict.verdict.category) if denied else None
+        return HostVerdict(HostAction.DENY, used_up, named=True, because=used_up) if used_up is not None else verdict
     blocked = replace(verdict.verdict, reason=Reason.SCHEDULE, detail=f"{name} blocks {verdict.verdict.category}")
     return HostVerdict(HostAction.DENY, blocked, named=True, because=blocked)
 

@@ -1,5 +1,6 @@
 """The explanation of a decision in a network with policies: who the client is, what is in force for it, then each decider."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from gatewayfilter.engine.approved_parts import lifted, tell_part
@@ -9,6 +10,7 @@ from gatewayfilter.engine.policies.client_policies import ClientPolicy
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy
 from gatewayfilter.engine.policies.request_rules import RequestRules
 from gatewayfilter.engine.policy_decision import (
+    blocked_service,
     decide_by_lists,
     decide_by_policy,
     in_force,
@@ -39,7 +41,12 @@ def explain_by_policy(state: EngineState, request: Request, now: float) -> Expla
         asked = usual if isinstance(decider, ManualDecider) else question
         answers.append(explain(decider, asked, decider.decide(asked)))
         if isinstance(decider, ManualDecider):
-            answers += [_tell_schedule(effective), _tell_policy(effective), *_tell_requests(effective, request)]
+            answers += [
+                _tell_schedule(effective),
+                _tell_policy(effective),
+                *_tell_services(effective, usual.facts.services),
+                *_tell_requests(effective, request),
+            ]
     verdict = decide_by_policy(state, request, now)
     blocked = effective.block_all or decide_by_lists(state, effective, question)
     part = lifted(state, client.scopes, request, blocked, now) if blocked.blocked else None
@@ -85,6 +92,20 @@ def _tell_schedule(effective: EffectivePolicy) -> DeciderAnswer:
         return DeciderAnswer("schedule", "block", f"in force: {names}; {verdict.rule} blocks everything", verdict)
     blocked = "".join(f"; {name} blocks {category}" for category, name in sorted(effective.scheduled.items()))
     return DeciderAnswer("schedule", "pass", f"in force: {names}{blocked}")
+
+
+def _tell_services(effective: EffectivePolicy, services: Sequence[str]) -> list[DeciderAnswer]:
+    """Returns the answer of services and quotas, for a URL that belongs to any."""
+    if not services or effective.pause is not None:
+        return []
+    names = ", ".join(services)
+    verdict = blocked_service(effective, services)
+    if verdict is not None:
+        return [DeciderAnswer("service", "block", f"belongs to {names}: {verdict.detail}", verdict)]
+    count = effective.quotas
+    quotas = sorted({quota for name in services for quota in count.services.get(name, ())}) if count is not None else []
+    told = f"; minutes are left of {', '.join(quotas)}" if quotas else ""
+    return [DeciderAnswer("service", "pass", f"belongs to {names}, which no policy blocks{told}")]
 
 
 def _tell_policy(effective: EffectivePolicy) -> DeciderAnswer:

@@ -42,6 +42,6 @@ class Question:
 def _find_facts(state: EngineState, url: Url, now: float) -> HostFacts:
     facts = state.hosts.get(url.netloc)
     if facts is None or now >= facts.until:
-        facts = work_out(state.lists, url, now)
+        facts = work_out(state.lists, url, now, state.services)
         state.hosts.put(url.netloc, facts)
     return facts

@@ -39,6 +39,7 @@ from gatewayfilter.interfaces.records import (
     ListStore,
     PolicyStore,
     PublisherFeed,
+    QuotaUsageWriter,
     Validators,
     ValidatorStore,
     VerdictStore,
@@ -55,6 +56,7 @@ from gatewayfilter.interfaces.review import (
 )
 from gatewayfilter.interfaces.traffic import (
     ChangeTraffic,
+    CountQuotas,
     Decide,
     DecideHost,
     DecideTraffic,
@@ -83,6 +85,7 @@ __all__ = [
     "ChannelState",
     "Classify",
     "ClassifyImage",
+    "CountQuotas",
     "CrawlRequest",
     "CrawlRequestSink",
     "CrawlRequestStore",
@@ -123,6 +126,7 @@ __all__ = [
     "PublisherFeed",
     "QueueState",
     "QueuedUrl",
+    "QuotaUsageWriter",
     "ReadText",
     "RecognizeClient",
     "RecognizedClient",

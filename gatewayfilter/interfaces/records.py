@@ -14,6 +14,7 @@ from gatewayfilter.model import (
     ManualRule,
     PolicyItem,
     PolicySet,
+    QuotaUse,
 )
 
 
@@ -126,6 +127,14 @@ class PolicyStore(Protocol):
         Raises:
             PolicyError: the items would be inconsistent; nothing was changed.
         """
+        ...
+
+
+class QuotaUsageWriter(Protocol):
+    """Writes the use of quotas."""
+
+    def add(self, uses: Sequence[QuotaUse]) -> int:
+        """Adds minutes. Returns the number of quotas that are now used up."""
         ...
 
 

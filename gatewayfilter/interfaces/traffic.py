@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gatewayfilter.model import Enforcement, Explanation, HostVerdict, LogDetail, Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.model import (
+    Enforcement,
+    Explanation,
+    HostVerdict,
+    LogDetail,
+    QuotasUsed,
+    Request,
+    RequestChange,
+    ResponseChange,
+    Verdict,
+)
 from gatewayfilter.urls import Url
 
 
@@ -50,6 +60,24 @@ class LogDetails(Protocol):
 
     def log_detail(self, client: str, user: str = "") -> LogDetail | None:
         """Returns what the log keeps of a client's requests, `None` for what `log.privacy` says."""
+        ...
+
+
+class CountQuotas(Protocol):
+    """The quotas that requests use. Pure: no I/O, no lock."""
+
+    def has_quotas(self) -> bool:
+        """Returns whether there are any."""
+        ...
+
+    def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
+        """Returns the quotas that an allowed request uses, `None` for none; never raises.
+
+        Args:
+            request: the request.
+            verdict: allows it.
+            own: the request is the user's own doing; of others only those for what is played count.
+        """
         ...
 
 

@@ -33,6 +33,7 @@ from gatewayfilter.model.policy import (
     ALL_DAYS,
     DEFAULT,
     HARMFUL_CATEGORIES,
+    ICONS,
     CategoryAction,
     Client,
     Group,
@@ -40,13 +41,16 @@ from gatewayfilter.model.policy import (
     PauseScope,
     Policy,
     PolicyItem,
+    Quota,
+    QuotaKind,
     Schedule,
     ScheduleEffect,
+    Spent,
     UnknownAction,
     Window,
 )
 from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
-from gatewayfilter.model.policy_set import PolicySet, check_name
+from gatewayfilter.model.policy_set import PolicySet, check_name, key_of_client
 from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
 from gatewayfilter.model.request_values import (
     NONE,
@@ -61,6 +65,9 @@ from gatewayfilter.model.request_values import (
     types_of,
 )
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
+from gatewayfilter.model.services.quota_use import QuotaSum, QuotasUsed, QuotaUse
+from gatewayfilter.model.services.service import Service
+from gatewayfilter.model.services.service_values import check_service
 from gatewayfilter.model.signed_token import (
     UNBLOCK_PATH,
     LinkClaims,
@@ -81,6 +88,7 @@ __all__ = [
     "FILE_TYPES",
     "HARMFUL_CATEGORIES",
     "HOST_ZONE",
+    "ICONS",
     "MEDIA_TYPES",
     "NONE",
     "PAGE_TYPES",
@@ -122,6 +130,11 @@ __all__ = [
     "PolicyItem",
     "PolicySet",
     "PolicyStrictness",
+    "Quota",
+    "QuotaKind",
+    "QuotaSum",
+    "QuotaUse",
+    "QuotasUsed",
     "Reason",
     "Request",
     "RequestChange",
@@ -135,7 +148,9 @@ __all__ = [
     "ScheduleEffect",
     "ScoreBreakdown",
     "SearchEngine",
+    "Service",
     "Source",
+    "Spent",
     "TaskOutline",
     "TlsHandling",
     "UnknownAction",
@@ -144,6 +159,7 @@ __all__ = [
     "YouTubeMode",
     "canonical_address",
     "check_name",
+    "check_service",
     "engines_of",
     "evidence_in_chinese",
     "expanded_types",
@@ -151,6 +167,7 @@ __all__ = [
     "in_words",
     "inherited_values",
     "is_state_token",
+    "key_of_client",
     "kind_of_item",
     "level_of",
     "link_address",

@@ -42,6 +42,8 @@ class Reason(StrEnum):
     SEARCH_TERM = "search-term"
     FILE_TYPE = "file-type"
     FILE_SIZE = "file-size"
+    SERVICE = "service"
+    QUOTA = "quota"
 
     @classmethod
     def _missing_(cls, value: object) -> "Reason | None":

@@ -1,4 +1,4 @@
-"""Policies and what they apply to: clients, groups, policies, schedules, pauses. Pure values; the names are those of commands."""
+"""Policies and what they apply to: clients, groups, policies, schedules, pauses, quotas. Pure values, named as in commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +14,9 @@ HARMFUL_CATEGORIES: Final = frozenset({"malware", "phishing", "fraud"})
 """Categories that a pause does not lift unless it includes them."""
 
 ALL_DAYS: Final = frozenset(range(7))
+
+ICONS: Final = ("camera", "console", "desktop", "laptop", "phone", "printer", "speaker", "tablet", "tv", "watch")
+"""Kinds of devices for which a client may have an icon."""
 
 
 class CategoryAction(StrEnum):
@@ -42,6 +45,7 @@ class Client:
         group: name of its group.
         policy: name of its own policy, `""` for none.
         note: free text.
+        icon: one of `ICONS`, `""` for none.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Client:
     group: str = DEFAULT
     policy: str = ""
     note: str = ""
+    icon: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ class Policy:
         block_all: whether everything is blocked that no manual rule allows, `None` when unset.
         takes_requests: whether block pages take requests to unblock pages, `None` when unset.
         requests: the values that act on requests, by key, in canonical form (request_values.py).
+        services: id of a service → whether it is blocked.
     """
 
     name: str
@@ -84,6 +90,7 @@ class Policy:
     block_all: bool | None = None
     takes_requests: bool | None = None
     requests: Mapping[str, str] = field(default_factory=dict)
+    services: Mapping[str, bool] = field(default_factory=dict)
 
 
 class ScheduleEffect(StrEnum):
@@ -93,6 +100,8 @@ class ScheduleEffect(StrEnum):
     BLOCK_CATEGORY = "block-category"
     ALLOW_CATEGORY = "allow-category"
     USE_POLICY = "use-policy"
+    BLOCK_SERVICE = "block-service"
+    ALLOW_SERVICE = "allow-service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class Schedule:
 
     Attributes:
         policy: name of the policy.
-        target: the category or policy of the effect, `""` for `BLOCK_ALL`.
+        target: the category, service or policy of the effect, `""` for `BLOCK_ALL`.
         timezone: IANA name of the zone of the windows.
     """
 
@@ -158,4 +167,52 @@ class Pause:
         return f"{self.scope}:{self.target}" if self.target else self.scope.value
 
 
-type PolicyItem = Client | Group | Policy | Schedule | Pause
+class QuotaKind(StrEnum):
+    """What a quota counts."""
+
+    SERVICE = "service"
+    CATEGORY = "category"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Minutes a day that each client of a policy may use a service, or a category: services of that group, and its lists.
+
+    Attributes:
+        policy: name of the policy.
+        minutes: of the clock, in each of which it was used at all.
+        target: id of the service, or name of the category.
+        timezone: IANA name of the zone in which a day begins.
+    """
+
+    name: str
+    policy: str
+    kind: QuotaKind
+    target: str
+    minutes: int
+    timezone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A quota that a client has used up.
+
+    Attributes:
+        quota: its name.
+        client: whose, as in `QuotaUse`.
+        since: Unix seconds at which the last minute ends.
+        until: Unix seconds at which the next day begins.
+    """
+
+    quota: str
+    client: str
+    since: float
+    until: float
+
+    @property
+    def name(self) -> str:
+        """What identifies it: quota and client."""
+        return f"{self.quota}:{self.client}"
+
+
+type PolicyItem = Client | Group | Policy | Schedule | Pause | Quota | Spent

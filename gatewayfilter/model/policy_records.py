@@ -1,6 +1,7 @@
 """Policy items as JSON values, for the database, the change feed and the snapshot. A reader ignores fields of later versions."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from gatewayfilter.model.client_matcher import Matcher, MatcherKind
@@ -14,8 +15,11 @@ from gatewayfilter.model.policy import (
     PauseScope,
     Policy,
     PolicyItem,
+    Quota,
+    QuotaKind,
     Schedule,
     ScheduleEffect,
+    Spent,
     UnknownAction,
     Window,
 )
@@ -23,7 +27,7 @@ from gatewayfilter.model.request_values import usable_values
 
 
 def kind_of_item(item: PolicyItem) -> str:
-    """Returns the kind of an item: `client`, `group`, `policy`, `schedule` or `pause`."""
+    """Returns the kind of an item: `client`, `group`, `policy`, `schedule`, `pause`, `quota` or `spent`."""
     return type(item).__name__.lower()
 
 
@@ -36,7 +40,7 @@ def _fields(item: PolicyItem) -> dict[str, object]:
     match item:
         case Client():
             matchers = [[matcher.kind.value, matcher.value] for matcher in item.matchers]
-            return {"matchers": matchers, "group": item.group, "policy": item.policy, "note": item.note}
+            return {"matchers": matchers, "group": item.group, "policy": item.policy, "note": item.note, "icon": item.icon}
         case Group():
             return {"policy": item.policy, "note": item.note}
         case Policy():
@@ -47,6 +51,7 @@ def _fields(item: PolicyItem) -> dict[str, object]:
                 "block_all": item.block_all,
                 "takes_requests": item.takes_requests,
                 "requests": dict(item.requests),
+                "services": dict(item.services),
             }
         case Schedule():
             windows = [[window.begin, window.end, sorted(window.days)] for window in item.windows]
@@ -59,6 +64,11 @@ def _fields(item: PolicyItem) -> dict[str, object]:
             }
         case Pause():
             return {"scope": item.scope.value, "target": item.target, "until": item.until, "harm_too": item.harm_too}
+        case Quota():
+            counted = {"kind_of_target": item.kind.value, "target": item.target}
+            return {"policy": item.policy, **counted, "minutes": item.minutes, "timezone": item.timezone}
+        case Spent():
+            return asdict(item)
 
 
 def from_record(record: Mapping[str, Any]) -> PolicyItem:
@@ -71,7 +81,8 @@ def from_record(record: Mapping[str, Any]) -> PolicyItem:
     match record["kind"]:
         case "client":
             matchers = tuple(Matcher(MatcherKind(kind), str(value)) for kind, value in record["matchers"])
-            return Client(name, matchers, str(record.get("group", DEFAULT)), str(record.get("policy", "")), _note(record))
+            group, policy = str(record.get("group", DEFAULT)), str(record.get("policy", ""))
+            return Client(name, matchers, group, policy, _note(record), str(record.get("icon", "")))
         case "group":
             return Group(name, str(record.get("policy", "")), _note(record))
         case "policy":
@@ -81,6 +92,11 @@ def from_record(record: Mapping[str, Any]) -> PolicyItem:
         case "pause":
             scope = PauseScope(record["scope"])
             return Pause(scope, str(record["target"]), float(record["until"]), bool(record.get("harm_too", False)))
+        case "quota":
+            kind, target = QuotaKind(record["kind_of_target"]), str(record["target"])
+            return Quota(name, str(record["policy"]), kind, target, int(record["minutes"]), str(record["timezone"]))
+        case "spent":
+            return Spent(str(record["quota"]), str(record["client"]), float(record["since"]), float(record["until"]))
         case other:
             raise ValueError(f"no kind of policy item: {other!r}")
 
@@ -101,6 +117,7 @@ def _policy(name: str, record: Mapping[str, Any]) -> Policy:
         bool(block_all) if block_all is not None else None,
         bool(takes_requests) if takes_requests is not None else None,
         usable_values(record.get("requests")),
+        {str(service): bool(blocked) for service, blocked in record.get("services", {}).items()},
     )
 
 

@@ -1,4 +1,4 @@
-"""The set of all clients, groups, policies, schedules and pauses: consistent, immutable, changed by returning another one."""
+"""The set of all policy items: clients, groups, policies, schedules, pauses, quotas. Immutable; a change returns another one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,19 @@ from typing import Any, Final
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model.client_matcher import Matcher
-from gatewayfilter.model.policy import DEFAULT, Client, Group, Pause, PauseScope, Policy, PolicyItem, Schedule, ScheduleEffect
+from gatewayfilter.model.policy import (
+    DEFAULT,
+    Client,
+    Group,
+    Pause,
+    PauseScope,
+    Policy,
+    PolicyItem,
+    Quota,
+    Schedule,
+    ScheduleEffect,
+    Spent,
+)
 
 _MOST_NAME_CHARACTERS: Final = 100
 _FOREIGN: Final = frozenset(',:/\\"')
@@ -21,6 +33,8 @@ class PolicySet:
 
     Attributes:
         pauses: by `Pause.name`; those that have ended may be among them.
+        quotas: by name.
+        spent: the quotas that clients have used up, by `Spent.name`; those of earlier days may be among them.
     """
 
     clients: Mapping[str, Client] = field(default_factory=dict)
@@ -28,6 +42,8 @@ class PolicySet:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     pauses: Mapping[str, Pause] = field(default_factory=dict)
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    spent: Mapping[str, Spent] = field(default_factory=dict)
 
     @classmethod
     def of(cls, items: Iterable[PolicyItem]) -> "PolicySet":
@@ -36,10 +52,10 @@ class PolicySet:
 
     def __bool__(self) -> bool:
         """Whether there is any item."""
-        return bool(self.clients or self.groups or self.policies or self.schedules or self.pauses)
+        return any((self.clients, self.groups, self.policies, self.schedules, self.pauses, self.quotas, self.spent))
 
     def __iter__(self) -> Iterator[PolicyItem]:
-        for items in (self.groups, self.policies, self.schedules, self.clients, self.pauses):
+        for items in (self.groups, self.policies, self.schedules, self.clients, self.pauses, self.quotas, self.spent):
             yield from items.values()
 
     def group(self, name: str) -> Group | None:
@@ -83,6 +99,8 @@ class PolicySet:
             Policy: dict(self.policies),
             Schedule: dict(self.schedules),
             Pause: dict(self.pauses),
+            Quota: dict(self.quotas),
+            Spent: dict(self.spent),
         }
         for item, put in steps:
             if put:
@@ -98,7 +116,7 @@ class PolicySet:
             PolicyError: a name cannot be used, an item refers to one that does not exist, or two clients have the same matcher.
         """
         for item in self:
-            if not isinstance(item, Pause):
+            if not isinstance(item, Pause | Spent):
                 check_name(item.name)
         owners: dict[Matcher, str] = {}
         for client in self.clients.values():
@@ -110,6 +128,9 @@ class PolicySet:
             self._check_schedule(schedule)
         for pause in self.pauses.values():
             self._check_pause(pause)
+        for quota in self.quotas.values():
+            if self.policy(quota.policy) is None:
+                raise PolicyError(f"quota {quota.name}: there is no policy {quota.policy!r}")
         return self
 
     def _check_client(self, client: Client, owners: dict[Matcher, str]) -> None:
@@ -141,7 +162,7 @@ class PolicySet:
             raise PolicyError(f"there is no {pause.scope} {pause.target!r} to pause")
 
     def without_client(self, name: str) -> tuple[PolicyItem, ...]:
-        """Returns the items that go with a client: itself and its pause.
+        """Returns the items that go with a client: itself, its pause and the quotas that it has used up.
 
         Raises:
             PolicyError: there is none.
@@ -149,7 +170,8 @@ class PolicySet:
         client = self.clients.get(name)
         if client is None:
             raise PolicyError(f"there is no client {name!r}")
-        return (client, *self._pauses_of(PauseScope.CLIENT, name))
+        spent = (spent for spent in self.spent.values() if spent.client == key_of_client(name))
+        return (client, *self._pauses_of(PauseScope.CLIENT, name), *spent)
 
     def without_group(self, name: str) -> tuple[PolicyItem, ...]:
         """Returns the items that go with a group: itself and its pause.
@@ -168,7 +190,7 @@ class PolicySet:
         return (group, *self._pauses_of(PauseScope.GROUP, name))
 
     def without_policy(self, name: str) -> tuple[PolicyItem, ...]:
-        """Returns the items that go with a policy: itself and its schedules.
+        """Returns the items that go with a policy: itself, its schedules and its quotas.
 
         Raises:
             PolicyError: there is none, it is `default`, or a client, group or schedule of another policy uses it.
@@ -187,7 +209,13 @@ class PolicySet:
         ]
         if users:
             raise PolicyError(f"the policy {name} is used by {_first_of(sorted(users))}")
-        return (policy, *(schedule for schedule in self.schedules.values() if schedule.policy == name))
+        quotas = [quota for quota in self.quotas.values() if quota.policy == name]
+        spent = [spent for quota in quotas for spent in self.spent_of(quota.name)]
+        return (policy, *(schedule for schedule in self.schedules.values() if schedule.policy == name), *quotas, *spent)
+
+    def spent_of(self, quota: str) -> tuple[Spent, ...]:
+        """Returns which clients have used up a quota."""
+        return tuple(spent for spent in self.spent.values() if spent.quota == quota)
 
     def _pauses_of(self, scope: PauseScope, target: str) -> tuple[Pause, ...]:
         return tuple(pause for pause in self.pauses.values() if (pause.scope, pause.target) == (scope, target))
@@ -215,8 +243,13 @@ class PolicySet:
         return replace(group, policy=policy)
 
 
+def key_of_client(name: str, address: str = "") -> str:
+    """Returns what the use of quotas is counted for: a client by its name, others (`""`) by their address."""
+    return f"client:{name}" if name else f"address:{address}"
+
+
 def check_name(name: str) -> None:
-    """Checks the name of a client, group, policy or schedule.
+    """Checks the name of a client, group, policy, schedule or quota.
 
     Raises:
         PolicyError: it is empty, too long, or has characters that names cannot have.

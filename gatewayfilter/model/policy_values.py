@@ -8,11 +8,13 @@ from typing import Final
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model.policy import CategoryAction, Policy, UnknownAction
 from gatewayfilter.model.request_values import REQUEST_KEYS, canonical_value, request_key
+from gatewayfilter.model.services.service_values import SERVICE, SERVICES, service_values, with_service, with_services_blocked
 
 _CATEGORY: Final = "category."
 _SOURCE: Final = "source."
 _SWITCH: Final[Mapping[str, bool]] = {"on": True, "off": False}
-_KEYS: Final = ("category.NAME", "source.NAME", "unknown", "block-all", "requests", *REQUEST_KEYS)
+_PLAIN: Final = ("unknown", "block-all", "requests")
+_KEYS: Final = ("category.NAME", "source.NAME", *_PLAIN, "services", "service.NAME", *REQUEST_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def policy_values(policy: Policy) -> dict[str, str]:
     found |= dict(sorted(policy.requests.items()))
     found |= {f"{_CATEGORY}{name}": action.value for name, action in sorted(policy.categories.items())}
     found |= {f"{_SOURCE}{name}": _switch_text(on=on) for name, on in sorted(policy.sources.items())}
-    return found
+    return found | service_values(policy)
 
 
 def inherited_values(chain: Sequence[tuple[str, Policy]]) -> list[InheritedValue]:
@@ -55,25 +57,31 @@ def inherited_values(chain: Sequence[tuple[str, Policy]]) -> list[InheritedValue
     return [found[key] for key in sorted(found)]
 
 
-def with_value(policy: Policy, key: str, text: str, *, categories: Collection[str], sources: Collection[str]) -> Policy:
+def with_value(
+    policy: Policy,
+    key: str,
+    text: str,
+    *,
+    categories: Collection[str],
+    sources: Collection[str],
+    services: Collection[str] = (),
+) -> Policy:
     """Returns a policy with one value set, or unset by an empty text.
 
     Args:
         policy: to be changed.
-        key: `category.NAME`, `source.NAME`, `unknown`, `block-all`, `requests` or one of `REQUEST_KEYS`.
+        key: `category.NAME`, `source.NAME`, `unknown`, `block-all`, `requests`, `services`, `service.NAME` or one of
+            `REQUEST_KEYS`.
         text: the value.
         categories: names of all categories.
         sources: names of all sources.
+        services: ids of all services.
 
     Raises:
-        PolicyError: the key, the category, the source or the value is unknown. An unknown name can still be unset.
+        PolicyError: the key, the category, the source, the service or the value is unknown. An unknown name can still be unset.
     """
-    if key == "unknown":
-        return replace(policy, unknown=_one_of(UnknownAction, key, text) if text else None)
-    if key == "block-all":
-        return replace(policy, block_all=_switch(key, text) if text else None)
-    if key == "requests":
-        return replace(policy, takes_requests=_switch(key, text) if text else None)
+    if key in _PLAIN:
+        return _with_plain(policy, key, text)
     if own := request_key(key):
         others = {name: value for name, value in policy.requests.items() if name != own}
         return replace(policy, requests=others | ({own: canonical_value(own, text)} if text else {}))
@@ -89,7 +97,18 @@ def with_value(policy: Policy, key: str, text: str, *, categories: Collection[st
             _check_known(name, sources, "source")
         switches = {source: on for source, on in policy.sources.items() if source != name}
         return replace(policy, sources=switches | ({name: _switch(key, text)} if text else {}))
+    if key == SERVICES:
+        return with_services_blocked(policy, text, services)
+    if key.startswith(SERVICE):
+        return with_service(policy, key, text, services)
     raise PolicyError(f"there is no value {key!r}; there are {', '.join(_KEYS)}")
+
+
+def _with_plain(policy: Policy, key: str, text: str) -> Policy:
+    if key == "unknown":
+        return replace(policy, unknown=_one_of(UnknownAction, key, text) if text else None)
+    on = _switch(key, text) if text else None
+    return replace(policy, block_all=on) if key == "block-all" else replace(policy, takes_requests=on)
 
 
 def _check_known(name: str, known: Collection[str], what: str) -> None:

@@ -75,6 +75,7 @@ class GatewayAddon:
             counters,
             web_ports=frozenset(settings.gateway.ports),
             logged_in=services.logged_in,
+            usage=services.usage,
         )
         deadlines = ConnectionDeadlines(counters)
         self.addons = (tunnels, deadlines, NextLayer(tunnels, deadlines, services.pages), Setup(services.pages))
@@ -155,6 +156,7 @@ class GatewayAddon:
         try:
             if flow.websocket is not None:
                 flow.websocket.messages.clear()
+                self._requests.note_message(flow)
         except Exception:  # noqa: BLE001  a hook must not raise
             self._answerer.report_failure()
 

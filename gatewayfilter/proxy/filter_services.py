@@ -7,6 +7,7 @@ from gatewayfilter.interfaces import ChangeTraffic, CrawlRequestSink, Decide, De
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter, no_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class FilterServices:
         unblock_form: takes requests to unblock pages, and opens bypass links; `None` for neither.
         pages: makes block and error pages.
         logged_in: id of a client's connection → its proxy user; empty where nobody has to log in.
+        usage: counts the use of quotas.
     """
 
     decide: Decide
@@ -38,3 +40,4 @@ class FilterServices:
     unblock_form: UnblockForm | None = None
     pages: BlockPages = field(default_factory=BlockPages)
     logged_in: Mapping[str, str] = field(default_factory=dict)
+    usage: UsageCounter = field(default_factory=no_usage)

@@ -147,6 +147,7 @@ class LeanMaster(master.Master):
                 services.recorder,
                 services.counters,
                 services.logged_in,
+                services.usage,
             )
             self._review.start()
         await self.running()

@@ -21,12 +21,15 @@ from gatewayfilter.interfaces import DecideTraffic
 from gatewayfilter.model import Request, Verdict
 from gatewayfilter.proxy.request.flow_request import read_flow, read_tunnel
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.proxy.tunnel.relay import RelayPool
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 1.0
+_COUNT_EVERY_S: Final = 20.0
+"""Three times in each minute of the clock."""
 _AT_ONCE: Final = 100
 """Connections that are reviewed before the event loop may do something else: some milliseconds."""
 
@@ -41,6 +44,7 @@ class OpenConnections:
         recorder: takes each decision that ends something; `None` when nothing is logged.
         counters: `ended_by_policy`.
         logged_in: id of a client's connection → its proxy user.
+        usage: counts the use of quotas.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class OpenConnections:
         recorder: DecisionRecorder | None,
         counters: Counters,
         logged_in: Mapping[str, str],
+        usage: UsageCounter,
     ) -> None:
         self._engine = engine
         self._connections = connections
@@ -58,6 +63,8 @@ class OpenConnections:
         self._recorder = recorder
         self._counters = counters
         self._logged_in = logged_in
+        self._usage = usage
+        self._count_at = 0.0
         self._mark = engine.policy_mark()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -78,6 +85,11 @@ class OpenConnections:
         if mark != self._mark and (self._task is None or self._task.done()):
             self._mark = mark
             self._task = self._relays.loop.create_task(self._review_all())
+        self._usage.refresh()
+        now = self._relays.loop.time()
+        if self._usage.active and now >= self._count_at and (self._task is None or self._task.done()):
+            self._count_at = now + _COUNT_EVERY_S
+            self._task = self._relays.loop.create_task(self._count_all())
         self._timer = self._relays.loop.call_later(_EVERY_S, self._compare)
 
     async def _review_all(self) -> None:
@@ -89,6 +101,25 @@ class OpenConnections:
                 _log.exception("reviewing an open connection failed")
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+    async def _count_all(self) -> None:
+        """Counts the streams that run as use of quotas; WebSockets and tunnels are counted by what passes."""
+        for number, connection in enumerate(list(self._connections.values()), 1):
+            try:
+                self._count(connection)
+            except Exception:  # noqa: BLE001  the other connections must be counted
+                _log.exception("counting an open connection failed")
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _count(self, connection: ConnectionHandler) -> None:
+        for flow in _open_flows(connection.layer.context.layers):
+            if isinstance(flow, http.HTTPFlow) and flow.websocket is None and flow.request.stream:
+                try:
+                    request = _requests_of(flow, self._logged_in.get(flow.client_conn.id, ""))[0]
+                except UrlError:
+                    continue
+                self._usage.request(request, self._engine.decide(request))
 
     def _review(self, connection: ConnectionHandler) -> None:
         for flow in _open_flows(connection.layer.context.layers):

@@ -59,6 +59,7 @@ class RequestFilter:
         self._engine = services.decide
         self._internal_pages = services.internal_pages
         self._logged_in = services.logged_in
+        self._usage = services.usage
         self._unblock_form = services.unblock_form
         self._addresses = NamedAddresses(services.decide, services.hosts, unknown)
         self._judge = RequestJudge(services.decide, self._addresses, unknown)
@@ -138,6 +139,11 @@ class RequestFilter:
         self._send(flow, flow_request, verdict, form if readable and kind is not FormKind.OTHER else None)
         self._counter.request(flow_request.request, verdict, started)
 
+    def note_message(self, flow: http.HTTPFlow) -> None:
+        """Counts a message over a WebSocket as use of quotas."""
+        if self._usage.active:
+            self._usage.running(read_flow(flow, self._logged_in.get(flow.client_conn.id, "")).request)
+
     def finish(self, flow: http.HTTPFlow) -> None:
         """Answers a request to unblock a page when its body has arrived, and judges a search that was posted."""
         pending = flow.metadata.get(PENDING)
@@ -200,6 +206,8 @@ class RequestFilter:
         if flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers):
             make_ready(flow.request, flow_request, has_parent=self._has_parent)
         flow.request.stream = form is None
+        if self._usage.active:
+            self._usage.request(flow_request.request, verdict)
 
 
 def _unknown_policy(

@@ -6,10 +6,12 @@ from gatewayfilter.sources.formats.detect import sniff
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.formats.parse import count_list, parse_list
 from gatewayfilter.sources.publish import PublishReport, SourceReport, build_snapshot, load_lists, publish
+from gatewayfilter.sources.services import OWN_NAME, load_services
 from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription, UpdateResult, UpdateStatus
 from gatewayfilter.sources.subscriptions import Subscriptions
 
 __all__ = [
+    "OWN_NAME",
     "CatalogEntry",
     "Categories",
     "Category",
@@ -27,6 +29,7 @@ __all__ = [
     "build_snapshot",
     "count_list",
     "load_lists",
+    "load_services",
     "parse_list",
     "publish",
     "sniff",

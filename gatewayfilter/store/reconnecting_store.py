@@ -11,7 +11,7 @@ from typing import Final
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.interfaces import CrawlRequest, UnblockChanges, UnblockRequest
-from gatewayfilter.model import Change, LogRecord
+from gatewayfilter.model import Change, LogRecord, QuotaUse
 from gatewayfilter.store.store import Store
 
 _RETRY_AFTER_S: Final = 5.0
@@ -31,6 +31,7 @@ class ReconnectingStore:
         frontier: writes URLs to crawl.
         log: writes decisions.
         unblock: requests to unblock pages, and bypass links.
+        usage: writes the use of quotas.
     """
 
     def __init__(self, open_store: Callable[[], Store], most_log_bytes: float = math.inf) -> None:
@@ -39,6 +40,7 @@ class ReconnectingStore:
         self.frontier = _Frontier(self._connection)
         self.log = _Log(self._connection, most_log_bytes)
         self.unblock = _Unblock(self._connection)
+        self.usage = _Usage(self._connection)
 
     def close(self) -> None:
         """Closes the database."""
@@ -154,3 +156,13 @@ class _Unblock:
 
     def changes(self, after: int) -> UnblockChanges:
         return self._connection.use(lambda store: store.unblock.changes(after))
+
+
+class _Usage:
+    """Implements `interfaces.QuotaUsageWriter`."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def add(self, uses: Sequence[QuotaUse]) -> int:
+        return self._connection.use(lambda store: store.usage.add(uses))

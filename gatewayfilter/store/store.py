@@ -22,6 +22,7 @@ from gatewayfilter.store.repositories.review.reviews import SqlReviewStore
 from gatewayfilter.store.repositories.review.task_sites import SqlTaskSites
 from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockRequests
 from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
+from gatewayfilter.store.repositories.traffic.quota_usage import SqlQuotaUsage
 from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.sql.file_space import tidy_file
 from gatewayfilter.store.sql.schema_version import bring_to_head
@@ -34,13 +35,14 @@ class Store:
 
     Attributes:
         lists: manual rules and learned entries.
-        policies: clients, groups, policies, schedules and pauses.
+        policies: clients, groups, policies, schedules, pauses and quotas.
         feed: their changes.
         frontier: URLs to crawl.
         crawlers: heartbeats of the crawlers that share it.
         task_sites: number of pages queued per task and site.
         validators: ETags and dates of classified pages.
         log: decisions.
+        usage: minutes of quotas that clients have used.
         verdicts: classifications of pages.
         fingerprints: of classified content.
         host_facts: what the tables hold about the host of a page.
@@ -62,6 +64,7 @@ class Store:
         self.task_sites = SqlTaskSites(database)
         self.validators = SqlValidators(database)
         self.log = SqlDecisionLog(database)
+        self.usage = SqlQuotaUsage(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)
         self.host_facts = SqlHostFacts(database)

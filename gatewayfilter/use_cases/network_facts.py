@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
@@ -13,10 +14,10 @@ from gatewayfilter.engine.policies.client_policies import ClientPolicies
 from gatewayfilter.engine.policies.compilation import compile_policies
 from gatewayfilter.engine.policies.time_windows import find_zone
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import ListAction, MatcherKind, PolicySet, canonical_address
+from gatewayfilter.model import Client, ListAction, MatcherKind, PolicySet, canonical_address, key_of_client
 from gatewayfilter.sources import SourceFile
 from gatewayfilter.store import Store
-from gatewayfilter.wiring import categories, subscriptions
+from gatewayfilter.wiring import categories, services, subscriptions
 
 _LOCALTIME: Final = Path("/etc/localtime")
 _ZONES: Final = "zoneinfo/"
@@ -39,6 +40,66 @@ def known_categories(settings: Settings, *, allowing: bool = False) -> set[str]:
 def known_sources(settings: Settings) -> set[str]:
     """Returns the names of the enabled subscriptions."""
     return {file.source.name for file in _files(settings)}
+
+
+def known_services(settings: Settings, keys: Sequence[str]) -> set[str]:
+    """Returns the ids of the catalogue's services where one of these keys of a policy needs them, else none.
+
+    Raises:
+        ListError: the operator's own catalogue is wrong.
+    """
+    return set(services(settings)) if any(key.startswith("service") for key in keys) else set()
+
+
+def counted_categories(settings: Settings) -> set[str]:
+    """Returns what a quota can count besides services: categories of lists, and groups of services.
+
+    Raises:
+        ListError: the operator's own catalogue of services is wrong.
+    """
+    return known_categories(settings) | {service.group for service in services(settings).values()}
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLeft:
+    """What a client has left of a quota today.
+
+    Attributes:
+        quota: its name.
+        target: the service or category.
+        used, minutes: of the day, and of the quota.
+        until: Unix seconds at which it begins again, `None` while minutes are left.
+    """
+
+    quota: str
+    target: str
+    used: int
+    minutes: int
+    until: float | None
+
+
+def quotas_left(store: Store, policies: PolicySet, client: Client | None, address: str, now: float) -> list[QuotaLeft]:
+    """Returns what a client has left of the quotas of its policies.
+
+    Args:
+        store: with the use.
+        policies: with the quotas.
+        client: `None` for one that is not recognized.
+        address: of that one.
+        now: Unix seconds.
+    """
+    names = {policy.name for _, policy in policies.chain(client)}
+    quotas = [quota for quota in policies.quotas.values() if quota.policy in names]
+    if not quotas:
+        return []
+    key = key_of_client(client.name if client is not None else "", address)
+    used = {one.quota: one.used for one in store.usage.sums(now) if one.client == key}
+    found: list[QuotaLeft] = []
+    for quota in sorted(quotas, key=lambda quota: quota.name):
+        spent = next((one for one in policies.spent_of(quota.name) if one.client == key and one.until > now), None)
+        until = spent.until if spent is not None and spent.since <= now else None
+        found.append(QuotaLeft(quota.name, quota.target, used.get(quota.name, 0), quota.minutes, until))
+    return found
 
 
 def _files(settings: Settings) -> list[SourceFile]:

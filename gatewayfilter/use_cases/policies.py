@@ -17,14 +17,20 @@ from gatewayfilter.model import (
     Policy,
     PolicyItem,
     PolicySet,
+    Quota,
+    QuotaKind,
     Schedule,
     ScheduleEffect,
     check_name,
+    check_service,
     parse_matcher,
     with_value,
 )
 
 _OF_CATEGORIES: Final = frozenset({ScheduleEffect.BLOCK_CATEGORY, ScheduleEffect.ALLOW_CATEGORY})
+_OF_SERVICES: Final = frozenset({ScheduleEffect.BLOCK_SERVICE, ScheduleEffect.ALLOW_SERVICE})
+LONGEST_QUOTA: Final = 1_440
+"""Minutes of a day."""
 LONGEST_PAUSE_S: Final = 366 * 86_400.0
 
 
@@ -125,6 +131,7 @@ class PolicyEditor:
         clients: Sequence[str] = (),
         known_categories: Collection[str],
         known_sources: Collection[str],
+        known_services: Collection[str] = (),
     ) -> PolicySet:
         """Sets values of a policy (key and text, an empty text unsets), and gives it to groups and clients."""
 
@@ -133,7 +140,9 @@ class PolicyEditor:
             if policy is None:
                 raise _missing(name, policies.policies, "policy")
             for key, text in values:
-                policy = with_value(policy, key, text, categories=known_categories, sources=known_sources)
+                policy = with_value(
+                    policy, key, text, categories=known_categories, sources=known_sources, services=known_services
+                )
             return [
                 policy,
                 *(policies.with_group_policy(group, name) for group in groups),
@@ -146,11 +155,15 @@ class PolicyEditor:
         """Removes a policy that nothing uses, and its schedules."""
         return self._remove(lambda policies: policies.without_policy(name))
 
-    def add_schedule(self, schedule: Schedule, known_categories: Collection[str]) -> PolicySet:
+    def add_schedule(
+        self, schedule: Schedule, known_categories: Collection[str], known_services: Collection[str] = ()
+    ) -> PolicySet:
         """Adds a schedule."""
         find_zone(schedule.timezone)
         if schedule.effect in _OF_CATEGORIES and schedule.target not in known_categories:
             raise _missing(schedule.target, known_categories, "category")
+        if schedule.effect in _OF_SERVICES:
+            check_service(schedule.target, known_services)
 
         def make(policies: PolicySet) -> Sequence[PolicyItem]:
             _check_new(schedule.name, policies.schedules, "schedule")
@@ -161,6 +174,38 @@ class PolicyEditor:
     def remove_schedule(self, name: str) -> PolicySet:
         """Removes a schedule."""
         return self._remove(lambda policies: [_existing(policies.schedules, name, "schedule")])
+
+    def add_quota(self, quota: Quota, known_categories: Collection[str], known_services: Collection[str]) -> PolicySet:
+        """Adds a quota."""
+        find_zone(quota.timezone)
+        _check_minutes(quota.minutes)
+        if quota.kind is QuotaKind.SERVICE:
+            check_service(quota.target, known_services)
+        elif quota.target not in known_categories:
+            raise _missing(quota.target, known_categories, "category")
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _check_new(quota.name, policies.quotas, "quota")
+            return [quota]
+
+        return self._put(make)
+
+    def set_quota(self, name: str, minutes: int) -> PolicySet:
+        """Changes the minutes of a quota. Clients that have used it up may go on if it becomes larger."""
+        _check_minutes(minutes)
+
+        def edit(policies: PolicySet) -> list[tuple[PolicyItem, bool]]:
+            quota = _existing(policies.quotas, name, "quota")
+            steps: list[tuple[PolicyItem, bool]] = [(replace(quota, minutes=minutes), True)]
+            if minutes > quota.minutes:
+                steps += [(spent, False) for spent in policies.spent_of(name)]
+            return steps
+
+        return self._store.change(edit, self._clock())
+
+    def remove_quota(self, name: str) -> PolicySet:
+        """Removes a quota."""
+        return self._remove(lambda policies: [_existing(policies.quotas, name, "quota"), *policies.spent_of(name)])
 
     def pause(self, scope: PauseScope, target: str, duration_s: float, *, harm_too: bool) -> Pause:
         """Pauses filtering, in place of an earlier pause of the same scope. Returns the pause."""
@@ -181,6 +226,11 @@ class PolicyEditor:
 
         self._remove(find)
         return bool(found)
+
+
+def _check_minutes(minutes: int) -> None:
+    if not 0 < minutes <= LONGEST_QUOTA:
+        raise PolicyError(f"a quota has 1 to {LONGEST_QUOTA:,} minutes a day")
 
 
 def _existing[Item](items: Mapping[str, Item], name: str, what: str) -> Item:

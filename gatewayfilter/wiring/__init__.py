@@ -31,9 +31,11 @@ from gatewayfilter.wiring.storage import (
     category_title,
     open_store,
     prepare_data_dir,
+    services,
     snapshot_folder,
     spool_folder,
     subscriptions,
+    usable_services,
 )
 
 __all__ = [
@@ -60,12 +62,14 @@ __all__ = [
     "rule_book",
     "rules_folder",
     "second_look",
+    "services",
     "setup_pages",
     "snapshot_folder",
     "spool_folder",
     "spool_reader",
     "subscriptions",
     "unpublished_engine",
+    "usable_services",
     "words_folder",
     "words_folders",
     "words_in_use",

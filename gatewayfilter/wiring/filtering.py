@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.errors import SnapshotError, StartupError
-from gatewayfilter.wiring.storage import snapshot_folder, subscriptions
+from gatewayfilter.wiring.storage import snapshot_folder, subscriptions, usable_services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,9 @@ def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time)
         raise
     if refused:
         folder.refuse()
-    return FilterEngine(snapshot, off_categories=settings.filter.disabled_categories, clock=clock)
+    return FilterEngine(
+        snapshot, off_categories=settings.filter.disabled_categories, clock=clock, services=usable_services(settings)
+    )
 
 
 def open_engine(settings: Settings, store: Store, *, clock: Callable[[], float] = time.time) -> FilterEngine:

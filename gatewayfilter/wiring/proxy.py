@@ -22,6 +22,7 @@ from gatewayfilter.interfaces import (
     DecisionWriter,
     Inspect,
     LogDetails,
+    QuotaUsageWriter,
     RecognizeClient,
     UnblockRequestStore,
 )
@@ -42,15 +43,25 @@ from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
+from gatewayfilter.proxy.sync.service_follower import ServiceFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
 from gatewayfilter.proxy.sync.unblock_follower import UnblockFollower
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.store.page_spool import PageSpool
 from gatewayfilter.store.reconnecting_store import ReconnectingStore
 from gatewayfilter.store.secret_key import REQUEST_KEY, load_key
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring.filtering import newest_engine, setup_pages
-from gatewayfilter.wiring.storage import categories, category_title, open_store, snapshot_folder, spool_folder
+from gatewayfilter.wiring.storage import (
+    categories,
+    category_title,
+    open_store,
+    own_services,
+    services,
+    snapshot_folder,
+    spool_folder,
+)
 
 _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
 """Decided once at the start: the first decision loads what all need, such as the public suffixes."""
@@ -77,6 +88,11 @@ class WorkerStore(Protocol):
     @property
     def log(self) -> DecisionWriter:
         """Takes decisions."""
+        ...
+
+    @property
+    def usage(self) -> QuotaUsageWriter:
+        """Takes the use of quotas."""
         ...
 
 
@@ -173,8 +189,9 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         standalone: the addon starts and stops the rest itself, as mitmdump needs it.
     """
     counters = Counters()
-    writer = _writer(store, counters)
-    follower = EngineFollower(engine, folder, store.feed if store is not None else None, counters)
+    usage = UsageCounter(engine if store is not None else None, counters, engine.clock)
+    writer = _writer(store, counters, usage)
+    follower = _follower(settings, engine, folder, store, counters)
 
     spool = _spool(settings, writer, counters)
     recorder = _recorder(settings, engine, writer, client_key)
@@ -182,9 +199,9 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     requests = UnblockFollower(store.unblock.changes, own) if store is not None and own is not None else None
     background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine), requests), engine, internal_pages)
     pages = _pages(settings, own, title_of)
-    services = ConnectionServices(counters)
+    connections = ConnectionServices(counters, usage=usage)
     if not standalone:
-        services = replace(assemble_services(settings, engine, recorder, counters), engine=engine)
+        connections = replace(assemble_services(settings, engine, recorder, counters, usage), engine=engine)
     filter_services = FilterServices(
         engine,
         hosts=engine,
@@ -196,7 +213,8 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         internal_pages=internal_pages,
         unblock_form=_unblock_form(settings, engine, writer, own, counters, pages),
         pages=pages,
-        logged_in=services.logged_in,
+        logged_in=connections.logged_in,
+        usage=usage,
     )
     addon = GatewayAddon(
         settings,
@@ -205,11 +223,15 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         on_start=background.start if standalone else None,
         on_stop=background.stop if standalone else None,
     )
-    return WorkerComponents(addon, counters, background.start, background.stop, background.facts, services)
+    return WorkerComponents(addon, counters, background.start, background.stop, background.facts, connections)
 
 
 def assemble_services(
-    settings: Settings, engine: DecideHost, recorder: DecisionRecorder | None, counters: Counters
+    settings: Settings,
+    engine: DecideHost,
+    recorder: DecisionRecorder | None,
+    counters: Counters,
+    usage: UsageCounter | None = None,
 ) -> ConnectionServices:
     """Joins what decides connections.
 
@@ -222,8 +244,31 @@ def assemble_services(
             raise StartupError("proxy.auth_file cannot be used in transparent mode: clients are not configured to use a proxy")
         users = Users(settings.proxy.auth_file)
     pinned_apps = open_pinned_apps(settings, counters)
-    policy = HostPolicy(engine, settings.tls, recorder, counters, pinned_apps)
-    return ConnectionServices(counters, policy, pinned_apps, users, recorder)
+    usage = usage if usage is not None else UsageCounter(None, counters)
+    policy = HostPolicy(engine, settings.tls, recorder, counters, pinned_apps, usage=usage)
+    return ConnectionServices(counters, policy, pinned_apps, users, recorder, usage=usage)
+
+
+def _follower(
+    settings: Settings, engine: FilterEngine, folder: SnapshotFolder, store: WorkerStore | None, counters: Counters
+) -> EngineFollower:
+    catalogue = ServiceFollower(engine, partial(services, settings), own_services(settings))
+    feed = store.feed if store is not None else None
+    return EngineFollower(engine, folder, feed, counters, beside=catalogue.follow_once)
+
+
+def _writer(store: WorkerStore | None, counters: Counters, usage: UsageCounter) -> StoreWriter | None:
+    if store is None:
+        return None
+    return StoreWriter(
+        store.frontier.add,
+        store.log.write,
+        counters,
+        ask=store.unblock.ask,
+        redeem=store.unblock.redeem,
+        usage=usage,
+        add_uses=store.usage.add,
+    )
 
 
 def _spool(settings: Settings, writer: StoreWriter | None, counters: Counters) -> PageSpool | None:
@@ -272,12 +317,6 @@ def _own_requests(settings: Settings, recognize: RecognizeClient, recorder: Deci
     if recorder is None:
         return None
     return OwnRequests(load_key(settings.data_dir, REQUEST_KEY), recognize, recorder.client, time.time)
-
-
-def _writer(store: WorkerStore | None, counters: Counters) -> StoreWriter | None:
-    if store is None:
-        return None
-    return StoreWriter(store.frontier.add, store.log.write, counters, ask=store.unblock.ask, redeem=store.unblock.redeem)
 
 
 def _recorder(settings: Settings, engine: LogDetails, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.errors import StartupError
+from gatewayfilter.errors import ListError, StartupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+    from gatewayfilter.model import Service
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 def prepare_data_dir(settings: Settings) -> None:
@@ -75,6 +79,35 @@ def categories() -> Categories:
     from gatewayfilter.sources import Categories
 
     return Categories.load(bundled_folder() / "categories.toml")
+
+
+def services(settings: Settings) -> dict[str, Service]:
+    """Returns the catalogue of services by id: the bundled one, and what the operator's own adds or replaces.
+
+    Raises:
+        ListError: a file cannot be read, or an entry of it is wrong.
+    """
+    from gatewayfilter.sources import load_services
+
+    return load_services(bundled_folder() / "services.toml", own_services(settings))
+
+
+def own_services(settings: Settings) -> Path:
+    """Returns the path of the operator's own catalogue of services, which may be missing."""
+    from gatewayfilter.sources import OWN_NAME
+
+    return settings.data_dir / OWN_NAME
+
+
+def usable_services(settings: Settings) -> dict[str, Service]:
+    """As `services`, but an own catalogue that is wrong is left out, with a warning in the log."""
+    from gatewayfilter.sources import load_services
+
+    try:
+        return services(settings)
+    except ListError as error:
+        _log.warning("%s; only the bundled services are known", error)
+        return load_services(bundled_folder() / "services.toml")
 
 
 def category_title(registry: Categories, category: str, language: str) -> str:

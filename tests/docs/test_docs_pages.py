@@ -11,6 +11,7 @@ from gatewayfilter.cli.root import ALIASES, main
 from gatewayfilter.config import ENV_PREFIX, known_keys, load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS
+from gatewayfilter.sources import load_services
 from tests.docs.markdown_pages import PAGES, ROOT, MarkdownPage, read_page
 
 KNOWN_KEYS = dict(known_keys())
@@ -104,6 +105,8 @@ def check_toml(content: str, folder: Path) -> None:
         Lexicon.load([folder])
     elif content.lstrip().startswith("urls ="):
         read_rule_file(file)
+    elif "\nhosts = " in content:
+        load_services(file)
     else:
         load(file=file, environ={})
 

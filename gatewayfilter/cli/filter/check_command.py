@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.filter.connection_sentences import connection_sentences
+from gatewayfilter.cli.filter.service_check import check_service_hosts
 from gatewayfilter.cli.ui.classification_view import show_judgement
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import moment_option, show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.quota_view import show_left
 from gatewayfilter.cli.ui.resource_types import type_option
 from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Classification, Explanation, Request, ResourceType, Verdict
 from gatewayfilter.urls import parse_loose_url, unescaped
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from gatewayfilter.model import ReviewTask
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
     from gatewayfilter.settings import Strictness
+    from gatewayfilter.use_cases.network_facts import QuotaLeft
 
 
 @click.command(
@@ -32,12 +36,14 @@ if TYPE_CHECKING:
         "gatewayfilter check https://example.com/",
         "gatewayfilter check https://cdn.example/ad.js --source https://news.example/ --type script",
         "gatewayfilter check https://app.example/ --client 192.168.1.20",
+        "gatewayfilter check --service tiktok --client tablet",
         "gatewayfilter check example.com --at 2030-01-31T18:00 --json",
     ),
     prints_data=True,
     short_help="Show the verdict on a URL, and why.",
 )
-@click.argument("url")
+@click.argument("url", required=False)
+@click.option("--service", metavar="ID", help="All hosts of a service of the catalogue, each as a whole, in place of a URL.")
 @click.option("--source", metavar="URL", help="The page that requests it; decides whether it is third-party.")
 @click.option(
     "--type",
@@ -55,7 +61,8 @@ if TYPE_CHECKING:
 def check(
     invocation: Invocation,
     *,
-    url: str,
+    url: str | None,
+    service: str | None,
     source: str | None,
     resource_type: ResourceType,
     method: str,
@@ -65,8 +72,14 @@ def check(
     """Show the verdict on a URL: each decider's answer in order, the verdict, and the classifier's last judgement.
 
     For https the treatment of connections to the host is shown too: where they pass unread, the verdict has no effect. Nothing
-    is fetched. Exit code 0 when the URL is allowed, 1 when it is blocked.
+    is fetched. Exit code 0 when the URL is allowed, 1 when it is blocked. With --service: 1 when every host of it is blocked.
     """
+    if service is not None:
+        if url is not None:
+            raise PolicyError("name a URL, or a service by --service")
+        return check_service_hosts(invocation, service, client, at)
+    if url is None:
+        raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'URL'", param_type="argument")
     request = Request(
         url=parse_loose_url(url),
         source=parse_loose_url(source) if source else None,
@@ -74,39 +87,47 @@ def check(
         method=method.upper(),
     )
     settings = invocation.settings()
-    explanation, judged, connection, reviewed_task = _ask(settings, request, client, at)
+    explanation, judged, connection, reviewed_task, quotas = _ask(settings, request, client, at)
     if invocation.json:
         reviewed = None if reviewed_task is None else summary(reviewed_task)
-        print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed})
+        print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed, "quotas": quotas})
     else:
         _show(explanation, connection)
+        show_left(quotas)
         _show_judged(judged, reviewed_task, settings.classify.strictness)
     return int(explanation.verdict.blocked)
 
 
-type _Answers = tuple[Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None]
+type _Answers = tuple[
+    Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None, list[QuotaLeft]
+]
 
 
 def _ask(settings: Settings, request: Request, client: str, at: float | None) -> _Answers:
     from gatewayfilter.cli.ui.command_context import open_store
+    from gatewayfilter.engine.policies.compilation import compile_policies
     from gatewayfilter.proxy.listener.connection_report import report_connection
-    from gatewayfilter.use_cases.network_facts import identity_of, neighbours_now
+    from gatewayfilter.use_cases.network_facts import identity_of, neighbours_now, quotas_left
     from gatewayfilter.wiring import open_engine
 
     clock = time.time if at is None else lambda: at
     store = open_store(settings)
+    quotas: list[QuotaLeft] = []
     try:
         engine = open_engine(settings, store, clock=clock)
         if client:
             neighbours = neighbours_now()
             engine.set_neighbours(neighbours)
-            identity = identity_of(client, store.policies.read(), neighbours)
+            policies = store.policies.read()
+            identity = identity_of(client, policies, neighbours)
             request = replace(request, client=identity.address, user=identity.user)
+            known = compile_policies(policies, clock(), neighbours=neighbours).find(identity.address, identity.user).client
+            quotas = quotas_left(store, policies, known, identity.address, clock())
         encrypted = request.url.scheme in {"https", "wss"}
         connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
         newest = store.reviews.newest_of(request.url.key)
         reviewed_task = newest if newest is not None and newest.decided_at is not None else None
-        return engine.explain(request), store.verdicts.find(request.url.text), connection, reviewed_task
+        return engine.explain(request), store.verdicts.find(request.url.text), connection, reviewed_task, quotas
     finally:
         store.close()
 

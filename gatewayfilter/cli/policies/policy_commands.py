@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.quota_view import show_left
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import DEFAULT, Policy, inherited_values, policy_values
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import PolicySet
+    from gatewayfilter.store import Store
 
 
 @click.group(
@@ -28,7 +31,8 @@ def policy_group() -> None:
     A value that a client's policy does not set is taken from its group's policy, then from the policy default, then from the
     settings. Values: category.NAME=block|review|allow, source.NAME=on|off, unknown=allow|hold|block, block-all=on|off,
     safesearch=on|off|ENGINE,…, youtube=off|moderate|strict, search-terms=WORD,…, file-types=TYPE,…, max-download-mb=N,
-    strictness=relaxed|standard|strict, tls=intercept|sni-only|page-only, log-privacy=full|no-query|host|off.
+    strictness=relaxed|standard|strict, tls=intercept|sni-only|page-only, log-privacy=full|no-query|host|off,
+    services=ID,ID… (all that are blocked), service.ID=block|allow.
     """
 
 
@@ -54,6 +58,7 @@ def add_policy(invocation: Invocation, *, name: str, groups: tuple[str, ...], cl
         "gatewayfilter policy set strict category.social=block category.ads=allow unknown=hold",
         "gatewayfilter policy set strict source.easylist=off category.social=",
         "gatewayfilter policy set kids safesearch=on youtube=moderate file-types=programs",
+        "gatewayfilter policy set strict services=tiktok,roblox",
         "gatewayfilter policy set strict --client tablet",
     ),
     prints_data=True,
@@ -67,18 +72,20 @@ def set_policy(
     invocation: Invocation, *, name: str, values: tuple[str, ...], groups: tuple[str, ...], clients: tuple[str, ...]
 ) -> None:
     """Set values of a policy; `KEY=` unsets one. In force in every worker within a second."""
-    from gatewayfilter.use_cases.network_facts import known_categories, known_sources
+    from gatewayfilter.use_cases.network_facts import known_categories, known_services, known_sources
     from gatewayfilter.use_cases.policies import PolicyEditor
 
     settings = invocation.settings()
+    pairs = [_pair(value) for value in values]
     with invocation.store() as store:
         policies = PolicyEditor(store.policies).set_policy(
             name,
-            [_pair(value) for value in values],
+            pairs,
             groups=groups,
             clients=clients,
             known_categories=known_categories(settings),
             known_sources=known_sources(settings),
+            known_services=known_services(settings, [key for key, _ in pairs]),
         )
     _show_own(invocation, policies.policies[name])
 
@@ -104,9 +111,9 @@ def show_policy(invocation: Invocation, *, name: str | None, client: str | None)
         raise PolicyError("name a policy, or a client by --client")
     with invocation.store() as store:
         policies = store.policies.read()
-    if client is not None:
-        _show_client(invocation, policies, client)
-        return
+        if client is not None:
+            _show_client(invocation, policies, client, store)
+            return
     policy = policies.policy(name or "")
     if policy is None:
         raise PolicyError(f"there is no policy {name!r}")
@@ -123,7 +130,9 @@ def _show_own(invocation: Invocation, policy: Policy) -> None:
         print_table(("value", "set to"), list(values.items()))
 
 
-def _show_client(invocation: Invocation, policies: PolicySet, name: str) -> None:
+def _show_client(invocation: Invocation, policies: PolicySet, name: str, store: Store) -> None:
+    from gatewayfilter.use_cases.network_facts import quotas_left
+
     client = policies.clients.get(name)
     if client is None:
         raise PolicyError(f"there is no client {name!r}")
@@ -131,12 +140,15 @@ def _show_client(invocation: Invocation, policies: PolicySet, name: str) -> None
     values = inherited_values(chain)
     names = [policy.name for _, policy in chain]
     schedules = sorted(schedule.name for schedule in policies.schedules.values() if schedule.policy in names)
+    quotas = quotas_left(store, policies, client, "", time.time())
     if invocation.json:
-        print_json({"client": name, "group": client.group, "policies": names, "values": values, "schedules": schedules})
+        found = {"client": name, "group": client.group, "policies": names, "values": values, "schedules": schedules}
+        print_json({**found, "quotas": quotas})
         return
     say(f"{name}: group {client.group}, policies {', '.join(names)}")
     if schedules:
         say(f"schedules: {', '.join(schedules)}")
+    show_left(quotas)
     if values:
         rows = [(value.key, value.value, value.origin, value.policy) for value in values]
         print_table(("value", "set to", "comes from", "policy"), rows)

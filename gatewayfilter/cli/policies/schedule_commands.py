@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
 
+from gatewayfilter.cli.policies.schedule_windows import PRESET, bedtime_windows, read_window
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import PolicyError
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SHORT = {"weekdays": frozenset(range(5)), "weekend": frozenset({5, 6}), "daily": ALL_DAYS}
-_DAILY = re.compile(r"(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})", re.ASCII)
-_MIDNIGHT = 1440
+_SERVICE = "service:"
 
 
 @click.group(
@@ -42,16 +41,26 @@ def schedule_group() -> None:
     examples=(
         "gatewayfilter schedule add bedtime --policy kids --block all --daily 21:00-06:00 --days sun,mon,tue,wed,thu",
         "gatewayfilter schedule add play --policy kids --allow social --daily 16:00-18:00 --timezone Europe/Berlin",
+        "gatewayfilter schedule add night --policy kids --bedtime",
+        "gatewayfilter schedule add homework --policy kids --block service:tiktok --daily 14:00-17:00 --days weekdays",
         "gatewayfilter schedule add school --policy kids --use homework --daily 08:00-12:00 --daily 13:00-15:30 --days weekdays",
     ),
     prints_data=True,
 )
 @click.argument("name")
 @click.option("--policy", required=True, metavar="NAME", help="The policy over which it lies.")
-@click.option("--block", metavar="CATEGORY", help="Block by lists of a category; all blocks everything.")
-@click.option("--allow", metavar="CATEGORY", help="Do not block by lists of a category.")
+@click.option("--block", metavar="WHAT", help="all, the category of lists, or service:ID.")
+@click.option("--allow", metavar="WHAT", help="Do not block by lists of a category, or service:ID.")
 @click.option("--use", metavar="POLICY", help="Put the values of another policy in force.")
-@click.option("--daily", multiple=True, required=True, metavar="HH:MM-HH:MM", help="A window; may be given several times.")
+@click.option(
+    "--bedtime",
+    is_flag=False,
+    flag_value=PRESET,
+    metavar="[HH:MM-HH:MM]",
+    help="Block everything at night: this window, or before school days 21:00-06:30 and before free ones 22:30-08:00.",
+)
+@click.option("--weekend", metavar="HH:MM-HH:MM", help="With --bedtime: the window of Friday and Saturday night.")
+@click.option("--daily", multiple=True, metavar="HH:MM-HH:MM", help="A window; may be given several times.")
 @click.option(
     "--days", default="daily", metavar="DAYS", show_default=True, help="mon,tue … or weekdays, weekend: when windows begin."
 )
@@ -65,20 +74,36 @@ def add_schedule(  # noqa: PLR0913  each is an option
     block: str | None,
     allow: str | None,
     use: str | None,
+    bedtime: str | None,
+    weekend: str | None,
     daily: tuple[str, ...],
     days: str,
     timezone: str | None,
 ) -> None:
     """Add a schedule."""
-    from gatewayfilter.use_cases.network_facts import known_categories, local_zone
+    from gatewayfilter.use_cases.network_facts import known_categories, known_services, local_zone
     from gatewayfilter.use_cases.policies import PolicyEditor
 
-    effect, target = _read_effect(block, allow, use)
-    weekdays = _read_days(days)
-    windows = tuple(_read_window(text, weekdays) for text in daily)
+    if bedtime is not None:
+        if daily or any(value is not None for value in (block, allow, use)):
+            raise PolicyError("--bedtime has windows and an effect of its own; leave out --daily, --block, --allow and --use")
+        effect, target = ScheduleEffect.BLOCK_ALL, ""
+        windows = bedtime_windows(bedtime, weekend, _read_days(days))
+    else:
+        if weekend is not None:
+            raise PolicyError("--weekend belongs to --bedtime")
+        if not daily:
+            raise PolicyError("give --daily HH:MM-HH:MM, or --bedtime")
+        effect, target = _read_effect(block, allow, use)
+        weekdays = _read_days(days)
+        windows = tuple(read_window(text, weekdays) for text in daily)
     schedule = Schedule(name, policy, effect, windows, timezone or local_zone(), target)
     with invocation.store() as store:
-        PolicyEditor(store.policies).add_schedule(schedule, known_categories(invocation.settings()))
+        PolicyEditor(store.policies).add_schedule(
+            schedule,
+            known_categories(invocation.settings()),
+            known_services(invocation.settings(), [schedule.effect.value.rpartition("-")[2]]),
+        )
     if invocation.json:
         print_json(to_record(schedule))
     else:
@@ -90,6 +115,9 @@ def _read_effect(block: str | None, allow: str | None, use: str | None) -> tuple
         raise PolicyError("give one of --block, --allow and --use")
     if block == "all":
         return ScheduleEffect.BLOCK_ALL, ""
+    for given, effect in ((block, ScheduleEffect.BLOCK_SERVICE), (allow, ScheduleEffect.ALLOW_SERVICE)):
+        if given is not None and given.startswith(_SERVICE):
+            return effect, given.removeprefix(_SERVICE)
     if block is not None:
         return ScheduleEffect.BLOCK_CATEGORY, block
     return (ScheduleEffect.ALLOW_CATEGORY, allow) if allow is not None else (ScheduleEffect.USE_POLICY, use or "")
@@ -106,18 +134,6 @@ def _read_days(text: str) -> frozenset[int]:
         else:
             raise PolicyError(f"{part!r} is no day; there are {', '.join(_DAYS)}, {', '.join(_SHORT)}")
     return frozenset(found)
-
-
-def _read_window(text: str, days: frozenset[int]) -> Window:
-    match = _DAILY.fullmatch(text.strip())
-    if match is None:
-        raise PolicyError(f"{text!r} is no window; write 21:00-06:00")
-    begin, end = (int(hour) * 60 + int(minute) for hour, minute in (match.group(1, 2), match.group(3, 4)))
-    if int(match[2]) > 59 or int(match[4]) > 59 or begin >= _MIDNIGHT or end > _MIDNIGHT:
-        raise PolicyError(f"{text!r} is no window: a day goes from 00:00 to 24:00")
-    if begin == end:
-        raise PolicyError(f"{text!r} begins when it ends; write 00:00-24:00 for the whole day")
-    return Window(begin, end, days)
 
 
 @schedule_group.command("remove", examples=("gatewayfilter schedule remove bedtime",))
@@ -155,6 +171,10 @@ def _effect_text(schedule: Schedule) -> str:
             return f"blocks {schedule.target}"
         case ScheduleEffect.ALLOW_CATEGORY:
             return f"allows {schedule.target}"
+        case ScheduleEffect.BLOCK_SERVICE:
+            return f"blocks the service {schedule.target}"
+        case ScheduleEffect.ALLOW_SERVICE:
+            return f"allows the service {schedule.target}"
         case ScheduleEffect.USE_POLICY:
             return f"uses the policy {schedule.target}"
 

@@ -3,9 +3,11 @@
 from bisect import bisect_right
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from types import MappingProxyType
 from typing import Final
 
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy, ListSelection
+from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.model import Client, MatcherKind, canonical_address
 
 _MOST_REMEMBERED: Final = 65_536
@@ -49,6 +51,9 @@ class ClientPolicy:
         self.scopes = (f"client:{client.name}", f"group:{group}") if client is not None else (f"group:{group}",)
 
 
+_NO_STRANGERS: Final[Mapping[str, ClientPolicy]] = MappingProxyType({})
+
+
 class ClientPolicies:
     """Finds the policy of a client: by proxy user, MAC, exact address, longest prefix, in this order.
 
@@ -59,6 +64,9 @@ class ClientPolicies:
         default: of clients that are not recognized.
         neighbours: address → MAC, of the devices on this machine's links.
         selections: all list selections in the timelines, by number.
+        services: the catalogue of services; `NO_SERVICES` when no policy concerns any.
+        has_quotas: whether there is any quota.
+        strangers: address → the policy of a client that is not recognized and has used up a quota.
 
     Attributes:
         macs: by which any client is recognized.
@@ -74,11 +82,17 @@ class ClientPolicies:
         default: ClientPolicy,
         neighbours: Mapping[str, str],
         selections: tuple[ListSelection, ...] = (),
+        *,
+        services: ServiceIndex = NO_SERVICES,
+        has_quotas: bool = False,
+        strangers: Mapping[str, ClientPolicy] = _NO_STRANGERS,
     ) -> None:
         self.default = default
+        self.services = services
+        self.has_quotas = has_quotas
         self.clients = clients
         self.selections = selections
-        timelines = {found.timeline for found in (*clients, default)}
+        timelines = {found.timeline for found in (*clients, default, *strangers.values())}
         self.varies_log = any(
             effective.requests is not None and effective.requests.log_detail is not None
             for timeline in timelines
@@ -106,6 +120,7 @@ class ClientPolicies:
         if macs:
             self._exact |= {address: macs[mac] for address, mac in neighbours.items() if mac in macs}
         self._prefixes = sorted(prefixes.items(), key=lambda item: item[0])
+        self._exact |= {address: found for address, found in strangers.items() if self._look_up(address) is default}
         self.known: dict[str, ClientPolicy] = {"": default, **self._exact}
 
     def find(self, address: str, user: str = "") -> ClientPolicy:

@@ -1,4 +1,4 @@
-"""The compilation of policies: all clients, groups, policies, schedules and pauses to client policies with timelines."""
+"""The compilation of policies: all clients, groups, policies, schedules, pauses and quotas to client policies with timelines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,11 +8,15 @@ from typing import Final
 
 from gatewayfilter.engine.policies.client_policies import ClientPolicies, ClientPolicy, Timeline
 from gatewayfilter.engine.policies.effective_policy import Chain, EffectivePolicy, ListSelection, resolve
+from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
+from gatewayfilter.engine.policies.services_in_force import QuotaState, chain_with_quotas, with_services
 from gatewayfilter.engine.policies.time_windows import Interval, find_zone, intervals_of
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import DEFAULT, Client, Pause, PauseScope, PolicySet, Schedule
+from gatewayfilter.model import DEFAULT, Client, Pause, PauseScope, PolicySet, Schedule, ScheduleEffect, Spent, key_of_client
 
 _NO_NEIGHBOURS: Final[Mapping[str, str]] = MappingProxyType({})
+_ADDRESS: Final = key_of_client("")
+_OF_SERVICES: Final = frozenset({ScheduleEffect.BLOCK_SERVICE, ScheduleEffect.ALLOW_SERVICE})
 HORIZON_S: Final = 8 * 86_400.0
 """How far timelines reach. Beyond, the last state stays in force: they are compiled again every hour."""
 
@@ -23,6 +27,8 @@ def compile_policies(
     *,
     off_categories: frozenset[str] = frozenset(),
     neighbours: Mapping[str, str] = _NO_NEIGHBOURS,
+    services: ServiceIndex = NO_SERVICES,
+    listed: frozenset[str] = frozenset(),
 ) -> ClientPolicies:
     """Returns the policies of all clients from now on.
 
@@ -33,8 +39,10 @@ def compile_policies(
         now: Unix seconds.
         off_categories: categories that are off unless a policy sets them.
         neighbours: address → MAC of the devices on this machine's links.
+        services: the catalogue.
+        listed: the categories of which there are lists.
     """
-    return _Compilation(policies, now, off_categories).all(neighbours)
+    return _Compilation(policies, now, off_categories, services, listed).all(neighbours)
 
 
 @dataclass(slots=True)
@@ -44,25 +52,59 @@ class _Compilation:
     policies: PolicySet
     now: float
     off_categories: frozenset[str]
+    services: ServiceIndex
+    listed: frozenset[str]
     intervals: dict[str, list[Interval]] = field(default_factory=dict)
     timelines: dict[tuple[object, ...], Timeline] = field(default_factory=dict)
     states: dict[tuple[object, ...], EffectivePolicy] = field(default_factory=dict)
     selections: dict[ListSelection, int] = field(default_factory=dict)
+    by_client: dict[str, list[Spent]] | None = None
 
     def all(self, neighbours: Mapping[str, str]) -> ClientPolicies:
         clients = tuple(self.client_policy(client) for client in self.policies.clients.values())
         default = self.client_policy(None)
-        return ClientPolicies(clients, default, neighbours, tuple(self.selections))
+        strangers = {
+            spent.client.removeprefix(_ADDRESS): self.client_policy(None, spent.client)
+            for spent in self.policies.spent.values()
+            if spent.client.startswith(_ADDRESS) and spent.until > self.now
+        }
+        return ClientPolicies(
+            clients,
+            default,
+            neighbours,
+            tuple(self.selections),
+            services=self.services if self.uses_services() else NO_SERVICES,
+            has_quotas=bool(self.policies.quotas),
+            strangers=strangers,
+        )
 
-    def client_policy(self, client: Client | None) -> ClientPolicy:
+    def uses_services(self) -> bool:
+        """Returns whether any policy, schedule or quota concerns services."""
+        return (
+            bool(self.policies.quotas)
+            or any(policy.services for policy in self.policies.policies.values())
+            or any(schedule.effect in _OF_SERVICES for schedule in self.policies.schedules.values())
+        )
+
+    def client_policy(self, client: Client | None, key_of_quotas: str = "") -> ClientPolicy:
         group = client.group if client is not None else DEFAULT
         chain = self.policies.chain(client)
         pauses = tuple(self.pauses_of(client, group))
-        key = (tuple(policy.name for _, policy in chain), pauses)
+        spent = tuple(self.spent_of(key_of_client(client.name) if client is not None else key_of_quotas))
+        key = (tuple(policy.name for _, policy in chain), pauses, spent)
         timeline = self.timelines.get(key)
         if timeline is None:
-            timeline = self.timelines[key] = self.timeline(chain, pauses)
+            timeline = self.timelines[key] = self.timeline(chain, pauses, spent)
         return ClientPolicy(client, group, timeline)
+
+    def spent_of(self, key_of_quotas: str) -> Iterator[Spent]:
+        """Yields the quotas that a client has used up, and that were not begun again."""
+        if self.by_client is None:
+            self.by_client = {}
+            for spent in self.policies.spent.values():
+                if spent.until > self.now and spent.quota in self.policies.quotas:
+                    self.by_client.setdefault(spent.client, []).append(spent)
+        yield from self.by_client.get(key_of_quotas, ())
 
     def pauses_of(self, client: Client | None, group: str) -> Iterator[Pause]:
         """Yields the pauses of a client that have not ended, the nearest first."""
@@ -72,7 +114,7 @@ class _Compilation:
             if pause is not None and pause.until > self.now:
                 yield pause
 
-    def timeline(self, chain: Chain, pauses: Sequence[Pause]) -> Timeline:
+    def timeline(self, chain: Chain, pauses: Sequence[Pause], spent: Sequence[Spent]) -> Timeline:
         names = {policy.name for _, policy in chain}
         schedules = [schedule for schedule in self.policies.schedules.values() if schedule.policy in names]
         opened: dict[float, set[str]] = {}
@@ -81,13 +123,13 @@ class _Compilation:
             for interval in self.intervals_of(schedule):
                 opened.setdefault(max(interval.begin, self.now), set()).add(schedule.name)
                 closed.setdefault(interval.end, set()).add(schedule.name)
-        ends = {pause.until for pause in pauses}
+        ends = {pause.until for pause in pauses} | {instant for one in spent for instant in (one.since, one.until)}
         instants = sorted(instant for instant in opened.keys() | closed.keys() | ends if instant > self.now)
         active = opened.get(self.now, set())
-        states = [self.effective(chain, schedules, active, pauses, self.now)]
+        states = [self.effective(chain, schedules, active, pauses, spent, self.now)]
         for instant in instants:
             active = (active - closed.get(instant, set())) | opened.get(instant, set())
-            states.append(self.effective(chain, schedules, active, pauses, instant))
+            states.append(self.effective(chain, schedules, active, pauses, spent, instant))
         return Timeline(tuple(instants), tuple(states))
 
     def intervals_of(self, schedule: Schedule) -> list[Interval]:
@@ -101,17 +143,33 @@ class _Compilation:
         return found
 
     def effective(
-        self, chain: Chain, schedules: Sequence[Schedule], active: set[str], pauses: Sequence[Pause], at: float
+        self,
+        chain: Chain,
+        schedules: Sequence[Schedule],
+        active: set[str],
+        pauses: Sequence[Pause],
+        spent: Sequence[Spent],
+        at: float,
     ) -> EffectivePolicy:
         pause = next((pause for pause in pauses if pause.until > at), None)
-        key = (tuple(policy.name for _, policy in chain), frozenset(active), pause)
+        spent_now = tuple(one for one in spent if one.since <= at < one.until)
+        key = (tuple(policy.name for _, policy in chain), frozenset(active), pause, spent_now)
         found = self.states.get(key)
         if found is None:
             now_active = [schedule for schedule in schedules if schedule.name in active]
-            found = resolve(chain, now_active, pause, self.policies.policies, self.off_categories)
+            quotas = self.quotas_of(chain, spent_now)
+            counted = chain_with_quotas(chain, quotas, self.listed)
+            found = resolve(counted, now_active, pause, self.policies.policies, self.off_categories)
+            found = with_services(found, chain, now_active, self.policies.policies, quotas, self.services.services)
             found = replace(found, lists_number=self.number(found.lists), watched_number=self.number(found.watched))
             self.states[key] = found
         return found
+
+    def quotas_of(self, chain: Chain, spent: Sequence[Spent]) -> list[QuotaState]:
+        """Returns the quotas of the policies in a chain."""
+        names = {policy.name for _, policy in chain}
+        of_quota = {one.quota: one for one in spent}
+        return [QuotaState(one, of_quota.get(one.name)) for one in self.policies.quotas.values() if one.policy in names]
 
     def number(self, selection: ListSelection | None) -> int:
         if selection is None or selection == ListSelection(self.off_categories):

@@ -69,6 +69,19 @@ class ListSelection:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaCount:
+    """What counts as use of quotas with minutes left.
+
+    Attributes:
+        services: id of a service → names of the quotas that it counts for.
+        categories: category of a list → likewise.
+    """
+
+    services: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     """What is in force for a client at an instant.
 
@@ -84,6 +97,9 @@ class EffectivePolicy:
         schedules: names of the schedules with an open window.
         takes_requests: whether block pages take requests to unblock pages.
         requests: what acts on requests and responses; `None` for nothing.
+        services: id of a service → the verdict that blocks it, `None` where it is allowed on purpose.
+        used_up: category of which a quota is used up → the verdict in place of that of its lists.
+        quotas: what counts as use of quotas, `None` for nothing.
     """
 
     lists: ListSelection
@@ -98,6 +114,9 @@ class EffectivePolicy:
     watched_number: int = -1
     takes_requests: bool = True
     requests: RequestRules | None = None
+    services: Mapping[str, Verdict | None] = field(default_factory=dict)
+    used_up: Mapping[str, Verdict] = field(default_factory=dict)
+    quotas: QuotaCount | None = None
 
 
 def resolve(

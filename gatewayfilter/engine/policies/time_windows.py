@@ -66,6 +66,18 @@ def intervals_of(schedule: Schedule, zone: tzinfo, begin: float, end: float) -> 
     return merged
 
 
+def day_at(now: float, zone: tzinfo) -> tuple[int, Interval]:
+    """Returns the day of an instant in a time zone: its proleptic ordinal, and when it begins and ends.
+
+    Args:
+        now: Unix seconds.
+        zone: in which the day begins at midnight, or after an hour that is skipped there.
+    """
+    day = datetime.fromtimestamp(now, zone).date()
+    begin, end = (_instant(one, 0, zone, fold=0) for one in (day, day + timedelta(days=1)))
+    return day.toordinal(), Interval(begin, end)
+
+
 def _of_window(window: Window, zone: tzinfo, begin: float, end: float) -> Iterator[Interval]:
     day = (datetime.fromtimestamp(begin, zone) - _BEFORE).date()
     last = datetime.fromtimestamp(end, zone).date()

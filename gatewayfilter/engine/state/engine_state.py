@@ -4,6 +4,7 @@ from copy import copy
 
 from gatewayfilter.engine.policies.client_policies import ClientPolicies
 from gatewayfilter.engine.policies.effective_policy import ListSelection
+from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.engine.snapshot.reader import Snapshot, giving_turns
 from gatewayfilter.engine.state.host_cache import HostFacts
 from gatewayfilter.engine.state.host_marks import HostMarks
@@ -28,6 +29,7 @@ class EngineState:
         host_verdicts: decisions on connections by host, each with the Unix seconds until which it is valid.
         policies: the policies of clients, `None` when there are none. A view of the lists for some of them has none.
         views: the same state with other lists switched off, by the numbers of `policies`.
+        services: the catalogue of services, `NO_SERVICES` while no policy concerns any.
         scoped_hosts: the manual rules of a scope that may cover a host, by scope and host with port.
     """
 
@@ -43,13 +45,16 @@ class EngineState:
         "overlay",
         "policies",
         "scoped_hosts",
+        "services",
         "snapshot",
         "source_names",
         "sources",
         "views",
     )
 
-    def __init__(self, snapshot: Snapshot, overlay: Overlay, selection: ListSelection) -> None:
+    def __init__(
+        self, snapshot: Snapshot, overlay: Overlay, selection: ListSelection, services: ServiceIndex = NO_SERVICES
+    ) -> None:
         """Creates a state; opens the compiled Adblock rules if they are not open yet."""
         self.snapshot = snapshot
         self.overlay = overlay
@@ -67,6 +72,7 @@ class EngineState:
         self.host_verdicts: LruCache[str, tuple[float, HostVerdict]] = LruCache()
         self.policies: ClientPolicies | None = None
         self.views: tuple[EngineState, ...] = ()
+        self.services = services
         self.scoped_hosts: LruCache[tuple[str, str], HostRules] = LruCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":
@@ -89,10 +95,14 @@ class EngineState:
     def with_policies(self, policies: ClientPolicies | None) -> "EngineState":
         """Returns the state with other policies of clients. Views of the lists are kept where the policies still need them."""
         state = copy(self)
-        known = {view.lists.selection: view for view in self.views}
+        services = policies.services if policies is not None else NO_SERVICES
+        known = {view.lists.selection: view for view in self.views} if services is self.services else {}
         selections = policies.selections if policies is not None else ()
+        if services is not self.services:
+            state.services = services
+            state.hosts = LruCache()
         state.policies = policies
         state.views = tuple(
-            known.get(selection) or EngineState(self.snapshot, self.overlay, selection) for selection in selections
+            known.get(selection) or EngineState(self.snapshot, self.overlay, selection, services) for selection in selections
         )
         return state

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.engine.state.list_lookup import find_listing, is_marked, may_be_listed
 from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.state.manual_rules import HostRules, hosts_of_prefixes, netloc_of
@@ -22,6 +23,8 @@ class HostFacts:
         black, white: the verdict of the most specific host or domain entry in force.
         splice: likewise of the lists of hosts with spliced connections; no URL is decided by it.
         prefix_hosts: the hosts with prefix entries that may cover its URLs.
+        services: ids of the services that it belongs to, where policies concern any; `media` of them those of which it sends what
+            is played.
         until: Unix seconds at which the facts are recomputed, because a learned entry expires.
     """
 
@@ -31,6 +34,8 @@ class HostFacts:
     splice: Verdict | None
     prefix_hosts: tuple[str, ...]
     until: float
+    services: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
 
 
 def host_keys(url: Url) -> Iterator[str]:
@@ -40,7 +45,7 @@ def host_keys(url: Url) -> Iterator[str]:
         yield domain_key(suffix)
 
 
-def work_out(lists: ListView, url: Url, now: float) -> HostFacts:
+def work_out(lists: ListView, url: Url, now: float, services: ServiceIndex = NO_SERVICES) -> HostFacts:
     """Returns the facts for the host and port of a URL: two look-ups for each label of the host that passes the gate."""
     found: dict[ListAction, Verdict] = {}
     until = math.inf
@@ -59,6 +64,8 @@ def work_out(lists: ListView, url: Url, now: float) -> HostFacts:
         splice=found.get(ListAction.SPLICE),
         prefix_hosts=tuple(host for host in hosts_of_prefixes(url) if _has_prefixes(lists, netloc_of(host, url))),
         until=until,
+        services=services.of(url) if services else (),
+        media=services.media_of(url.host) if services else (),
     )
 
 

@@ -31,6 +31,10 @@ class ConnectionPolicy(Protocol):
         """Returns whether another verdict may come to hold for a connection while it is open."""
         ...
 
+    def count_use(self, client: str, host: str, user: str) -> None:
+        """Counts bytes that passed a connection unread as use of quotas."""
+        ...
+
     def may_learn(self, client: str, host: str) -> bool:
         """Returns whether a host may come to pass through unread for a client."""
         ...
@@ -63,6 +67,9 @@ class InterceptAll:
     def may_change(self) -> bool:
         """Returns False."""
         return False
+
+    def count_use(self, client: str, host: str, user: str) -> None:
+        """Does nothing: no connection passes unread."""
 
     def may_learn(self, client: str, host: str) -> bool:  # noqa: ARG002  the protocol
         """Returns False."""
@@ -97,3 +104,7 @@ class StillSpliced:
         if found.action is HostAction.DENY:
             self.policy.record(self.address, self.host, self.port, found.verdict, time.perf_counter_ns(), self.user)
         return found.action is HostAction.SPLICE and found.connect_to == self.connect_to
+
+    def count_use(self) -> None:
+        """Counts the connection as use of quotas."""
+        self.policy.count_use(self.address, self.name or self.host, self.user)

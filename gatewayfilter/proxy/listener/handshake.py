@@ -351,6 +351,7 @@ class ClientHandshake:
             to_client=way.first,
             on_end=partial(services.closed, self.address),
             holds=self._still_spliced,
+            passed=self._still_spliced.count_use if self._still_spliced is not None else None,
         )
 
     def _lift_limits(self) -> None:

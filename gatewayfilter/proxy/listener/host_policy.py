@@ -14,6 +14,7 @@ from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request
 from gatewayfilter.proxy.listener.connection_policy import INTERCEPT
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApps
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import canonical_host, is_ip_literal, parse_url
 
@@ -33,6 +34,7 @@ class HostPolicy:
         counters: `requests`, `blocked`, `spliced`, `denied`, `hook_errors`.
         pinned_apps: what was learned about devices, `None` when nothing may be learned.
         clock: monotonic seconds.
+        usage: counts the use of quotas, `None` for nothing.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class HostPolicy:
         counters: Counters,
         pinned_apps: PinnedApps | None = None,
         clock: Callable[[], float] = time.monotonic,
+        usage: UsageCounter | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings
@@ -50,6 +53,7 @@ class HostPolicy:
         self._counters = counters
         self._pinned_apps = pinned_apps
         self._clock = clock
+        self._usage = usage
         self._complained_at = -_COMPLAIN_EVERY_S
 
     def judge(self, client: str, target: str, name: str = "", user: str = "") -> HostVerdict:
@@ -89,6 +93,11 @@ class HostPolicy:
     def may_change(self) -> bool:
         """Returns whether there are policies of clients."""
         return self._engine.policy_mark() is not None
+
+    def count_use(self, client: str, host: str, user: str) -> None:
+        """Counts bytes that passed a connection unread as use of quotas."""
+        if self._usage is not None and self._usage.active:
+            self._usage.relayed(client, host, user)
 
     def may_learn(self, client: str, host: str) -> bool:
         """Returns whether a host may come to pass through: it is a name, and no block concerns it."""

@@ -7,6 +7,7 @@ from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy, InterceptAll
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApps
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter, no_usage
 from gatewayfilter.telemetry import Counters
 
 
@@ -21,6 +22,7 @@ class ConnectionServices:
         users: the users of the proxy; `None` requires no log-in.
         recorder: takes decisions for the log, `None` without a log.
         logged_in: id of a client's connection → its proxy user.
+        usage: counts the use of quotas.
         engine: decides what is running again when policies change, `None` for never.
     """
 
@@ -31,6 +33,7 @@ class ConnectionServices:
     recorder: DecisionRecorder | None = None
     engine: DecideTraffic | None = None
     logged_in: dict[str, str] = field(default_factory=dict)
+    usage: UsageCounter = field(default_factory=no_usage)
 
     def refresh(self) -> None:
         """Writes what was learned, and reads what changed on disk. Does I/O: call it from a thread, about once a second."""

@@ -39,6 +39,7 @@ class EngineFollower:
         counters: `snapshot_swaps`, `snapshot_refused`, `overlay_changes`.
         poll_s: time between two polls, in seconds; half of it is the mean delay of a change.
         clock: monotonic seconds.
+        beside: called at each poll, `None` for nothing.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class EngineFollower:
         counters: Counters,
         poll_s: float = 0.1,
         clock: Callable[[], float] = time.monotonic,
+        beside: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
         self._folder = folder
@@ -56,6 +58,7 @@ class EngineFollower:
         self._counters = counters
         self._poll_s = poll_s
         self._clock = clock
+        self._beside = beside
         self._name = "in use"
         self._taken: tuple[int, int] | None = None
         self._refused: tuple[int, int] | None = None
@@ -81,6 +84,8 @@ class EngineFollower:
         self._follow_snapshot()
         self._follow_feed()
         self._engine.keep_time()
+        if self._beside is not None:
+            self._beside()
         if self._clock() >= self._verify_at:
             self._verify_in_use()
 

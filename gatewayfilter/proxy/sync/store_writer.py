@@ -15,7 +15,8 @@ from typing import Final
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
-from gatewayfilter.model import LogRecord
+from gatewayfilter.model import LogRecord, QuotaUse
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
@@ -102,6 +103,8 @@ class StoreWriter:
         write_log: writes records (`DecisionLog.write`).
         ask: writes requests to unblock pages (`UnblockRequests.ask`); `None` drops them.
         redeem: makes the rules of bypass links, given the time in Unix seconds (`UnblockRequests.redeem`); `None` drops them.
+        usage: collects the use of quotas.
+        add_uses: writes it (`QuotaUsageWriter.add`); `None` drops it.
         counters: `crawl_requests_written`, `log_written`, `crawl_requests_dropped`, `log_dropped`, `store_errors`.
         offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
 
@@ -112,7 +115,7 @@ class StoreWriter:
         redeems: where hooks put the numbers of bypass links that were opened.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a queue or a part of one
         self,
         add_offers: Callable[[Sequence[CrawlRequest], float], int],
         write_log: Callable[[Sequence[LogRecord]], None],
@@ -120,6 +123,8 @@ class StoreWriter:
         *,
         ask: Callable[[Sequence[UnblockRequest]], int] | None = None,
         redeem: Callable[[Sequence[int], float], int] | None = None,
+        usage: UsageCounter | None = None,
+        add_uses: Callable[[Sequence[QuotaUse]], int] | None = None,
         offer_capacity: int = 10_000,
         log_capacity: int = 50_000,
     ) -> None:
@@ -133,6 +138,8 @@ class StoreWriter:
         self.redeems: AskQueue[int] = AskQueue(_MOST_ASKS)
         self._redeem = redeem
         self._ask = ask
+        self._usage = usage
+        self._add_uses = add_uses
         self._log_at = 0.0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -156,8 +163,10 @@ class StoreWriter:
             if (now := time.monotonic()) >= self._log_at:
                 self._write_records()
                 self._write_asks()
+                self._write_uses()
                 self._log_at = now if len(self.log) >= _BATCH else now + _LOG_EVERY_S
         self._write_asks()
+        self._write_uses()
         self._write_offers(self._drain_offers([]))
         while self.log:
             self._write_records()
@@ -198,6 +207,13 @@ class StoreWriter:
         links = [opened.popleft() for _ in range(len(opened))]
         if links and (redeem := self._redeem) is not None:
             self._try(lambda: redeem(links, time.time()), len(links), "bypass links")
+
+    def _write_uses(self) -> None:
+        if self._usage is None or (add := self._add_uses) is None or not len(self._usage):
+            return
+        uses = self._usage.take(_BATCH)
+        if not self._try(lambda: add(uses), len(uses), "minutes of quotas"):
+            self._counters.add("quota_uses_dropped", len(uses))
 
     def _try(self, write: Callable[[], object], count: int, what: str) -> bool:
         for wait_s in (*_RETRY_AFTER_S, None):

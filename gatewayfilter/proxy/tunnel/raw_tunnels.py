@@ -20,6 +20,7 @@ from gatewayfilter.interfaces import Decide, DecideHost
 from gatewayfilter.model import Action, HostAction, Reason, Request, UnknownAction, Verdict
 from gatewayfilter.proxy.request.flow_request import read_tunnel
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class RawTunnels:
         settings: `raw_tcp` and `unknown`.
         counters: `requests`, `blocked`, `not_http`, `hook_errors`.
         logged_in: id of a client's connection → its proxy user.
+        usage: counts the use of quotas, `None` for nothing.
         web_ports: ports on which nothing but HTTP and TLS is allowed, beside 80 and 443.
     """
 
@@ -56,6 +58,7 @@ class RawTunnels:
         *,
         web_ports: frozenset[int] = frozenset(),
         logged_in: Mapping[str, str] = _NOBODY,
+        usage: UsageCounter | None = None,
     ) -> None:
         self._decide = decide
         self._hosts = hosts
@@ -63,6 +66,7 @@ class RawTunnels:
         self._settings = settings
         self._counters = counters
         self._logged_in = logged_in
+        self._usage = usage
         self._web_ports = _WEB_PORTS | web_ports
         self._complained_at = -_COMPLAIN_EVERY_S
 
@@ -108,6 +112,8 @@ class RawTunnels:
         """Forgets the message: mitmproxy would keep all of them while the connection is open."""
         try:
             flow.messages.clear()
+            if self._usage is not None and self._usage.active:
+                self._usage.running(self._read(flow.client_conn, flow.server_conn)[0])
         except Exception:  # noqa: BLE001  a hook must not raise
             self.failed()
 

@@ -70,6 +70,7 @@ class RelayPool:
         to_client: bytes = b"",
         on_end: Callable[[], None] | None = None,
         holds: Callable[[], bool] | None = None,
+        passed: Callable[[], None] | None = None,
     ) -> "Relay":
         """Relays between two connected, non-blocking sockets, and closes them in the end.
 
@@ -80,8 +81,9 @@ class RelayPool:
             to_client: of the other way.
             on_end: called once, when both are closed.
             holds: called every few seconds; returns whether the connection may go on. By default it may.
+            passed: called every few seconds in which bytes have passed.
         """
-        relay = Relay(self, client, origin, on_end, holds)
+        relay = Relay(self, client, origin, on_end, holds, passed)
         self._relays.add(relay)
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(min(_SWEEP_S, self._idle_s), self._sweep)
@@ -324,7 +326,7 @@ class Relay:
         holds: whether it may go on, `None` for always.
     """
 
-    __slots__ = ("_client", "_down", "_on_end", "_origin", "_pool", "_reported", "_up", "active_at", "closed", "holds")
+    __slots__ = ("_client", "_down", "_on_end", "_origin", "_passed", "_pool", "_reported", "_up", "active_at", "closed", "holds")
 
     def __init__(
         self,
@@ -333,6 +335,7 @@ class Relay:
         origin: socket.socket,
         on_end: Callable[[], None] | None,
         holds: Callable[[], bool] | None = None,
+        passed: Callable[[], None] | None = None,
     ) -> None:
         self._pool = pool
         self._client = client
@@ -342,6 +345,7 @@ class Relay:
         self._down = _Way(self, pool, origin, client)
         self._up.back, self._down.back = self._down, self._up
         self._reported = 0
+        self._passed = passed
         self.holds = holds
         self.active_at = pool.loop.time()
         self.closed = False
@@ -373,6 +377,8 @@ class Relay:
     def report(self) -> None:
         """Counts what has passed since the last report."""
         passed = self._up.passed + self._down.passed
+        if passed > self._reported and self._passed is not None:
+            self._passed()
         self._pool.count(passed - self._reported)
         self._reported = passed
 

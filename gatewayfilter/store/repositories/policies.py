@@ -4,7 +4,18 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, delete, insert, select
 
-from gatewayfilter.model import ChangeKind, Client, Group, PolicyItem, PolicySet, from_record, kind_of_item, to_record
+from gatewayfilter.model import (
+    ChangeKind,
+    Client,
+    Group,
+    Pause,
+    PolicyItem,
+    PolicySet,
+    Spent,
+    from_record,
+    kind_of_item,
+    to_record,
+)
 from gatewayfilter.store.repositories.change_feed import append_changes
 from gatewayfilter.store.repositories.lists import remove_rules_of
 from gatewayfilter.store.sql.database import Area, Database
@@ -27,7 +38,7 @@ class SqlPolicyStore:
             return _read(connection)
 
     def change(self, edit: Callable[[PolicySet], Sequence[tuple[PolicyItem, bool]]], now: float) -> PolicySet:
-        """Changes items in one transaction, and forgets pauses that have ended. Returns the set afterwards.
+        """Changes items in one transaction, and forgets pauses and used quotas that have ended. Returns the set afterwards.
 
         With a client or a group its manual rules are removed.
 
@@ -42,9 +53,10 @@ class SqlPolicyStore:
         with self._database.write(Area.LISTS) as connection:
             before = _read(connection)
             steps = list(edit(before))
-            ended = [pause for pause in before.pauses.values() if pause.until <= now]
+            passing: list[Pause | Spent] = [*before.pauses.values(), *before.spent.values()]
+            ended = [item for item in passing if item.until <= now]
             touched = {(kind_of_item(item), item.name) for item, _ in steps}
-            steps += [(pause, False) for pause in ended if ("pause", pause.name) not in touched]
+            steps += [(item, False) for item in ended if (kind_of_item(item), item.name) not in touched]
             after = before.changed(steps).checked()
             for item, is_put in steps:
                 _write(connection, item, put=is_put)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-HEAD = "0016"
+HEAD = "0018"
 """The migration that makes this schema."""
 
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
@@ -48,9 +48,30 @@ MANUAL_RULES = Table(
 POLICY_ITEMS = Table(
     "policy_items",
     METADATA,
-    Column("kind", String(8), primary_key=True),  # client, group, policy, schedule, pause
+    Column("kind", String(8), primary_key=True),  # client, group, policy, schedule, pause, quota, spent
     Column("name", Text, primary_key=True),
     Column("record", JSON, nullable=False),
+)
+
+QUOTA_USAGE = Table(
+    "quota_usage",
+    METADATA,
+    Column("client", Text, primary_key=True),  # client:NAME or address:ADDRESS
+    Column("quota", Text, primary_key=True),
+    Column("day", Integer, primary_key=True, autoincrement=False),  # proleptic ordinal in the time zone of the quota
+    Column("minutes", LargeBinary, nullable=False),  # bit n of byte m: minute 8 m + n of the day
+)
+
+DEVICES = Table(
+    "devices",
+    METADATA,
+    Column("address", Text, primary_key=True),
+    Column("mac", Text, nullable=False),  # "" when it is not known
+    Column("name", Text, nullable=False),  # host name, "" when none is known
+    Column("first_at", Double, nullable=False),
+    Column("last_at", Double, nullable=False),
+    Column("asked_at", Double, nullable=False),  # when its host name was looked up, 0 for never
+    Index("ix_devices_last_at", "last_at"),
 )
 
 LEARNED_ENTRIES = Table(

@@ -1,0 +1,117 @@
+"""The catalogue of services: what it holds, and what a wrong file of the operator's own is refused for."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from gatewayfilter.config import bundled_folder
+from gatewayfilter.errors import ListError
+from gatewayfilter.model import Service
+from gatewayfilter.sources import load_services
+from gatewayfilter.sources.service_icons import service_icon
+from gatewayfilter.urls import canonical_host, host_suffixes, is_public_suffix
+
+BUNDLED = bundled_folder() / "services.toml"
+GROUPS = {"ai", "chat", "dating", "gambling", "games", "music", "news", "shopping", "social", "streaming", "video"}
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> dict[str, Service]:
+    return load_services(BUNDLED)
+
+
+def test_the_catalogue_is_large_and_of_many_kinds(catalogue: dict[str, Service]) -> None:
+    assert len(catalogue) >= 110
+    assert {service.group for service in catalogue.values()} == GROUPS
+    assert {"wechat", "qq", "douyin", "bilibili", "weibo", "taobao", "jd", "xiaohongshu", "iqiyi", "genshin"} <= catalogue.keys()
+    assert all(service.name and service.name_zh and service.source.startswith("https://") for service in catalogue.values())
+
+
+def test_hosts_are_canonical_and_no_public_suffix(catalogue: dict[str, Service]) -> None:
+    for service in catalogue.values():
+        assert service.hosts
+        for host in service.hosts:
+            assert canonical_host(host) == host
+            assert not is_public_suffix(host)
+
+
+def test_no_host_belongs_to_two_services_unless_one_is_part_of_the_other(catalogue: dict[str, Service]) -> None:
+    owners = {host: name for name, service in catalogue.items() for host in service.hosts}
+    assert len(owners) == sum(len(service.hosts) for service in catalogue.values())
+    for host, name in owners.items():
+        above = {owners[suffix] for suffix in host_suffixes(host)[1:] if suffix in owners}
+        assert above <= {catalogue[name].part_of}, host
+    for service in catalogue.values():
+        assert not service.part_of or service.part_of in catalogue
+
+
+def test_icons_are_small_drawings_of_their_own(catalogue: dict[str, Service]) -> None:
+    icons = {name: service_icon(service) for name, service in catalogue.items()}
+    assert len(set(icons.values())) == len(icons)
+    for icon in icons.values():
+        assert len(icon) < 1024
+        assert ET.fromstring(icon).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_an_icon_escapes_the_name() -> None:
+    icon = service_icon(Service("x", '<"&>', "", "other", ("x.example",)))
+    assert ET.fromstring(icon).attrib["aria-label"] == '<"&>'
+
+
+def own(folder: Path, text: str) -> Path:
+    path = folder / "services.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_an_own_catalogue_adds_and_replaces(tmp_path: Path) -> None:
+    path = own(
+        tmp_path,
+        '[school-chat]\nname = "School chat"\ngroup = "chat"\nhosts = ["Chat.School.EXAMPLE.org"]\n'
+        'patterns = ["chat-*.cdn.example.org"]\nports = [5222]\n[tiktok]\nhosts = ["tiktok.com"]\n',
+    )
+    found = load_services(BUNDLED, path)
+    assert found["school-chat"].hosts == ("chat.school.example.org",)
+    assert found["school-chat"].own
+    assert found["tiktok"].hosts == ("tiktok.com",)
+    assert found["tiktok"].name == found["tiktok"].name_zh == "tiktok"
+    assert not found["youtube"].own
+    assert load_services(BUNDLED, tmp_path / "none.toml") == load_services(BUNDLED)
+
+
+WRONG = [
+    ("x =", "is not TOML"),
+    ("x = 1", "service 'x': not a table"),
+    ("[x]\nhosts = []", "it has no hosts"),
+    ("[x]\nhost = ['a.example']", "unknown key 'host'"),
+    ("[x]\nhosts = 'a.example'", "hosts is a list of texts"),
+    ("[x]\nhosts = [1]", "hosts is a list of texts"),
+    ("[x]\nhosts = ['co.uk']", "'co.uk' is a public suffix"),
+    ("[x]\nhosts = ['com']", "is a public suffix"),
+    ("[x]\nhosts = ['192.0.2.1']", "is an address"),
+    ("[x]\nhosts = ['a b']", "service 'x': "),
+    ("['X Y']\nhosts = ['a.example']", "its name has"),
+    ("[x]\nhosts = ['a.example']\nports = [443]", "port 443"),
+    ("[x]\nhosts = ['a.example']\nports = [true]", "port True"),
+    ("[x]\nhosts = ['a.example']\nports = [70000]", "port 70000"),
+    ("[x]\nhosts = ['a.example']\nmedia = ['b.example']", "media: b.example is not among"),
+    ("[x]\nhosts = ['a.example']\npatterns = ['*.com']", "ends with a domain"),
+    ("[x]\nhosts = ['a.example']\npatterns = ['a*b*c*d.x.example']", "one or two *"),
+    ("[x]\nhosts = ['a.example']\npatterns = ['(a+)+*.x.example']", "one or two *"),
+    ('[x]\nhosts = ["a.example"]\nname = "a\\u202eb"', "visible characters"),
+    ("[x]\nhosts = ['a.example']\npart_of = 'none'", "is part of 'none'"),
+    ("[x]\nhosts = ['a.example']\ngroup = 'A B'", "group 'A B'"),
+    ("[x]\nhosts = [" + ",".join(f"'h{number}.example'" for number in range(501)) + "]", "more than 500 entries"),
+    ("#" * 1_000_001, "is larger than"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_a_wrong_own_catalogue_is_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = own(tmp_path, text)
+    with pytest.raises(ListError, match=r".") as error:
+        load_services(BUNDLED, path)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
