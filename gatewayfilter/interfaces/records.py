@@ -129,6 +129,14 @@ class PolicyStore(Protocol):
         """
         ...
 
+    def rename_client(self, name: str, renamed: str) -> PolicySet:
+        """Gives a client another name, with its rules, its pause and its use of quotas. Returns the set afterwards.
+
+        Raises:
+            PolicyError: there is no such client, or the name is taken.
+        """
+        ...
+
 
 class QuotaUsageWriter(Protocol):
     """Writes the use of quotas."""

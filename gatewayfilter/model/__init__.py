@@ -17,6 +17,7 @@ from gatewayfilter.model.decision import (
     ResourceType,
     Verdict,
 )
+from gatewayfilter.model.device import Device
 from gatewayfilter.model.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
@@ -105,6 +106,7 @@ __all__ = [
     "ContentId",
     "ContentKind",
     "DeciderAnswer",
+    "Device",
     "Enforcement",
     "EntryKind",
     "Evidence",

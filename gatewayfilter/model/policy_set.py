@@ -173,6 +173,26 @@ class PolicySet:
         spent = (spent for spent in self.spent.values() if spent.client == key_of_client(name))
         return (client, *self._pauses_of(PauseScope.CLIENT, name), *spent)
 
+    def with_client_renamed(self, name: str, renamed: str) -> list[tuple[PolicyItem, bool]]:
+        """Returns the steps that give a client another name: its items as they were are removed, and put with the name.
+
+        Raises:
+            PolicyError: there is no such client, or the name is taken.
+        """
+        before = self.without_client(name)
+        if renamed in self.clients:
+            raise PolicyError(f"there is a client {renamed!r} already")
+        after: list[PolicyItem] = []
+        for item in before:
+            match item:
+                case Client():
+                    after.append(replace(item, name=renamed))
+                case Pause():
+                    after.append(replace(item, target=renamed))
+                case Spent():
+                    after.append(replace(item, client=key_of_client(renamed)))
+        return [*((item, False) for item in before), *((item, True) for item in after)]
+
     def without_group(self, name: str) -> tuple[PolicyItem, ...]:
         """Returns the items that go with a group: itself and its pause.
 

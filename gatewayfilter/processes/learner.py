@@ -38,6 +38,8 @@ TICK_S = 1.0
 RECHECK_EVERY_S = 60.0
 RECHECK_BATCHES = 20
 """Of a thousand entries each, at a time: more than can be learned meanwhile."""
+DEVICES_EVERY_S = 60.0
+"""The neighbour table forgets devices after some minutes."""
 PURGE_EVERY_S = 3600.0
 SHRINK_EVERY_S = 2.0
 """Between two looks at the size of the files. The workers bound the log before each batch; here also without requests."""
@@ -97,6 +99,7 @@ class _Learner:
             self._every(RECHECK_EVERY_S, self._rejudge),
             self._every(FLUSH_EVERY_S, self._flush),
             self._every(PURGE_EVERY_S, self._purge_log),
+            self._every(DEVICES_EVERY_S, self._watch_devices),
             self._every(SHRINK_EVERY_S, self._shrink_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
@@ -222,6 +225,16 @@ class _Learner:
         def work() -> None:
             self._store.log.shrink(self._settings.log.retention_mb * 1_000_000)
             self._store.tidy()
+
+        await asyncio.to_thread(work)
+
+    async def _watch_devices(self) -> None:
+        def work() -> None:
+            try:
+                neighbours = read_neighbours()
+            except OSError:  # a system without rtnetlink
+                return
+            self._store.devices.seen(neighbours, time.time())
 
         await asyncio.to_thread(work)
 

@@ -22,6 +22,7 @@ from gatewayfilter.store.repositories.review.reviews import SqlReviewStore
 from gatewayfilter.store.repositories.review.task_sites import SqlTaskSites
 from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockRequests
 from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
+from gatewayfilter.store.repositories.traffic.devices import SqlDevices
 from gatewayfilter.store.repositories.traffic.quota_usage import SqlQuotaUsage
 from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.sql.file_space import tidy_file
@@ -43,6 +44,7 @@ class Store:
         validators: ETags and dates of classified pages.
         log: decisions.
         usage: minutes of quotas that clients have used.
+        devices: that were seen on the network.
         verdicts: classifications of pages.
         fingerprints: of classified content.
         host_facts: what the tables hold about the host of a page.
@@ -65,6 +67,7 @@ class Store:
         self.validators = SqlValidators(database)
         self.log = SqlDecisionLog(database)
         self.usage = SqlQuotaUsage(database)
+        self.devices = SqlDevices(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)
         self.host_facts = SqlHostFacts(database)

@@ -1,7 +1,6 @@
 """What policies refer to: categories and sources, this machine's time zone, the address of a client, the devices on the links."""
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -10,8 +9,6 @@ from typing import Final
 
 from gatewayfilter.addresses.neighbours import read_neighbours
 from gatewayfilter.config import Settings
-from gatewayfilter.engine.policies.client_policies import ClientPolicies
-from gatewayfilter.engine.policies.compilation import compile_policies
 from gatewayfilter.engine.policies.time_windows import find_zone
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Client, ListAction, MatcherKind, PolicySet, canonical_address, key_of_client
@@ -21,8 +18,6 @@ from gatewayfilter.wiring import categories, services, subscriptions
 
 _LOCALTIME: Final = Path("/etc/localtime")
 _ZONES: Final = "zoneinfo/"
-_MOST_RECORDS: Final = 10_000
-"""Newest log records in which devices are searched."""
 
 
 def known_categories(settings: Settings, *, allowing: bool = False) -> set[str]:
@@ -166,47 +161,9 @@ def _free_address(network: str, policies: PolicySet) -> str:
     return next((address for address, _ in zip(hosts, range(len(taken) + 1), strict=False) if address not in taken), "")
 
 
-@dataclass(frozen=True, slots=True)
-class SeenDevice:
-    """A device that was seen on this machine's links or in the log.
-
-    Attributes:
-        mac: `""` when it is not known.
-        requests: number of its newest log records.
-        client: name of the client that it is, `""` for none.
-    """
-
-    address: str
-    mac: str
-    requests: int
-    client: str
-
-
-def seen_devices(store: Store) -> list[SeenDevice]:
-    """Returns the devices of the neighbour table and of the newest log records, by address."""
-    neighbours = neighbours_now()
-    logged = Counter(record.client for _, record in store.log.tail(_MOST_RECORDS) if _is_address(record.client))
-    clients = compile_policies(store.policies.read(), 0.0, neighbours=neighbours)
-    addresses = sorted(neighbours.keys() | logged.keys(), key=lambda address: (":" in address, address))
-    return [SeenDevice(one, neighbours.get(one, ""), logged[one], _name_of(clients, one)) for one in addresses]
-
-
 def neighbours_now() -> dict[str, str]:
     """Returns the neighbour table (address → MAC), empty where it cannot be read."""
     try:
         return read_neighbours()
     except OSError:
         return {}
-
-
-def _is_address(text: str) -> bool:
-    try:
-        canonical_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _name_of(clients: ClientPolicies, address: str) -> str:
-    found = clients.find(address).client
-    return found.name if found is not None else ""

@@ -62,7 +62,14 @@ class PolicyEditor:
         return self._put(make)
 
     def set_client(
-        self, name: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), group: str | None, note: str | None
+        self,
+        name: str,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        group: str | None = None,
+        note: str | None = None,
+        icon: str | None = None,
     ) -> PolicySet:
         """Changes a client; `None` keeps a value. `add` and `remove` are matchers as typed."""
 
@@ -77,9 +84,15 @@ class PolicyEditor:
             if not matchers:
                 raise PolicyError(f"the client {name} would have no address; use `client remove`")
             group_name = client.group if group is None else group
-            return [replace(client, matchers=matchers, group=group_name, note=client.note if note is None else note)]
+            kept_note, kept_icon = client.note if note is None else note, client.icon if icon is None else icon
+            return [replace(client, matchers=matchers, group=group_name, note=kept_note, icon=kept_icon)]
 
         return self._put(make)
+
+    def rename_client(self, name: str, renamed: str) -> PolicySet:
+        """Gives a client another name. Its rules, its pause and what it has used of quotas go with it."""
+        check_name(renamed)
+        return self._store.rename_client(name, renamed)
 
     def remove_client(self, name: str) -> PolicySet:
         """Removes a client, its pause and its manual rules."""

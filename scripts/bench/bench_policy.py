@@ -1,7 +1,8 @@
 """What policies cost a decision: 200 clients, 20 groups, 50 schedules against none, over the same lists and requests.
 
 CPU time of one thread, the median of interleaved rounds, warm. "one check" has no policy: it is the cost of asking whether there
-is any. "neighbours" adds 100,000 devices on the links, and 5,000 clients recognized by their MAC.
+is any. "neighbours" adds 100,000 devices on the links, and 5,000 clients recognized by their MAC. "services" gives each
+policy 30 services of the catalogue that it blocks, and 10 of them a quota; the hosts of the requests are looked up in it.
 
     python scripts/bench/bench_policy.py [--entries 1000000] [--requests 15000] [--rounds 9]
 """
@@ -18,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from bench_decision import as_request, build, synthetic_lines, test_data
 
+from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
@@ -30,6 +32,8 @@ from gatewayfilter.model import (
     Group,
     Policy,
     PolicyItem,
+    Quota,
+    QuotaKind,
     Request,
     Schedule,
     ScheduleEffect,
@@ -37,6 +41,7 @@ from gatewayfilter.model import (
     Window,
     parse_matcher,
 )
+from gatewayfilter.sources import load_services
 
 BUDGET_US = 2.0
 REQUESTS = {"safesearch": "on", "youtube": "strict", "search-terms": "casino,make a bomb", "file-types": "programs"}
@@ -65,6 +70,24 @@ def items(clients: int, groups: int, schedules: int, *, listed: bool, acting: bo
     return found
 
 
+def with_services(found: Sequence[PolicyItem], catalogue: Sequence[str], quotas: int) -> list[PolicyItem]:
+    """Returns the items with 30 services blocked by each policy, and quotas for others."""
+    changed: list[PolicyItem] = []
+    number = 0
+    for item in found:
+        if isinstance(item, Policy):
+            names = [catalogue[(7 * number + place) % len(catalogue)] for place in range(30)]
+            changed.append(replace(item, services=dict.fromkeys(names, True)))
+            if number < quotas:
+                target = "games" if number % 2 else catalogue[(7 * number + 31) % len(catalogue)]
+                kind = QuotaKind.CATEGORY if number % 2 else QuotaKind.SERVICE
+                changed.append(Quota(f"quota {number}", item.name, kind, target, 60, ZONES[number % len(ZONES)]))
+            number += 1
+        else:
+            changed.append(item)
+    return changed
+
+
 def address(number: int) -> str:
     """Returns the address of a client."""
     return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
@@ -89,7 +112,7 @@ def cpu_us(work: Callable[[], object], count: int) -> float:
 
 def engine_of(path: Path, found: Sequence[PolicyItem], neighbours: int = 0) -> FilterEngine:
     """Returns an engine with policies."""
-    engine = FilterEngine(Snapshot.open(path))
+    engine = FilterEngine(Snapshot.open(path), services=load_services(bundled_folder() / "services.toml"))
     if neighbours:
         engine.set_neighbours(
             {f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}": mac(number) for number in range(neighbours)}
@@ -124,11 +147,13 @@ def report(path: Path, requests: Sequence[Request], rounds: int) -> None:
     """Measures and prints."""
     usual = items(200, 20, 50, listed=False)
     many = [*items(200, 20, 50, listed=False), *by_mac(5000)]
+    names = sorted(load_services(bundled_folder() / "services.toml"))
     engines = {
         "none: one check": engine_of(path, ()),
         "200 clients, 20 groups, 50 schedules": engine_of(path, usual),
         "the same, with 5,000 clients and 100,000 neighbours": engine_of(path, many, 100_000),
         "the first, with SafeSearch, search terms and file types": engine_of(path, items(200, 20, 50, listed=False, acting=True)),
+        "the same 200, 30 services for each policy, 10 quotas": engine_of(path, with_services(usual, names, 10)),
         "categories switched and everything blocked by schedules": engine_of(path, items(200, 20, 50, listed=True)),
     }
     figures: dict[str, list[float]] = {name: [] for name in engines}

@@ -105,7 +105,7 @@ def check_toml(content: str, folder: Path) -> None:
         Lexicon.load([folder])
     elif content.lstrip().startswith("urls ="):
         read_rule_file(file)
-    elif "\nhosts = " in content:
+    elif "\nname_zh = " in content:
         load_services(file)
     else:
         load(file=file, environ={})

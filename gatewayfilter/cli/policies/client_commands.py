@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
-from gatewayfilter.model import DEFAULT, Client, parse_matcher, to_record
+from gatewayfilter.model import DEFAULT, ICONS, Client, parse_matcher, to_record
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -50,14 +51,15 @@ def client_group() -> None:
 )
 @click.option("--group", default=DEFAULT, metavar="NAME", show_default=True, help="Its group.")
 @click.option("--note", default="", metavar="TEXT", help="For later readers.")
+@click.option("--icon", type=click.Choice(ICONS), help="What kind of device it is.")
 @click.pass_obj
-def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...], group: str, note: str) -> None:
+def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...], group: str, note: str, icon: str | None) -> None:
     """Add a client."""
     from gatewayfilter.use_cases.policies import PolicyEditor
 
     matchers = tuple(dict.fromkeys(map(parse_matcher, addresses)))
     with invocation.store() as store:
-        policies = PolicyEditor(store.policies).add_client(Client(name, matchers, group, note=note))
+        policies = PolicyEditor(store.policies).add_client(Client(name, matchers, group, note=note, icon=icon or ""))
     _show_one(invocation, policies.clients[name])
 
 
@@ -66,6 +68,7 @@ def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...],
     examples=(
         "gatewayfilter client set tablet --group kids --add 192.168.1.21",
         "gatewayfilter client set tablet --remove 192.168.1.20",
+        "gatewayfilter client set tablet --name anna-tablet --icon tablet --note 'the blue one'",
     ),
     prints_data=True,
 )
@@ -74,15 +77,29 @@ def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...],
 @click.option("--remove", multiple=True, metavar=_ADDRESS, help="No longer recognize it by this.")
 @click.option("--group", metavar="NAME", help="Put it into this group.")
 @click.option("--note", metavar="TEXT", help="For later readers.")
+@click.option("--icon", type=click.Choice(("", *ICONS)), help='What kind of device it is, "" for none.')
+@click.option("--name", "new_name", metavar="NAME", help="Give it another name; its rules, pause and used quotas go with it.")
 @click.pass_obj
 def set_client(
-    invocation: Invocation, *, name: str, add: tuple[str, ...], remove: tuple[str, ...], group: str | None, note: str | None
+    invocation: Invocation,
+    *,
+    name: str,
+    add: tuple[str, ...],
+    remove: tuple[str, ...],
+    group: str | None,
+    note: str | None,
+    icon: str | None,
+    new_name: str | None,
 ) -> None:
     """Change a client."""
     from gatewayfilter.use_cases.policies import PolicyEditor
 
     with invocation.store() as store:
-        policies = PolicyEditor(store.policies).set_client(name, add=add, remove=remove, group=group, note=note)
+        editor = PolicyEditor(store.policies)
+        policies = editor.set_client(name, add=add, remove=remove, group=group, note=note, icon=icon)
+        if new_name is not None and new_name != name:
+            policies = editor.rename_client(name, new_name)
+            name = new_name
     _show_one(invocation, policies.clients[name])
 
 
@@ -109,26 +126,47 @@ def list_clients(invocation: Invocation) -> None:
     elif not clients:
         say("There are no clients. See what is on the network: gatewayfilter client seen")
     else:
-        rows = [(one.name, one.group, ", ".join(map(str, one.matchers)), one.policy, one.note) for one in clients]
-        print_table(("name", "group", "recognized by", "policy", "note"), rows)
+        rows = [(one.name, one.icon, one.group, ", ".join(map(str, one.matchers)), one.policy, one.note) for one in clients]
+        print_table(("name", "kind", "group", "recognized by", "policy", "note"), rows)
 
 
-@client_group.command("seen", examples=("gatewayfilter client seen",), prints_data=True)
+@client_group.command("seen", examples=("gatewayfilter client seen", "gatewayfilter client seen --all --json"), prints_data=True)
 @click.option("--all", "everything", is_flag=True, help="Devices that are clients already, too.")
+@click.option("--no-names", is_flag=True, help="Look up no host names in the network.")
 @click.pass_obj
-def seen_clients(invocation: Invocation, *, everything: bool) -> None:
-    """Show devices that are no client yet: on this machine's links, and in the newest 10,000 log records."""
-    from gatewayfilter.use_cases.network_facts import seen_devices
+def seen_clients(invocation: Invocation, *, everything: bool, no_names: bool) -> None:
+    """Show devices that are no client yet: those on this machine's links, and those in the newest 10,000 log records.
+
+    Host names are looked up by DNS, mDNS and LLMNR, for addresses of the internal network. A device may claim any name.
+    """
+    from gatewayfilter.addresses.naming.mac_makers import has_table
+    from gatewayfilter.use_cases.devices import seen_devices
 
     with invocation.store() as store:
-        devices = [device for device in seen_devices(store) if everything or not device.client]
+        found = seen_devices(store, find_names=None) if no_names else seen_devices(store)
+    devices = [device for device in found if everything or not device.client]
     if invocation.json:
         print_json(devices)
     elif not devices:
         say("No device was seen that is no client yet.")
     else:
-        rows = [(one.address, one.mac, str(one.requests), one.client) for one in devices]
-        print_table(("address", "MAC", "requests", "client"), rows)
+        columns = ("address", "MAC", "maker", "name", "first seen", "last seen", "requests", "client")
+        rows = [
+            (
+                one.address,
+                one.mac,
+                one.maker,
+                one.name,
+                show_day(one.first_at),
+                show_day(one.last_at),
+                str(one.requests),
+                one.client,
+            )
+            for one in devices
+        ]
+        print_table(columns, rows)
+        if not has_table() and any(one.mac for one in devices):
+            say("\nThe makers of the devices are shown when a table of them is installed: the package ieee-data or hwdata.")
 
 
 def _show_one(invocation: Invocation, client: Client) -> None:

@@ -240,6 +240,15 @@ def remove_rules_of(connection: Connection, scope: str) -> None:
         append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule) for rule in gone])
 
 
+def move_rules(connection: Connection, scope: str, other: str) -> None:
+    """Gives the manual rules of a scope to another one, in the transaction in which its client is renamed (`Area.LISTS`)."""
+    rules = [_rule(row) for row in connection.execute(_SELECT_RULES.where(_RULES.scope == scope))]
+    if rules:
+        remove_rules_of(connection, scope)
+        moved = [replace(rule, scope=other) for rule in rules]
+        _merge_rules(connection, {_identity(rule): rule for rule in moved})
+
+
 def _identity(rule: ManualRule) -> bytes:
     parts = (rule.kind.value, rule.group, rule.pattern, *([rule.scope] if rule.scope else []))
     return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()

@@ -13,11 +13,13 @@ from gatewayfilter.model import (
     PolicySet,
     Spent,
     from_record,
+    key_of_client,
     kind_of_item,
     to_record,
 )
 from gatewayfilter.store.repositories.change_feed import append_changes
-from gatewayfilter.store.repositories.lists import remove_rules_of
+from gatewayfilter.store.repositories.lists import move_rules, remove_rules_of
+from gatewayfilter.store.repositories.traffic.quota_usage import rename_usage
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import POLICY_ITEMS
 
@@ -58,6 +60,26 @@ class SqlPolicyStore:
             touched = {(kind_of_item(item), item.name) for item, _ in steps}
             steps += [(item, False) for item in ended if (kind_of_item(item), item.name) not in touched]
             after = before.changed(steps).checked()
+            for item, is_put in steps:
+                _write(connection, item, put=is_put)
+            append_changes(
+                connection,
+                [(ChangeKind.POLICY_PUT if is_put else ChangeKind.POLICY_REMOVED, item) for item, is_put in steps],
+            )
+            return after
+
+    def rename_client(self, name: str, renamed: str) -> PolicySet:
+        """Gives a client another name, with its rules, its pause and its use of quotas. Returns the set afterwards.
+
+        Raises:
+            PolicyError: there is no such client, or the name is taken; nothing was changed.
+        """
+        with self._database.write(Area.LISTS) as connection:
+            before = _read(connection)
+            steps = before.with_client_renamed(name, renamed)
+            after = before.changed(steps).checked()
+            move_rules(connection, f"client:{name}", f"client:{renamed}")
+            rename_usage(connection, key_of_client(name), key_of_client(renamed))
             for item, is_put in steps:
                 _write(connection, item, put=is_put)
             append_changes(

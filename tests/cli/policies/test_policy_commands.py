@@ -2,9 +2,14 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from gatewayfilter.config import Settings
+from gatewayfilter.model import QuotaUse
+from gatewayfilter.use_cases.devices import seen_devices
+from gatewayfilter.wiring import open_store
 from tests.cli.conftest import Cli
 
 TABLET = "192.168.7.20"
@@ -173,6 +178,45 @@ def test_a_rule_for_some_clients_shows_whom_it_is_for(family: Cli) -> None:
 
 
 def test_seen_devices_are_those_that_are_no_client(family: Cli) -> None:
-    addresses = {device["address"] for device in family("client", "seen", "--json").json}
+    addresses = {device["address"] for device in family("client", "seen", "--no-names", "--json").json}
     assert TABLET not in addresses
-    assert family("client", "seen").code == 0
+    assert family("client", "seen", "--no-names").code == 0
+
+
+def test_a_seen_device_has_maker_name_and_times(family: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {TABLET: "02:00:00:00:00:01", "192.168.7.21": "02:00:00:00:00:02"}
+    monkeypatch.setattr("gatewayfilter.use_cases.devices.neighbours_now", lambda: found)
+    store = open_store(Settings(data_dir=state))
+    devices = seen_devices(store, 1e6, lambda asked: dict.fromkeys(asked, "tv"))
+    later = seen_devices(store, 1e6 + 60, None)
+    store.close()
+    assert [(one.address, one.maker, one.name, one.first_at, one.client) for one in devices] == [
+        (TABLET, "private MAC", "tv", 1e6, "tablet"),
+        ("192.168.7.21", "private MAC", "tv", 1e6, ""),
+    ]
+    assert [(one.first_at, one.last_at, one.requests) for one in later] == [(1e6, 1e6 + 60, 0)] * 2
+    shown = family("client", "seen", "--no-names").out
+    assert "192.168.7.21" in shown
+    assert TABLET not in shown
+    assert "private MAC" in shown
+
+
+def test_a_client_gets_another_name_with_all_that_is_its_own(family: Cli, state: Path) -> None:
+    family("list", "add", "x.example", "--for", "client:tablet")
+    family("pause", "1h", "--client", "tablet")
+    family("quota", "add", "q", "--policy", "strict", "--minutes", "1", "--service", "youtube", "--timezone", "UTC")
+    store = open_store(Settings(data_dir=state))
+    store.usage.add([QuotaUse("client:tablet", "q", int(time.time() // 60))])
+    store.close()
+    assert family("client", "set", "tablet", "--name", "anna", "--icon", "tablet", "--note", "blue").code == 0
+    (client,) = family("client", "list", "--json").json
+    assert (client["name"], client["icon"], client["note"], client["group"]) == ("anna", "tablet", "blue", "kids")
+    assert [rule["scope"] for rule in family("list", "show", "--json").json] == ["client:anna"]
+    assert family("resume", "--client", "anna").code == 0
+    assert family("policy", "show", "--client", "anna", "--json").json["quotas"][0]["used"] == 1
+    assert "there is no client" in family("client", "set", "tablet", "--name", "x").complains()
+    family("client", "add", "bert", "--address", "10.0.0.9")
+    assert "there is a client 'bert' already" in family("client", "set", "anna", "--name", "bert").complains()
+    assert "cannot be a name" in family("client", "set", "anna", "--name", "a:b").complains()
+    assert "is not one of" in family("client", "set", "anna", "--icon", "car").complains()
+    assert [rule["scope"] for rule in family("list", "show", "--json").json] == ["client:anna"]

@@ -1,0 +1,1 @@
+"""Names of devices on this machine's links: the maker by the MAC, the host name by DNS, mDNS and LLMNR."""
