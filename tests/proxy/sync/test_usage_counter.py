@@ -1,0 +1,83 @@
+"""The usage counter: each minute once, of what counts alone, within its bounds."""
+
+import pytest
+
+from gatewayfilter.model import Action, QuotasUsed, QuotaUse, Reason, Request, ResourceType, Verdict
+from gatewayfilter.proxy.sync import usage_counter
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter, no_usage
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+
+ALLOWED = Verdict(Action.ALLOW, Reason.UNKNOWN)
+
+
+class Quotas:
+    """Counts what is asked for a host `clips.example`, as use of `hour`."""
+
+    def __init__(self) -> None:
+        self.present = True
+
+    def has_quotas(self) -> bool:
+        return self.present
+
+    def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
+        assert not verdict.blocked
+        return QuotasUsed(f"address:{request.client}", ("hour",)) if own and request.url.host == "clips.example" else None
+
+
+def request(kind: ResourceType = ResourceType.DOCUMENT, client: str = "10.0.0.2") -> Request:
+    return Request(parse_url("https://clips.example/"), None, kind, client=client)
+
+
+def counter(clock: list[float]) -> UsageCounter:
+    return UsageCounter(Quotas(), Counters(), lambda: clock[0])
+
+
+def test_a_minute_is_taken_once() -> None:
+    clock = [600.0]
+    usage = counter(clock)
+    assert usage.active
+    for _ in range(3):
+        usage.request(request(), ALLOWED)
+    usage.running(request(ResourceType.OTHER))
+    usage.relayed("10.0.0.2", "clips.example", "")
+    assert usage.take(10) == [QuotaUse("address:10.0.0.2", "hour", 10)]
+    clock[0] += 60
+    usage.relayed("10.0.0.2", "clips.example", "")
+    assert len(usage) == 1
+    assert usage.take(10) == [QuotaUse("address:10.0.0.2", "hour", 11)]
+    assert usage.take(10) == []
+
+
+@pytest.mark.parametrize("kind", ResourceType)
+def test_requests_of_the_users_own_doing_count(kind: ResourceType) -> None:
+    usage = counter([600.0])
+    usage.request(request(kind), ALLOWED)
+    assert len(usage) == (kind in {ResourceType.DOCUMENT, ResourceType.MEDIA, ResourceType.WEBSOCKET})
+
+
+@pytest.mark.parametrize("host", ["", "a b", "\ud800", "other.example", "[::1", "x" * 3000])
+def test_hosts_of_any_kind_are_read(host: str) -> None:
+    usage = counter([600.0])
+    usage.relayed("10.0.0.2", host, "")
+    assert len(usage) == 0
+
+
+def test_what_is_too_much_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_counter, "_MOST", 3)
+    counters = Counters()
+    usage = UsageCounter(Quotas(), counters, lambda: 600.0)
+    for number in range(5):
+        usage.request(request(client=f"10.0.0.{number}"), ALLOWED)
+    assert len(usage.take(10)) == 3
+    assert counters.as_dict()["quota_uses_dropped"] == 2
+
+
+def test_it_follows_whether_there_are_quotas() -> None:
+    quotas = Quotas()
+    usage = UsageCounter(quotas, Counters())
+    quotas.present = False
+    usage.refresh()
+    assert not usage.active
+    assert not no_usage().active
+    no_usage().request(request(), ALLOWED)
