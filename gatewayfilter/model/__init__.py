@@ -18,7 +18,7 @@ from gatewayfilter.model.decision import (
     Verdict,
 )
 from gatewayfilter.model.device import Device
-from gatewayfilter.model.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
+from gatewayfilter.model.values.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.model.modification import (
@@ -53,7 +53,7 @@ from gatewayfilter.model.policy import (
 from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
 from gatewayfilter.model.policy_set import PolicySet, check_name, key_of_client
 from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
-from gatewayfilter.model.request_values import (
+from gatewayfilter.model.values.request_values import (
     NONE,
     LogDetail,
     PolicyStrictness,

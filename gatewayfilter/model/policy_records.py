@@ -23,7 +23,7 @@ from gatewayfilter.model.policy import (
     UnknownAction,
     Window,
 )
-from gatewayfilter.model.request_values import usable_values
+from gatewayfilter.model.values.request_values import usable_values
 
 
 def kind_of_item(item: PolicyItem) -> str:

@@ -192,7 +192,6 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     usage = UsageCounter(engine if store is not None else None, counters, engine.clock)
     writer = _writer(store, counters, usage)
     follower = _follower(settings, engine, folder, store, counters)
-
     spool = _spool(settings, writer, counters)
     recorder = _recorder(settings, engine, writer, client_key)
     own = _own_requests(settings, engine, recorder)

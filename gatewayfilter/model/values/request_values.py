@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model.file_types import FILE_GROUPS, FILE_TYPES
+from gatewayfilter.model.values.file_types import FILE_GROUPS, FILE_TYPES
 
 NONE: Final = "none"
 """The value of a list that is empty, in place of an inherited one."""
