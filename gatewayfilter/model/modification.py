@@ -65,6 +65,11 @@ class JudgeForm(Protocol):
         """Whether searches are judged."""
         ...
 
+    @property
+    def is_search(self) -> bool:
+        """Whether searches are posted to this URL in another form than that of HTML."""
+        ...
+
     def judge(self, body: bytes | None) -> Verdict | None:
         """Returns the block of a decoded body, `None` where it is allowed; a body is `None` where it cannot be read."""
         ...

@@ -131,12 +131,13 @@ class RequestFilter:
     def _read_form(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, form: JudgeForm, started: int) -> None:
         """Has the body of a request read that may hold a search; blocks it at once where that cannot be done."""
         kind, readable = form_kind(flow_request.headers)
-        block = form.judge(None) if kind is not FormKind.OTHER and not readable else None
+        matters = form.is_search or kind is FormKind.FORM or (form.judges and kind is FormKind.TEXT)
+        block = form.judge(None) if not readable and (form.is_search or kind is FormKind.FORM) else None
         if block is not None:
             self._answerer.block(flow, flow_request, block)
             self._counter.request(flow_request.request, block, started)
             return
-        self._send(flow, flow_request, verdict, form if readable and kind is not FormKind.OTHER else None)
+        self._send(flow, flow_request, verdict, form if readable and matters else None)
         self._counter.request(flow_request.request, verdict, started)
 
     def note_message(self, flow: http.HTTPFlow) -> None:

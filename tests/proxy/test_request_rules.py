@@ -331,6 +331,14 @@ async def test_searches_that_are_posted(sites: Sites, state: Path, tmp_path: Pat
         ("www.youtube.com", "/youtubei/v1/search?key=1", json, b'{"query": "c\\u0430sino"}', "block; reason=search-term"),
         ("www.youtube.com", "/youtubei/v1/search?key=1", json, b'{"query": "cats"}', ""),
         ("www.youtube.com", "/youtubei/v1/search?key=1", json, b'{"query', "block; reason=search-term"),
+        ("www.google.com", "/log?format=json", json, chunked(), ""),
+        (
+            "www.youtube.com",
+            "/youtubei/v1/search",
+            {"content-type": "application/octet-stream"},
+            b"casino",
+            "block; reason=search-term",
+        ),
         ("www.google.com", "/upload", {"content-type": "multipart/form-data; boundary=x"}, b"casino", ""),
     ]
     async with running(state, tmp_path, "search-terms=casino", "safesearch=on") as (found, session):
@@ -338,7 +346,7 @@ async def test_searches_that_are_posted(sites: Sites, state: Path, tmp_path: Pat
             url = sites.url("https", host, path)
             async with session.post(url, data=body, headers=headers, proxy=found.url, ssl=client_tls) as response:
                 assert response.headers.get("x-gatewayfilter", "") == wanted, (host, body)
-    assert [body for *_, body in sites.seen] == [b"q=cats&kp=1", b'{"query": "cats"}', b"casino"]
+    assert [body for *_, body in sites.seen] == [b"q=cats&kp=1", b'{"query": "cats"}', b"q=cats", b"casino"]
 
 
 DOWNLOADS: list[tuple[str, dict[str, str], tuple[bytes, ...], str]] = [

@@ -106,6 +106,12 @@ class SearchForm:
         """Whether searches are judged."""
         return self.site is not None
 
+    @property
+    def is_search(self) -> bool:
+        """Whether searches are posted to this URL as JSON."""
+        site = self.site
+        return site is not None and bool(site.json_path) and decoded(site, self.url.path).lower().startswith(site.json_path)
+
     def judge(self, body: bytes | None) -> Verdict | None:
         """Returns the block of a body by what it searches for, `None` for none; one that cannot be read is blocked."""
         site, terms = self.site, self.rules.terms
@@ -113,7 +119,7 @@ class SearchForm:
             return None
         if body is None:
             return self.rules.search_block("")
-        if site.json_path and decoded(site, self.url.path).lower().startswith(site.json_path):
+        if self.is_search:
             text = searched_json(site, body)
             if text is None:
                 return self.rules.search_block("")
