@@ -18,7 +18,6 @@ from gatewayfilter.model.decision import (
     Verdict,
 )
 from gatewayfilter.model.device import Device
-from gatewayfilter.model.values.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.model.modification import (
@@ -53,18 +52,6 @@ from gatewayfilter.model.policy import (
 from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
 from gatewayfilter.model.policy_set import PolicySet, check_name, key_of_client
 from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
-from gatewayfilter.model.values.request_values import (
-    NONE,
-    LogDetail,
-    PolicyStrictness,
-    SearchEngine,
-    TlsHandling,
-    YouTubeMode,
-    engines_of,
-    megabytes_of,
-    terms_of,
-    types_of,
-)
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 from gatewayfilter.model.services.quota_use import QuotaSum, QuotasUsed, QuotaUse
 from gatewayfilter.model.services.service import Service
@@ -77,6 +64,19 @@ from gatewayfilter.model.signed_token import (
     read_link,
     sign_link,
     state_token,
+)
+from gatewayfilter.model.values.file_types import FILE_GROUPS, FILE_TYPES, MEDIA_TYPES, expanded_types
+from gatewayfilter.model.values.request_values import (
+    NONE,
+    LogDetail,
+    PolicyStrictness,
+    SearchEngine,
+    TlsHandling,
+    YouTubeMode,
+    engines_of,
+    megabytes_of,
+    terms_of,
+    types_of,
 )
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import Final
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model.policy import CategoryAction, Policy, UnknownAction
-from gatewayfilter.model.values.request_values import REQUEST_KEYS, canonical_value, request_key
 from gatewayfilter.model.services.service_values import SERVICE, SERVICES, service_values, with_service, with_services_blocked
+from gatewayfilter.model.values.request_values import REQUEST_KEYS, canonical_value, request_key
 
 _CATEGORY: Final = "category."
 _SOURCE: Final = "source."
