@@ -106,7 +106,7 @@ def may_name(query: str, names: AbstractSet[str]) -> bool:
 
 def spellings(name: str) -> set[str]:
     """Returns the usual spellings of a parameter's name; needless escapes (of letters, digits and `_.-~`) are left out."""
-    found = {name, quote(name, safe=""), quote(name, safe="!$'()*,/:;@?"), quote_plus(name)}
+    found = {name, quote(name), quote(name, safe=""), quote(name, safe="!$'()*,/:;@?"), quote_plus(name)}
     return found | {_ESCAPE.sub(lambda escape: escape[0].lower(), spelling) for spelling in found}
 
 
