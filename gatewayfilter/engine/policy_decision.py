@@ -13,7 +13,7 @@ from typing import Final
 
 from gatewayfilter.engine.approved_parts import lifted
 from gatewayfilter.engine.connection_treatment import treated_connection
-from gatewayfilter.engine.deciders import DECIDERS, UNKNOWN, BloomGate, ListTable, ManualDecider, manual_verdict
+from gatewayfilter.engine.deciders import DECIDERS, UNKNOWN, ListTable, ManualDecider, manual_verdict
 from gatewayfilter.engine.host_decision import decide_host
 from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
 from gatewayfilter.engine.policies.client_policies import ClientPolicy
@@ -48,7 +48,6 @@ _HARMLESS: Final = learned_source(ListAction.ALLOW, "").name
 _DOUBT: Final = re.compile(r"not blocked, (?:in doubt|waits for a person): ([\w-]+)")
 """The beginning of the evidence of a learned page that is allowed but was not found harmless."""
 _MANUAL: Final = ManualDecider().decide
-_GATE: Final = BloomGate().decide
 _BLACKLIST: Final = ListTable("blacklist", ListAction.BLOCK).decide
 _REST: Final[tuple[Callable[[Question], Verdict | None], ...]] = tuple(
     decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider)
@@ -145,7 +144,7 @@ def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Qu
         schedule = effective.scheduled.get(verdict.category) if effective.scheduled else None
         if schedule is None:
             return effective.used_up.get(verdict.category, verdict) if effective.used_up else verdict
-        return replace(verdict, reason=Reason.SCHEDULE, detail=f"{schedule} blocks {verdict.category}")
+        return _with_reason(state, verdict, Reason.SCHEDULE, schedule)
     if verdict.reason is _WHITELIST and effective.requests is not None and effective.requests.blocks_doubt:
         return doubtful_page(question, verdict) or verdict
     if verdict.unknown:
@@ -196,13 +195,31 @@ def doubtful_page(question: Question, verdict: Verdict) -> Verdict | None:
 
 def _watch(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict | None:
     """Returns the verdict on a URL that a list of an allowed category contains, `None` for any other."""
-    asked = Question(view_of(state, effective.watched_number), question.request, question.now)
-    _GATE(asked)
+    view = state.views[effective.watched_number]
+    if not question.maybe:  # the same in every view: most URLs need no more than what is known of their host
+        facts = view.hosts.young.get(question.url.netloc)
+        if facts is not None and facts.black is None and question.now < facts.until:
+            return None
+    asked = Question(view, question.request, question.now)
+    asked.maybe = question.maybe
     listed = _BLACKLIST(asked)
     if listed is None:
         return None
     reviewed = effective.actions.get(listed.category) is CategoryAction.REVIEW
-    return replace(listed, action=Action.ALLOW, reason=Reason.POLICY_REVIEW if reviewed else Reason.POLICY)
+    return _with_reason(state, listed, Reason.POLICY_REVIEW if reviewed else Reason.POLICY)
+
+
+def _with_reason(state: EngineState, listed: Verdict, reason: Reason, schedule: str = "") -> Verdict:
+    """Returns the block by a list as a schedule's, or as allowed by the policy; kept, as making it takes microseconds."""
+    key = (listed, reason, schedule)
+    verdict = state.policy_verdicts.get(key)
+    if verdict is None:
+        if schedule:
+            verdict = replace(listed, reason=reason, detail=f"{schedule} blocks {listed.category}")
+        else:
+            verdict = replace(listed, action=Action.ALLOW, reason=reason)
+        state.policy_verdicts.put(key, verdict)
+    return verdict
 
 
 def scoped_verdict(state: EngineState, client: ClientPolicy, question: Question) -> Verdict | None:

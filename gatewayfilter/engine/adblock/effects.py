@@ -124,7 +124,8 @@ class AdblockEffects:
         by_name: list[str] = []
         if wanted and url.query and may_name(url.query, wanted):
             by_name = [name for name in param_names(url.query) if name in wanted]
-        if not by_name and not (concerned and index.finds_any(Group.REQUEST, request)) and not (off and index.has_cancelled):
+        certain = not off or not index.table.restores(off)  # what `finds_any` does not find does not match
+        if certain and not by_name and not (concerned and index.finds_any(Group.REQUEST, request)):
             return None
         found = _sort_out(index.find(Group.REQUEST, request, off))
         if by_name:
@@ -219,7 +220,7 @@ class AdblockEffects:
         return found[0].match if found else None
 
     def _may_find(self, group: Group, request: Request, off: frozenset[int]) -> bool:
-        if off and self._index.has_cancelled:  # the cancelling rule's list may be off itself
+        if off and self._index.table.restores(off):
             return True
         return self._index.finds_any(group, request)
 

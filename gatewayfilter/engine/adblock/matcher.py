@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gatewayfilter.engine.adblock.index.compiled_rule import is_in
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
-from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RuleTable
+from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader
 from gatewayfilter.engine.adblock.syntax.rule import DOCUMENT, TYPE_BITS, AdblockMatch
 from gatewayfilter.errors import SnapshotError
@@ -22,6 +22,10 @@ class FindsRules(Protocol):
 
     def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of a rule that matches while all sources are on, -1 without one."""
+        ...
+
+    def first_on(self, request: Request, kind: int, source: str, off: RulesOff) -> int:
+        """Returns the number of a rule that matches and is in force, -1 without one."""
         ...
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
@@ -74,14 +78,19 @@ class AdblockMatcher:
         source = page.host if page is not None else request.url.host if kind == DOCUMENT else ""
         if kind == DOCUMENT and source != request.url.host:
             return self._match_page(request, source, off_sources)
-        if not off_sources:
+        off = self._table.without(off_sources) if off_sources else None
+        if off is None or not (off.sources or off.restored):
             block = self._blocks.first(request, kind, source)
             if block < 0:
                 return None
             if self._exceptions.first(request, kind, source) < 0:
                 return self._table.describe(block)
-        elif not self._table.has_cancelled and self._blocks.first(request, kind, source) < 0:
-            return None
+        else:
+            block = self._blocks.first_on(request, kind, source, off)
+            if block < 0:
+                return None
+            if self._exceptions.first_on(request, kind, source, off) < 0:
+                return self._table.describe(block)
         return self._match_partly(request, (source,), off_sources)
 
     def match_all(self, request: Request) -> list[AdblockMatch]:
@@ -103,7 +112,7 @@ class AdblockMatcher:
 
     def _match_page(self, request: Request, source: str, off_sources: frozenset[int]) -> AdblockMatch | None:
         """Decides a page with a linking page: a rule may match by either of its sources (`sources_of`)."""
-        if not off_sources and not self._table.has_cancelled:
+        if not self._table.restores(off_sources):  # then no rule is in force that `first` leaves out
             own = request.url.host
             if self._blocks.first(request, DOCUMENT, own) < 0 and self._blocks.first(request, DOCUMENT, source) < 0:
                 return None

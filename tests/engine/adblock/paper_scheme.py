@@ -17,7 +17,7 @@ from mmap import mmap
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
 from gatewayfilter.engine.adblock.index.pattern import shape_of
 from gatewayfilter.engine.adblock.index.rule_index import party_of
-from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RuleTable
+from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request
 
@@ -63,6 +63,16 @@ class PaperIndex:
         lowered = request.url.text.lower()
         for mask, rule in self._candidates(lowered):
             if mask & bits and not mask & CANCELLED and self._table.tests[rule](request, lowered, source):
+                return rule
+        return -1
+
+    def first_on(self, request: Request, kind: int, source: str, off: RulesOff) -> int:
+        """Returns the number of the first rule that matches and is in force, -1 without one."""
+        bits = kind * party_of(request.url.host, source)
+        lowered = request.url.text.lower()
+        for mask, rule in self._candidates(lowered):
+            is_on = self._table.source(rule) not in off.sources and (not mask & CANCELLED or rule in off.restored)
+            if mask & bits and is_on and self._table.tests[rule](request, lowered, source):
                 return rule
         return -1
 

@@ -10,6 +10,7 @@ from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMa
 from gatewayfilter.engine.adblock.index import bounded_cache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
+from gatewayfilter.engine.adblock.index.rule_table import RulesOff
 from gatewayfilter.engine.adblock.matcher import sources_of
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS
@@ -270,6 +271,12 @@ LINES = st.builds(
     PATTERNS,
     st.lists(OPTIONS, max_size=3, unique=True),
 )
+
+
+def _badfilter(line: str) -> str:
+    return line + (",badfilter" if "$" in line else "$badfilter")
+
+
 REQUESTS = st.builds(
     lambda host, path, source, kind, method: Request(
         parse_url(f"https://{host}/{path}"), parse_url(f"https://{source}/") if source else None, kind, method
@@ -340,3 +347,35 @@ def test_a_list_that_is_off_is_as_if_it_were_not_there(first: list[str], second:
     assert verdict_of(both.match(asked, frozenset({1}))) == naive(first, asked)[0]
     assert verdict_of(both.match(asked, frozenset({0}))) == naive(second, asked)[0]
     assert verdict_of(both.match(asked, frozenset({7}))) == naive(first + second, asked)[0]
+
+
+@given(
+    st.lists(st.lists(st.one_of(LINES, LINES.map(_badfilter)), max_size=10), min_size=4, max_size=4),
+    st.lists(st.frozensets(st.integers(0, 4)), min_size=1, max_size=4),
+    st.lists(REQUESTS, min_size=1, max_size=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_lists_that_are_off_leave_the_rules_that_the_others_alone_would_have(
+    lists: list[list[str]], choices: list[frozenset[int]], requests: list[Request]
+) -> None:
+    every = AdblockMatcher(compiled(*lists))
+    for off in choices:
+        alone = AdblockMatcher(compiled(*([] if number in off else lines for number, lines in enumerate(lists))))
+        for asked in requests * 2:  # the second time from the caches
+            found, expected = every.match(asked, off), alone.match(asked)
+            slow = every._match_partly(asked, sources_of(asked), off)
+            assert verdict_of(found) == verdict_of(expected) == verdict_of(slow)
+            if found is not None:  # which of several rules is named depends on the index that the others put it in
+                assert found in alone.match_all(asked)
+                assert found == slow or not found.exception
+
+
+def test_what_differs_with_lists_off_is_computed_once_for_each_set() -> None:
+    table = AdblockMatcher(compiled(["||a.net^"], ["||a.net^$badfilter"], []))._table
+    assert table.without(frozenset({1, 2, 9})) is table.without(frozenset({9, 2, 1}))
+    assert table.without(frozenset({2})) == RulesOff(frozenset(), frozenset())
+    assert table.without(frozenset({1})) == RulesOff(frozenset(), frozenset({0}))
+    assert not table.restores(frozenset({0, 1}))
+    for number in range(1000):
+        table.without(frozenset({number + 3}))
+    assert len(table._off) <= 256

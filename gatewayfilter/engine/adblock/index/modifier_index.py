@@ -15,7 +15,7 @@ from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names
 from gatewayfilter.engine.adblock.index.pattern import shape_of
 from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index, party_of
-from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, RuleRecord, RuleTable, pack_rules
+from gatewayfilter.engine.adblock.index.rule_table import RuleRecord, RuleTable, pack_rules
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES, REDIRECTS, Prepared, prepare
 from gatewayfilter.engine.adblock.syntax.removeparam import ParamFilter, spellings
@@ -192,7 +192,6 @@ class ModifierIndex:
 
     Attributes:
         table: of all modifier rules.
-        has_cancelled: some rules are cancelled by the `$badfilter` of another list.
         asks_responses: there are rules for responses.
 
     Raises:
@@ -201,8 +200,6 @@ class ModifierIndex:
 
     def __init__(self, sections: SectionReader) -> None:
         self.table = RuleTable(sections)
-        masks = self.table.masks
-        self.has_cancelled = any(mask & CANCELLED for mask in masks)
         self._params = _read_postings(sections)
         names = tuple(self._params)
         reach = _read_postings(sections)

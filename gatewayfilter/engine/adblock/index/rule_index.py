@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest, host_names
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
-from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RuleTable
+from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, PARTY_SHIFT
 from gatewayfilter.errors import SnapshotError
@@ -29,7 +29,10 @@ from gatewayfilter.urls import host_suffixes, registrable_domain
 type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
 
-type Proximity = tuple[int, int, int, tuple[tuple[int, int, RuleTest | None], ...]]
+type Near = tuple[tuple[int, int, RuleTest | None], ...]
+"""(mask, rule, remaining test) of each rule that may apply between two hosts."""
+
+type Proximity = tuple[int, int, int, Near]
 """Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
 that of the other candidates; and of each of these its mask, its number, and its remaining test."""
 
@@ -99,6 +102,7 @@ class RuleIndex:
         self._at_host = BoundedCache(self._find_host)
         self._at_page = BoundedCache(self._find_page)
         self._near = BoundedCache(self._find_near)
+        self._all_near = BoundedCache(self._find_all_near)
 
     def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of the first matching rule found, -1 without one. All sources are on.
@@ -126,6 +130,28 @@ class RuleIndex:
                 return self._first_of(hits, request, lowered, bits, source)
         return -1
 
+    def first_on(self, request: Request, kind: int, source: str, off: RulesOff) -> int:
+        """Returns the number of the first matching rule found that is in force, -1 without one; arguments as in `first`."""
+        url = request.url
+        party, in_url, union, candidates = self._near[url.host, source]
+        bits = kind * party
+        if off.restored:
+            every = self._all_near[url.host, source]
+            candidates = tuple(found for found in every if not found[0] & CANCELLED or found[1] in off.restored)
+            union = _union(candidates)
+        lowered = ""
+        if union & bits:
+            for mask, rule, test in candidates:
+                if mask & bits and self._table.source(rule) not in off.sources:
+                    lowered = lowered or url.text.lower()
+                    if test is None or test(request, lowered, source):
+                        return rule
+        if in_url & bits:
+            lowered = lowered or url.text.lower()
+            if hits := self._scan(lowered.encode()):
+                return self._first_on_of(hits, request, lowered, source, bits, off)
+        return -1
+
     def kinds_near(self, host: str, source: str) -> int:
         """Returns the bits of the resource types in which requests between two hosts may match a rule, all sources on."""
         party, in_url, union, _ = self._near[host, source]
@@ -143,20 +169,42 @@ class RuleIndex:
                     return rule
         return -1
 
+    def _first_on_of(
+        self, hits: Sequence[tuple[int, ...]], request: Request, lowered: str, source: str, bits: int, off: RulesOff
+    ) -> int:
+        """Returns the number of the first matching rule in force among the literals' hits, -1 without one."""
+        at = self._at
+        if len(hits) > MANY_HITS:
+            hits = list({hit[at]: hit for hit in hits}.values())
+        for hit in hits:
+            for mask, rule in self._literals[hit[at]]:
+                if not mask & bits or self._table.source(rule) in off.sources:
+                    continue
+                if mask & CANCELLED and rule not in off.restored:
+                    continue
+                if not mask & NEEDS_TEST or self._tests[rule](request, lowered, source):
+                    return rule
+        return -1
+
     def _find_near(self, hosts: tuple[str, str]) -> Proximity:
         """Computes the candidate rules of requests to a host from a source, except those indexed by literal."""
         host, source = hosts
-        party = party_of(host, source)
-        reach = ALL_TYPES * party
+        near = tuple(found for found in self._find_all_near(hosts) if not found[0] & CANCELLED)
+        return party_of(host, source), self._may_be_in_url(host, source), _union(near), near
+
+    def _find_all_near(self, hosts: tuple[str, str]) -> Near:
+        """Computes the same with the rules that are cancelled while all sources are on, those without a test first."""
+        host, source = hosts
+        reach = ALL_TYPES * party_of(host, source)
         near: list[tuple[int, int, RuleTest | None]] = []
         for mask, rule in (*self._at_host[host], *self._at_page[source]):
-            if mask & CANCELLED or not mask & reach:
+            if not mask & reach:
                 continue
             left = self._table.compiled(rule).between(host, source) if mask & NEEDS_TEST else True
             if left:
                 near.append((mask, rule, None if left is True else left))
         near.sort(key=lambda candidate: candidate[2] is not None)
-        return party, self._may_be_in_url(host, source), _union(near), tuple(near)
+        return tuple(near)
 
     def _may_be_in_url(self, host: str, source: str) -> int:
         """Returns the OR of the masks of the rules by literals that may apply; of all of them where testing would take long."""

@@ -18,6 +18,21 @@ NEEDS_TEST = EXCEPTION << 2
 """Flag in a mask: pattern or conditions must be tested after the index look-up. A mask below it needs no test."""
 CANCELLED = EXCEPTION << 3
 """The highest flag in a mask: a `$badfilter` of another list cancels the rule while that list is on."""
+_MOST_SETS = 256
+"""Sets of lists that are off, of which `RulesOff` is kept: one for each different choice of a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOff:
+    """What differs from all rules while some lists are off.
+
+    Attributes:
+        sources: the lists among them that have rules.
+        restored: rules of other lists that are in force because every list with a `$badfilter` against them is off.
+    """
+
+    sources: frozenset[int]
+    restored: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,8 @@ class RuleTable:
         self.tests = RuleTests(self)
         self._compiled: dict[int, CompiledRule] = {}
         self._matches: dict[int, AdblockMatch] = {}
+        self._with_rules: frozenset[int] | None = None
+        self._off: dict[frozenset[int], RulesOff] = {}
 
     def __len__(self) -> int:
         """Number of rules."""
@@ -137,6 +154,22 @@ class RuleTable:
     def source(self, number: int) -> int:
         """Returns the source of a rule."""
         return self._origins[number] & 0xFFFF
+
+    def without(self, off_sources: frozenset[int]) -> RulesOff:
+        """Returns what differs while these lists are off; kept, since policies leave few different sets off."""
+        found = self._off.get(off_sources)
+        if found is None:
+            if self._with_rules is None:
+                self._with_rules = frozenset(origin & 0xFFFF for origin in self._origins)
+            restored = frozenset(number for number in self._cancelled if not self.is_off(number, off_sources))
+            if len(self._off) >= _MOST_SETS:
+                self._off = {}
+            found = self._off[off_sources] = RulesOff(off_sources & self._with_rules, restored)
+        return found
+
+    def restores(self, off_sources: frozenset[int]) -> bool:
+        """Returns whether rules that are cancelled while all lists are on are in force while these are off."""
+        return self.has_cancelled and bool(self.without(off_sources).restored)
 
     def is_off(self, number: int, off_sources: frozenset[int]) -> bool:
         """Returns whether a rule is not in force: its source is off, or a list that is on cancels it."""
