@@ -2,7 +2,7 @@
 
     python scripts/bench/bench_kept_alive.py [--against CHECKOUT] [--starts N] [--rounds N] [--requests N] [--burst N]
                                              [--cores together|apart|free] [--case http|https ...] [--seed N] [--calls]
-                                             [--functions N]
+                                             [--functions N] [--policies]
 
 Prints a Markdown table. Both filters run at once with one worker and `--no-learn`, and answer for one origin that an allow list
 names. A round sends the same number of requests to each, in bursts whose order is drawn, and reads both workers' CPU clocks at
@@ -17,6 +17,7 @@ intervals hold 95 % of a bootstrap that draws starts, and rounds within them.
 
 `--calls` counts bytecode instructions and calls of the event loop's thread in place of CPU time (call_count/sitecustomize.py):
 the same figures in each run but for timers. They tell nothing of the time that C code and the kernel take.
+With `--policies` this tree has a client for the load, in a group with a policy and a schedule; the other one has no policies.
 With `--functions` it lists the functions whose instructions differ most, or in A/A those that have most.
 """
 
@@ -54,6 +55,13 @@ _HEAD = (
     "GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Mozilla/5.0\r\nAccept: image/avif,image/webp,*/*;q=0.8\r\n"
     "Accept-Language: en\r\nAccept-Encoding: gzip\r\nSec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\n"
     "Sec-Fetch-Site: same-origin\r\n\r\n"
+)
+_POLICIES = (
+    "policy add kids",
+    "policy set kids source.starter-ads=off unknown=hold",
+    "group add kids --policy kids",
+    "client add tablet --address 127.0.0.1 --group kids",
+    "schedule add bedtime --policy kids --block malware --daily 21:00-06:00",
 )
 
 
@@ -153,7 +161,7 @@ class Figures:
 
 @contextlib.contextmanager
 def running(
-    checkout: Path, folder: Path, origin_ca: Path, hash_seed: int = 0, *, is_counted: bool = False
+    checkout: Path, folder: Path, origin_ca: Path, hash_seed: int = 0, *, is_counted: bool = False, has_policies: bool = False
 ) -> Iterator[Contestant]:
     """Runs the filter of a checkout with an allow list that names the origin.
 
@@ -163,6 +171,7 @@ def running(
         origin_ca: what the origin's certificate is verified with.
         hash_seed: of its dictionaries and sets.
         is_counted: whether its workers count when they get SIGUSR2.
+        has_policies: whether the load comes from a client with policies.
     """
     folder.mkdir(exist_ok=True)
     allowed = folder.with_suffix(".md5")
@@ -177,6 +186,8 @@ def running(
         settings["KEPT_ALIVE_COUNTS"] = str(folder)
     made = Filter(folder, "--workers", "1", "--no-learn", settings=settings, checkout=checkout)
     made.command("source", "add", str(allowed), "--name", "origin", "--format", "digests", "--action", "allow")
+    for command in _POLICIES if has_policies else ():
+        made.command(*command.split())
     made.start()
     try:
         yield Contestant(made, folder)
@@ -268,7 +279,9 @@ def measure_time(folder: Path, ports: Sequence[int], site: psutil.Process, optio
             pair: dict[int, Contestant] = {}
             for side in order:
                 name = folder / f"{start}-{side}"
-                pair[side] = stack.enter_context(running(trees[side], name, folder / "origin-ca.pem", hash_seed))
+                of_client = options.policies and side == 0
+                made = running(trees[side], name, folder / "origin-ca.pem", hash_seed, has_policies=of_client)
+                pair[side] = stack.enter_context(made)
             both = [pair[0], pair[1]]
             pin(both, site, options.cores)
             for case in draw.sample(options.case, len(options.case)):
@@ -343,8 +356,11 @@ def measure_calls(folder: Path, ports: Sequence[int], options: argparse.Namespac
     least: dict[str, list[Counts]] = {}
     with contextlib.ExitStack() as stack:
         pair = [
-            stack.enter_context(running(tree, name, folder / "origin-ca.pem", is_counted=True))
-            for tree, name in zip((ROOT, options.against or ROOT), folders, strict=True)
+            stack.enter_context(running(tree, name, folder / "origin-ca.pem", is_counted=True, has_policies=has_policies))
+            for tree, name, has_policies in (
+                (ROOT, folders[0], options.policies),
+                (options.against or ROOT, folders[1], False),
+            )
         ]
         for case in options.case:
             port = ports[case == "https"]
@@ -372,6 +388,7 @@ def main() -> None:
     parser.add_argument("--case", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", action="store_true", help="count instructions and calls in place of CPU time")
+    parser.add_argument("--policies", action="store_true", help="this tree has policies for the client, the other has none")
     parser.add_argument("--functions", type=int, default=0, metavar="N", help="with --calls, list N functions of each case")
     options = parser.parse_args()
     if options.against is not None:

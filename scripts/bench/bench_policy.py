@@ -110,9 +110,9 @@ def cpu_us(work: Callable[[], object], count: int) -> float:
     return (time.process_time() - start) / count * 1e6
 
 
-def engine_of(path: Path, found: Sequence[PolicyItem], neighbours: int = 0) -> FilterEngine:
-    """Returns an engine with policies."""
-    engine = FilterEngine(Snapshot.open(path), services=load_services(bundled_folder() / "services.toml"))
+def engine_of(path: Path, found: Sequence[PolicyItem], neighbours: int = 0, off: Sequence[str] = ()) -> FilterEngine:
+    """Returns an engine with policies, and with categories that are off for everybody."""
+    engine = FilterEngine(Snapshot.open(path), off_categories=off, services=load_services(bundled_folder() / "services.toml"))
     if neighbours:
         engine.set_neighbours(
             {f"10.{100 + (number >> 16)}.{number >> 8 & 255}.{number & 255}": mac(number) for number in range(neighbours)}
@@ -154,6 +154,9 @@ def report(path: Path, requests: Sequence[Request], rounds: int) -> None:
         "the same, with 5,000 clients and 100,000 neighbours": engine_of(path, many, 100_000),
         "the first, with SafeSearch, search terms and file types": engine_of(path, items(200, 20, 50, listed=False, acting=True)),
         "the same 200, 30 services for each policy, 10 quotas": engine_of(path, with_services(usual, names, 10)),
+        "none, but the category switched off by the settings": engine_of(path, (), off=["gambling"]),
+        "a category allowed, for everybody": engine_of(path, [Policy("default", {}, {"gambling": CategoryAction.ALLOW})]),
+        "a list of rules off, for everybody": engine_of(path, [Policy("default", {"easyprivacy": False})]),
         "categories switched and everything blocked by schedules": engine_of(path, items(200, 20, 50, listed=True)),
     }
     figures: dict[str, list[float]] = {name: [] for name in engines}

@@ -94,3 +94,42 @@ def test_the_whole_day() -> None:
 def test_unknown_zones_are_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="no time zone"):
         find_zone(name)
+
+
+def _is_open(window: Window, local: datetime) -> bool:
+    """Returns whether a window is open by the wall clock alone."""
+    minute, day = local.hour * 60 + local.minute, local.weekday()
+    if window.end > window.begin:
+        return day in window.days and window.begin <= minute < window.end
+    return (day in window.days and minute >= window.begin) or ((day - 1) % 7 in window.days and minute < window.end)
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [
+        ("Australia/Lord_Howe", "2026-04-02"),  # half an hour
+        ("Australia/Lord_Howe", "2026-10-01"),
+        ("Asia/Gaza", "2026-03-25"),
+        ("Asia/Gaza", "2026-10-21"),
+        ("Pacific/Chatham", "2026-04-02"),  # at 03:45
+        ("Pacific/Chatham", "2026-09-24"),
+        ("Africa/Casablanca", "2026-02-12"),  # summer time but in Ramadan
+        ("Africa/Casablanca", "2026-03-19"),
+        ("America/Havana", "2026-03-05"),  # at midnight
+        ("America/Havana", "2026-10-29"),
+        ("Africa/Cairo", "2026-10-27"),
+        ("America/Santiago", "2026-09-03"),
+        ("Pacific/Apia", "2011-12-27"),  # without the 30th
+    ],
+)
+@pytest.mark.parametrize("daily", [(1260, 360), (0, 1440), (0, 60), (90, 150), (150, 195), (1439, 1), (1380, 30)])
+def test_windows_are_open_by_the_wall_clock_outside_changed_hours(zone: str, first: str, daily: tuple[int, int]) -> None:
+    place = find_zone(zone)
+    window = Window(*daily)
+    begin = datetime.fromisoformat(f"{first}T00:00+00:00").timestamp()
+    found = intervals_of(Schedule("s", "p", ScheduleEffect.BLOCK_ALL, (window,), zone), place, begin, begin + 6 * 86_400)
+    for moment in range(int(begin), int(begin) + 6 * 86_400, 900):
+        near = {datetime.fromtimestamp(moment + hours * 3600, place).utcoffset() for hours in (-2, 2)}
+        if len(near) == 1:
+            opened = any(interval.begin <= moment < interval.end for interval in found)
+            assert opened == _is_open(window, datetime.fromtimestamp(moment, place)), datetime.fromtimestamp(moment, place)
