@@ -85,7 +85,6 @@ class OpenConnections:
         if mark != self._mark and (self._task is None or self._task.done()):
             self._mark = mark
             self._task = self._relays.loop.create_task(self._review_all())
-        self._usage.refresh()
         now = self._relays.loop.time()
         if self._usage.active and now >= self._count_at and (self._task is None or self._task.done()):
             self._count_at = now + _COUNT_EVERY_S

@@ -191,7 +191,7 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     counters = Counters()
     usage = UsageCounter(engine if store is not None else None, counters, engine.clock)
     writer = _writer(store, counters, usage)
-    follower = _follower(settings, engine, folder, store, counters)
+    follower = _follower(settings, engine, folder, store, counters, usage)
     spool = _spool(settings, writer, counters)
     recorder = _recorder(settings, engine, writer, client_key)
     own = _own_requests(settings, engine, recorder)
@@ -249,11 +249,16 @@ def assemble_services(
 
 
 def _follower(
-    settings: Settings, engine: FilterEngine, folder: SnapshotFolder, store: WorkerStore | None, counters: Counters
+    settings: Settings,
+    engine: FilterEngine,
+    folder: SnapshotFolder,
+    store: WorkerStore | None,
+    counters: Counters,
+    usage: UsageCounter,
 ) -> EngineFollower:
     catalogue = ServiceFollower(engine, partial(services, settings), own_services(settings))
     feed = store.feed if store is not None else None
-    return EngineFollower(engine, folder, feed, counters, beside=catalogue.follow_once)
+    return EngineFollower(engine, folder, feed, counters, beside=(catalogue.follow_once, usage.refresh))
 
 
 def _writer(store: WorkerStore | None, counters: Counters, usage: UsageCounter) -> StoreWriter | None:

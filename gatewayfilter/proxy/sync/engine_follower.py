@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gatewayfilter.engine.filter_engine import FilterEngine
@@ -39,7 +39,7 @@ class EngineFollower:
         counters: `snapshot_swaps`, `snapshot_refused`, `overlay_changes`.
         poll_s: time between two polls, in seconds; half of it is the mean delay of a change.
         clock: monotonic seconds.
-        beside: called at each poll, `None` for nothing.
+        beside: called at each poll.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class EngineFollower:
         counters: Counters,
         poll_s: float = 0.1,
         clock: Callable[[], float] = time.monotonic,
-        beside: Callable[[], None] | None = None,
+        beside: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._engine = engine
         self._folder = folder
@@ -84,8 +84,8 @@ class EngineFollower:
         self._follow_snapshot()
         self._follow_feed()
         self._engine.keep_time()
-        if self._beside is not None:
-            self._beside()
+        for follow in self._beside:
+            follow()
         if self._clock() >= self._verify_at:
             self._verify_in_use()
 

@@ -49,7 +49,7 @@ class UsageCounter:
         return len(self._waiting)
 
     def refresh(self) -> None:
-        """Takes in whether there is any quota. To be called once a second."""
+        """Takes in whether there is any quota. To be called about once a second, from any thread."""
         self.active = self._engine is not None and self._engine.has_quotas()
 
     def request(self, request: Request, verdict: Verdict) -> None:
