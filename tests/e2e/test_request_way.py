@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gatewayfilter.model import Client, Group, Schedule, ScheduleEffect, Window, parse_matcher
+from gatewayfilter.store import Store
+from gatewayfilter.use_cases.policies import PolicyEditor
 from tests.e2e.e2e_gateway import Answer, GatewayProcess, Origin, until
 from tests.notify.notify_servers import HttpReceiver, SmtpReceiver
 
@@ -52,19 +55,24 @@ def filter_of_family(
         "notify__mail_to": "parent@example.com",
     }
     state: Path = tmp_path_factory.mktemp("family") / "state"
+    state.mkdir(mode=0o700)
+    prepare_family(state)
     with GatewayProcess(state, **settings) as running:
-        now = datetime.now(UTC)
-        night = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=3):%H:%M}"
-        for command in (
-            "group add kids",
-            f"client add tablet --address {TABLET} --group kids",
-            f"client add brother --address {BROTHER} --group kids",
-            "policy add kids --group kids",
-            f"schedule add bedtime --policy kids --block all --daily {night} --timezone UTC",
-        ):
-            done = running.cli(*command.split())
-            assert done.returncode == 0, done.stderr
         yield running
+
+
+def prepare_family(state: Path) -> None:
+    """Two children with a bedtime that has begun."""
+    now = datetime.now(UTC)
+    begin, end = ((now + timedelta(hours=hours)).hour * 60 for hours in (-1, 3))
+    store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
+    editor = PolicyEditor(store.policies)
+    editor.add_policy("kids")
+    editor.add_group(Group("kids", "kids"))
+    for name, address in (("tablet", TABLET), ("brother", BROTHER)):
+        editor.add_client(Client(name, (parse_matcher(address),), "kids"))
+    editor.add_schedule(Schedule("bedtime", "kids", ScheduleEffect.BLOCK_ALL, (Window(begin, end),), "UTC"), set())
+    store.close()
 
 
 def blocked_page(gateway: GatewayProcess, device: str, url: str) -> Answer | None:
