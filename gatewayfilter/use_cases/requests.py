@@ -211,7 +211,7 @@ def is_judged_page(request: UnblockRequest) -> bool:
 
 def covers_host(request: UnblockRequest) -> bool:
     """Returns whether what blocked the page concerns its whole host: an entry for it, a schedule, a policy."""
-    if request.reason in {Reason.SCHEDULE, Reason.POLICY}:
+    if request.reason in {Reason.SCHEDULE, Reason.POLICY, Reason.SERVICE, Reason.QUOTA}:
         return True
     if request.reason == Reason.ADBLOCK:
         return _HOST_RULE.fullmatch(request.rule) is not None

@@ -24,7 +24,17 @@ type CategoryTitle = Callable[[str, str], str]
 """Called with a category and a language (`en`, `zh-Hans`); returns its name for people."""
 
 _ASKABLE: Final = frozenset(
-    {Reason.MANUAL_BLOCK, Reason.BLACKLIST, Reason.LEARNED, Reason.ADBLOCK, Reason.SCHEDULE, Reason.POLICY}
+    {
+        Reason.MANUAL_BLOCK,
+        Reason.BLACKLIST,
+        Reason.LEARNED,
+        Reason.ADBLOCK,
+        Reason.SCHEDULE,
+        Reason.POLICY,
+        Reason.SERVICE,
+        Reason.QUOTA,
+        Reason.SEARCH_TERM,
+    }
 )
 _PIXEL: Final = bytes.fromhex(
     "47494638396101000100800000ffffff00000021f90401000000002c00000000010001000002024401003b"
