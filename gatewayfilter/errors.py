@@ -45,6 +45,10 @@ class StoreError(GatewayFilterError):
     """The database cannot be opened, read or written."""
 
 
+class BackupError(GatewayFilterError):
+    """A backup that cannot be written, read or restored."""
+
+
 class InspectError(GatewayFilterError):
     """A page could not be looked at in time."""
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.errors import StoreError
+from gatewayfilter.store.backup.sql_backup import SqlBackup
 from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
 from gatewayfilter.store.repositories.crawling.crawlers import SqlCrawlers
 from gatewayfilter.store.repositories.crawling.frontier import SqlFrontier
@@ -53,6 +54,7 @@ class Store:
         unblock: requests of users to unblock a page.
         bypass: links that unblock a page.
         notifications: events that the operator is notified of.
+        backup: the tables as a whole, to back them up and to restore them.
     """
 
     def __init__(self, database: Database) -> None:
@@ -76,6 +78,7 @@ class Store:
         self.bypass = SqlBypassLinks(database, self.lists)
         self.unblock = SqlUnblockRequests(database, self.lists, self.bypass)
         self.notifications = SqlNotifications(database)
+        self.backup = SqlBackup(database)
 
     @classmethod
     def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S, before_upgrade: Callable[[], None] | None = None) -> Self:

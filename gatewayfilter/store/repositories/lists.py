@@ -102,7 +102,7 @@ class SqlListStore:
         Adding an identical rule is no change.
         """
         wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled, scope)
-        identity = _identity(wanted)
+        identity = identity_of(wanted)
         with self._database.write(Area.LISTS) as connection:
             _merge_rules(connection, {identity: wanted})
             return _rule(_rules_by_identity(connection, [identity])[identity])
@@ -112,7 +112,7 @@ class SqlListStore:
 
         Where that one does the same and ends later, it is kept as it is.
         """
-        identity = _identity(rule)
+        identity = identity_of(rule)
         with self._database.write(Area.LISTS) as connection:
             found = _rules_by_identity(connection, [identity])
             before = _rule(found[identity]) if identity in found else None
@@ -135,7 +135,7 @@ class SqlListStore:
 
         Of several with the same kind, pattern, group and scope the last one counts.
         """
-        wanted = {_identity(rule): rule for rule in rules}
+        wanted = {identity_of(rule): rule for rule in rules}
         with self._database.write(Area.LISTS) as connection:
             return sum(_merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
 
@@ -246,10 +246,11 @@ def move_rules(connection: Connection, scope: str, other: str) -> None:
     if rules:
         remove_rules_of(connection, scope)
         moved = [replace(rule, scope=other) for rule in rules]
-        _merge_rules(connection, {_identity(rule): rule for rule in moved})
+        _merge_rules(connection, {identity_of(rule): rule for rule in moved})
 
 
-def _identity(rule: ManualRule) -> bytes:
+def identity_of(rule: ManualRule) -> bytes:
+    """Returns what identifies a rule: 16 bytes of its kind, group, pattern and scope."""
     parts = (rule.kind.value, rule.group, rule.pattern, *([rule.scope] if rule.scope else []))
     return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
 

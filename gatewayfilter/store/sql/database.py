@@ -99,6 +99,24 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Yields a connection for reading whose statements all see the same state, whatever others commit meanwhile.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._faults_told(), self._engine.connect() as pooled:
+            if self.path:
+                pooled.exec_driver_sql("BEGIN")
+                connection = pooled
+            else:
+                connection = pooled.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
     def write(self, area: Area) -> Iterator[Connection]:
         """Yields a connection in a transaction that holds the area's lock and is committed at the end. Keep it short.
 

@@ -87,18 +87,34 @@ def _current(connection: Connection, database: Database) -> str:
     return ""
 
 
-def _migrate(connection: Connection, database: Database, current: str) -> None:
+def known_schemas() -> frozenset[str]:
+    """Returns the schema versions that this program can read: its own and all earlier ones."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  as in `_migrate`
+
+    return frozenset(revision.revision for revision in ScriptDirectory(str(_MIGRATIONS)).walk_revisions())
+
+
+def bring_to(database: Database, schema: str) -> None:
+    """Migrates a database, made when it is not there, to a schema version that is not newer than this program's.
+
+    Raises:
+        StoreError: as `upgrade`.
+    """
+    database.make_file()
+    with database.write(Area.SCHEMA) as connection:
+        _migrate(connection, database, _current(connection, database), schema)
+
+
+def _migrate(connection: Connection, database: Database, current: str, target: str = HEAD) -> None:
     # 0.3 s of imports that an up-to-date database does not pay
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    known = {revision.revision for revision in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
-    if current and current not in known:
+    if current and current not in known_schemas():
         raise StoreError(
             f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter"
         )
     logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines are not useful in our log
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    command.upgrade(config, HEAD)
+    command.upgrade(config, target)
