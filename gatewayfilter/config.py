@@ -95,6 +95,7 @@ ENV_PREFIX = "GATEWAYFILTER_"
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
 _NO_SETTINGS = (
     _FILE_VARIABLE,
+    "GATEWAYFILTER_BACKUP_PASSPHRASE",
     "GATEWAYFILTER_PYTHON",
     "GATEWAYFILTER_TEST_",
     "GATEWAYFILTER_ADBLOCK_SCANNER",
@@ -110,11 +111,13 @@ class Loaded:
     Attributes:
         origins: dotted key → `default`, `file PATH`, `environment NAME` or `option`.
         warnings: a sentence for each key of an earlier release that was given.
+        file: the TOML file that was read, `None` for none.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    file: Path | None = None
 
     @property
     def warning(self) -> str:
@@ -170,7 +173,7 @@ def load(
     for key, value in chosen.items():
         _check_known(key, known, "the command line")
         values[key], origins[key] = value, "option"
-    return Loaded(_validate(values, origins), {key: origins.get(key, "default") for key in known}, tuple(warnings))
+    return Loaded(_validate(values, origins), {key: origins.get(key, "default") for key in known}, tuple(warnings), file)
 
 
 def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[GivenSetting]:

@@ -81,6 +81,8 @@ COMMANDS = {
     ),
     "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "The users of the proxy.", _OPERATE),
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
+    "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file.", _OPERATE),
+    "restore": LateCommand("operate.backup_commands:restore", "Restore everything from a backup.", _OPERATE),
     "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
 }

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.config import Loaded
 
+_log = logging.getLogger(__name__)
+
 
 @click.command(
     cls=FilterCommand,
@@ -41,15 +43,36 @@ def run(
     from gatewayfilter.use_cases.settings_files import check_files
 
     del no_web
-    loaded = invocation.loaded(
-        _log_warning,
-        proxy__listen=listen,
-        proxy__mode=mode,
-        proxy__workers=workers,
-        learn__enabled=False if no_learn else None,
-    )
+    options = {
+        "proxy__listen": listen,
+        "proxy__mode": mode,
+        "proxy__workers": workers,
+        "learn__enabled": False if no_learn else None,
+    }
+    loaded = invocation.loaded(_log_warning, **options)
+    if (loaded.settings.data_dir / ".restore").exists():
+        _complete_restore(loaded)
+        loaded = invocation.loaded(_log_warning, **options)  # the file may be a restored one
     check_files(loaded.settings)
     return run_processes(loaded.settings)
+
+
+def _complete_restore(loaded: Loaded) -> None:
+    """Completes a restore that was killed half way. The filter starts also where that fails, with what it has."""
+    from contextlib import closing
+
+    from gatewayfilter.cli.ui.command_context import open_store
+    from gatewayfilter.errors import GatewayFilterError
+    from gatewayfilter.telemetry import set_up_logging
+    from gatewayfilter.use_cases.backup import finish_interrupted
+
+    set_up_logging(loaded.settings.log.level, loaded.settings.log.format)
+    try:
+        with closing(open_store(loaded.settings)) as store:
+            if finish_interrupted(store, loaded.settings.data_dir):
+                _log.warning("completed a restore that was interrupted")
+    except GatewayFilterError as error:
+        _log.error("%s", error)
 
 
 def _log_warning(loaded: Loaded) -> None:
@@ -57,4 +80,4 @@ def _log_warning(loaded: Loaded) -> None:
     from gatewayfilter.telemetry import set_up_logging
 
     set_up_logging(loaded.settings.log.level, loaded.settings.log.format)
-    logging.getLogger(__name__).warning(loaded.warning)
+    _log.warning(loaded.warning)

@@ -8,6 +8,27 @@ from typing import Self
 from gatewayfilter.errors import StartupError
 
 
+def running_process(folder: Path) -> str:
+    """Returns the process id of the filter that runs on the state folder, `""` when none does.
+
+    Raises:
+        StartupError: the lock cannot be opened.
+    """
+    try:
+        descriptor = os.open(folder / "run.lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StartupError(f"cannot open {folder / 'run.lock'}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(descriptor)
+    return ""
+
+
 def refuse_while_running(folder: Path) -> None:
     """Does nothing unless a filter runs on the state folder.
 
@@ -17,21 +38,10 @@ def refuse_while_running(folder: Path) -> None:
     Raises:
         StartupError: a filter runs.
     """
-    try:
-        descriptor = os.open(folder / "run.lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StartupError(f"cannot open {folder / 'run.lock'}: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+    if holder := running_process(folder):
         raise StartupError(
             f"a filter of an earlier version (process {holder}) runs on {folder}: restart it, so that it updates the database"
-        ) from error
-    finally:
-        os.close(descriptor)
+        )
 
 
 class RunLock:

@@ -1,0 +1,60 @@
+"""The text of a settings file on another machine: what belongs to the machine stays as it is there."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from gatewayfilter.errors import BackupError
+
+MACHINE_SETTINGS: Final = ("data_dir", "store.url", "proxy.auth_file")
+"""Settings that name places of one machine: a backup does not move an installation to another database or folder."""
+
+
+def values_of(text: str) -> dict[str, object]:
+    """Returns the values of `MACHINE_SETTINGS` in a settings file.
+
+    Raises:
+        BackupError: it is no TOML.
+    """
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BackupError(f"the settings are not valid TOML: {error}") from error
+    found = {name: _find(document, name) for name in MACHINE_SETTINGS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def with_values(text: str, values: Mapping[str, object]) -> str:
+    """Returns the text with these values of `MACHINE_SETTINGS`, and without the others; all else stays, comments included.
+
+    Raises:
+        BackupError: the text cannot be changed so.
+    """
+    if values_of(text) == dict(values):
+        return text
+    try:
+        document: Any = tomlkit.parse(text)
+        for name in MACHINE_SETTINGS:
+            section, _, key = name.rpartition(".")
+            if name in values:
+                table = document.setdefault(section, tomlkit.table()) if section else document
+                table[key] = values[name]
+            elif _find(document, name) is not None:
+                del (document[section] if section else document)[key]
+        changed = tomlkit.dumps(document)
+    except (TOMLKitError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BackupError("the settings of the backup cannot be fitted to this machine") from error
+    if values_of(changed) != dict(values):
+        raise BackupError("the settings of the backup cannot be fitted to this machine")
+    return changed
+
+
+def _find(document: Any, name: str) -> object:
+    for part in name.split("."):
+        if not isinstance(document, dict) or part not in document:
+            return None
+        document = document[part]
+    return document
