@@ -81,8 +81,9 @@ COMMANDS = {
     ),
     "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "The users of the proxy.", _OPERATE),
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
-    "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file.", _OPERATE),
+    "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file, while the filter runs.", _OPERATE),
     "restore": LateCommand("operate.backup_commands:restore", "Restore everything from a backup.", _OPERATE),
+    "metrics": LateCommand("operate.metrics_command:metrics", "Print all counters for Prometheus.", _OPERATE),
     "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
 }

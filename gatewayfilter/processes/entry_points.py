@@ -33,6 +33,13 @@ def crawler(index: int, settings: Settings) -> None:
     run_crawler(index, settings)
 
 
+def metrics(settings: Settings) -> None:
+    """Serves the counters to Prometheus until SIGTERM."""
+    from gatewayfilter.processes.metrics.endpoint import run_metrics  # noqa: PLC0415  only where it is wanted
+
+    run_metrics(settings)
+
+
 def learner(settings: Settings) -> None:
     """Runs the learner until SIGTERM."""
     from gatewayfilter.processes.learner import run_learner  # noqa: PLC0415  preloaded

@@ -48,7 +48,8 @@ def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str
         learner = Child("learner", entry_points.learner, (bound,), context)
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
         crawlers = [Child(f"crawler-{index}", entry_points.crawler, (index, bound), context) for index in further]
-        return _Supervisor(bound, proxies, [learner, *crawlers], say).run()
+        exporters = [Child("metrics", entry_points.metrics, (bound,), context)] if bound.metrics.listen else []
+        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], say).run()
 
 
 class _Supervisor:

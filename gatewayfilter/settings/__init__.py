@@ -12,6 +12,7 @@ from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.gateway import GatewaySettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
+from gatewayfilter.settings.metrics import MetricsSettings
 from gatewayfilter.settings.notify import MailSecurity, NotifyEvent, NotifySettings
 from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
@@ -38,6 +39,7 @@ __all__ = [
     "LogPrivacy",
     "LogSettings",
     "MailSecurity",
+    "MetricsSettings",
     "NotifyEvent",
     "NotifySettings",
     "OnError",
@@ -87,6 +89,7 @@ class Settings(Section):
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
     notify: NotifySettings = NotifySettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @property
     def store_url(self) -> str:

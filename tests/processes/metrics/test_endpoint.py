@@ -1,0 +1,87 @@
+"""GET /metrics: bounded, for its own names alone, and nothing but the counters."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from gatewayfilter.config import load
+from gatewayfilter.errors import ConfigError
+from gatewayfilter.processes.metrics import endpoint
+from gatewayfilter.processes.metrics.endpoint import MAX_CONNECTIONS, MetricsEndpoint
+from gatewayfilter.processes.metrics.exposition import StatusCollector
+
+
+@pytest_asyncio.fixture
+async def port(tmp_path: Path) -> AsyncIterator[int]:
+    (tmp_path / "proxy-0.json").write_text(json.dumps({"pid": 1, "counters": {"requests": 5}, "secret": "s3cr3t"}))
+    server = await asyncio.start_server(
+        MetricsEndpoint(StatusCollector(tmp_path), "filter.lan").serve, "127.0.0.1", 0, limit=8192
+    )
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def ask(port: int, request: str) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.encode("latin-1"))
+    try:
+        return (await reader.read()).decode()
+    except ConnectionError:
+        return ""
+    finally:
+        writer.close()
+
+
+async def test_the_counters(port: int) -> None:
+    for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9190", "localhost:1", "Filter.LAN", "192.0.2.1"):
+        answer = await ask(port, f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n")
+        assert answer.startswith("HTTP/1.1 200"), host
+        assert 'gatewayfilter_requests_total{process="proxy-0"} 5.0' in answer
+        assert "s3cr3t" not in answer
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        ("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1.evil.example:9190\r\n\r\n", 421),
+        ("GET /metrics HTTP/1.0\r\n\r\n", 421),
+        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", 405),
+        ("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("GET /metrics/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        ("nonsense\r\n\r\n", 400),
+        ("GET /metrics HTTP/1.1\r\n\r\n", 400),
+        ("GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET /" + "a" * 20_000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    ],
+)
+async def test_what_is_refused(request_text: str, status: int, port: int) -> None:
+    answer = await ask(port, request_text)
+    assert answer.startswith(f"HTTP/1.1 {status}") or (status == 400 and not answer)
+    assert "requests_total" not in answer
+
+
+async def test_slow_clients_and_too_many(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "HEAD_TIMEOUT_S", 0.5)
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS)]
+    for _, writer in held:
+        writer.write(b"GET /met")
+    await asyncio.sleep(0.1)
+    assert await ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") == ""
+    for reader, writer in held:
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+    assert (await ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")).startswith("HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("value", ["9190", "host", "::1:9190", "127.0.0.1:99999"])
+def test_addresses_that_are_none(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.listen"):
+        load(options={"metrics.listen": value}, environ={})
