@@ -124,7 +124,7 @@ class _Supervisor:
             if self._stopping:
                 return
             changed |= child.reap()
-            child.restart_if_due()
+            changed |= child.restart_if_due()
         if not self._ready and all(child.hopeless for child in self._proxies):
             raise StartupError("no proxy worker could start; the log has the reason")
         if changed or not self._ready:

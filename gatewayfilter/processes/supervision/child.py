@@ -112,11 +112,13 @@ class Child:
         """Returns the time until its restart is due, `None` while it runs."""
         return None if self._process is not None else max(0.0, self._restart_at - time.monotonic())
 
-    def restart_if_due(self) -> None:
-        """Starts it again when the back-off is over."""
-        if self._process is None and time.monotonic() >= self._restart_at:
-            self.restarts += 1
-            self.start()
+    def restart_if_due(self) -> bool:
+        """Starts it again when the back-off is over. Returns whether it did."""
+        if self._process is not None or time.monotonic() < self._restart_at:
+            return False
+        self.restarts += 1
+        self.start()
+        return True
 
     def terminate(self) -> None:
         """Signals the process to drain and end."""
