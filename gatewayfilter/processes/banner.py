@@ -72,5 +72,9 @@ def _lists(settings: Settings) -> Iterator[str]:
         f"  Lists     {sources} sources: {info.blacklist:,} blocked and {info.whitelist:,} known good entries, "
         f"{info.adblock_rules:,} Adblock rules, {info.manual_rules:,} of your own"
     )
-    if all(item.definition.bundled or not item.definition.enabled for item in subscriptions(settings).all()):
+    own = [item for item in subscriptions(settings).all() if not item.definition.bundled and item.definition.enabled]
+    pending = sum(item.is_pending for item in own)
+    if not own:
         yield as_callable("  Note      it filters little yet: only the starter lists are on. gatewayfilter setup chooses lists")
+    elif pending:
+        yield as_callable(f"  Note      {pending} of {len(own)} lists could not be fetched yet: gatewayfilter source status")

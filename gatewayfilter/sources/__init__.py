@@ -1,6 +1,6 @@
 """Block lists of other publishers: read in any format, subscribed to, kept on disk, and compiled into snapshots."""
 
-from gatewayfilter.sources.catalog import CatalogEntry
+from gatewayfilter.sources.catalog import Bundle, CatalogEntry
 from gatewayfilter.sources.categories import Categories, Category
 from gatewayfilter.sources.formats.detect import sniff
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
@@ -12,6 +12,7 @@ from gatewayfilter.sources.subscriptions import Subscriptions
 
 __all__ = [
     "OWN_NAME",
+    "Bundle",
     "CatalogEntry",
     "Categories",
     "Category",

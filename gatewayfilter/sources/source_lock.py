@@ -44,6 +44,15 @@ def locked_source(folder: Path, name: str) -> Iterator[Path]:
         os.close(lock)
 
 
+def empty(work: Path) -> None:
+    """Removes what a download that failed left in a work folder."""
+    for path in work.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def sweep(folder: Path) -> None:
     """Removes the work folders of killed processes: an addition that is not tried again would lie there for good."""
     for work in folder.glob(".*.part"):

@@ -2,15 +2,18 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gatewayfilter.errors import SourceError
 from gatewayfilter.model import ListAction, Source
 from gatewayfilter.private_files import private
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
+
+_LONGEST_WAIT_S: Final = 7 * 86_400.0
+"""Longest wait that a server may request (Retry-After), in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,24 @@ class SourceState:
     retry_after_s: float = 0.0
     failing_since: float = 0.0
 
+    def failed(self, now: float, why: str, retry_after_s: float = 0.0) -> "SourceState":
+        """Returns the state after a download that failed.
+
+        Args:
+            now: Unix seconds.
+            why: one sentence.
+            retry_after_s: Retry-After of the server, 0 for none.
+        """
+        return replace(
+            self,
+            checked_at=now,
+            failed_at=now,
+            failures=self.failures + 1,
+            failing_since=self.failing_since if self.failures else now,
+            error=why,
+            retry_after_s=min(retry_after_s, _LONGEST_WAIT_S),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -79,6 +100,11 @@ class Subscription:
     report: ParseReport | None = None
     next_due_at: float = 0.0
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is enabled and was never fetched: no copy is in use."""
+        return self.definition.enabled and not self.definition.bundled and not self.list_path.exists()
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -90,11 +116,12 @@ class SourceFile:
 
 
 class UpdateStatus(StrEnum):
-    """The outcome of an update."""
+    """The outcome of an update. `PENDING`: subscribed to, and to be fetched later."""
 
     UPDATED = "updated"
     UNCHANGED = "unchanged"
     KEPT_BACK = "kept-back"
+    PENDING = "pending"
     FAILED = "failed"
 
 
@@ -104,7 +131,7 @@ class UpdateResult:
 
     Attributes:
         report: of the copy that was fetched, or of the one in use when nothing was.
-        error: one sentence when it failed or was kept back, else `""`.
+        error: one sentence when it failed, was kept back or is pending, else `""`.
     """
 
     name: str

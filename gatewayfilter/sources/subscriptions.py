@@ -1,11 +1,10 @@
 """The subscriptions of a state folder: one folder each, changed under a lock, the last good copy kept whatever happens."""
 
 import logging
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from zlib import crc32
 
@@ -13,13 +12,15 @@ from gatewayfilter.config import SourceSettings
 from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
-from gatewayfilter.sources.catalog import CatalogEntry, load_catalog
+from gatewayfilter.sources.catalog import Bundle, CatalogEntry, choose_lists, load_bundles, load_catalog
 from gatewayfilter.sources.categories import Categories
 from gatewayfilter.sources.download.acquire import Acquired, Wanted, acquire
-from gatewayfilter.sources.download.http_download import Received, Validators, is_web_address
+from gatewayfilter.sources.download.http_download import Received, TemporaryError, Validators
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.source_lock import locked_source, sweep, sync_folder
-from gatewayfilter.sources.source_naming import NAME, name_for, suggestion
+from gatewayfilter.sources.new_source import NewSource
+from gatewayfilter.sources.parallel import in_parallel
+from gatewayfilter.sources.source_lock import empty, locked_source, sweep, sync_folder
+from gatewayfilter.sources.source_naming import NAME, suggestion
 from gatewayfilter.sources.subscription import (
     Definition,
     SourceFile,
@@ -37,11 +38,7 @@ _log = logging.getLogger(__name__)
 
 type Progress = Callable[[str, int, int], None]
 
-_CATEGORY = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 _FIRST_RETRY_S = 300.0
-_LONGEST_WAIT_S = 7 * 86_400.0
-"""Longest wait that a server may request (Retry-After), in seconds."""
-
 _JITTER = 0.1
 """Share of the interval by which updates are spread, so that they are not all due at once."""
 
@@ -84,6 +81,11 @@ class Subscriptions:
     def catalog(self) -> dict[str, CatalogEntry]:
         """The lists that `add` takes by name."""
         return load_catalog(self._bundled / "catalog.toml")
+
+    @cached_property
+    def bundles(self) -> dict[str, Bundle]:
+        """The lists of the catalogue that fit a purpose."""
+        return load_bundles(self._bundled / "catalog.toml")
 
     @cached_property
     def _starters(self) -> dict[str, tuple[Definition, Path]]:
@@ -139,6 +141,10 @@ class Subscriptions:
             if subscription.definition.enabled and not subscription.definition.bundled and subscription.next_due_at <= now
         ]
 
+    def missing(self, purpose: str | None = None, *, defaults: bool = False) -> tuple[str, ...]:
+        """Returns the lists of a bundle, and of the usual ones, that are not subscribed to; see `choose_lists`."""
+        return choose_lists(self.catalog, self.bundles, purpose, defaults=defaults, leave_out=self.names())
+
     def files(self) -> list[SourceFile]:
         """Returns the lists of the enabled sources, for the next snapshot; those without a copy are left out."""
         return [item for item, enabled in self.every_file() if enabled]
@@ -164,11 +170,12 @@ class Subscriptions:
         action: ListAction | None = None,
         interval_h: float = 0.0,
         fetch: bool = True,
+        keep_pending: bool = False,
         preview: bool = False,
         look: Callable[[SourceFile], None] | None = None,
         progress: Progress | None = None,
     ) -> UpdateResult:
-        """Subscribes to a list, and fetches it at once. On failure nothing is kept.
+        """Subscribes to a list, and fetches it at once. On failure nothing is kept, but for `keep_pending`.
 
         Args:
             address: a name of the catalogue, an http(s) address, or a path to a file, UT1 folder or archive.
@@ -178,6 +185,8 @@ class Subscriptions:
             action: by default what the category means.
             interval_h: update interval in hours; 0 for that of the catalogue or the settings.
             fetch: False leaves the first download to the next update.
+            keep_pending: subscribes, too, when the list cannot be fetched now: for a temporary reason, or any for an address of
+                the catalogue, which is known to be right. The next update tries again.
             preview: only report what the list holds; nothing is kept.
             look: called with the plain list of a preview, before it is deleted.
             progress: called with the bytes downloaded.
@@ -185,69 +194,66 @@ class Subscriptions:
         Raises:
             SourceError, ListError: it cannot be added; with the reason.
         """
-        definition = self._define(address, name, list_format, category, interval_h)
-        definition = replace(definition, action=action or self.categories.get(definition.category).action)
-        name = definition.name
+        new = NewSource(address, name, list_format, category, action, interval_h)
+        definition = new.definition(self.catalog, self.categories, self._clock())
+        name, state, report = definition.name, SourceState(), None
         with locked_source(self._folder, name) as work:
             if not preview and (self._folder / name).exists():
                 raise SourceError(f"there is a source {name!r} already")
             result = UpdateResult(name, UpdateStatus.UNCHANGED)
             if fetch or preview:
-                definition, state, report = self._first_copy(definition, work, progress)
-                result = UpdateResult(name, UpdateStatus.UPDATED, report)
+                keep = keep_pending and not preview
+                definition, state, report = self._first_copy(
+                    definition, work, progress, keep=keep, always=address in self.catalog
+                )
+                status = UpdateStatus.UPDATED if report else UpdateStatus.PENDING
+                result = UpdateResult(name, status, report, state.error)
             if preview:
                 if look and definition.list_format:
                     source = Source(definition.name, definition.action, definition.category)
                     look(SourceFile(source, work / "list", definition.list_format))
                 return result
-            try:
-                if fetch:
-                    write_json(work / "state.json", state)
-                    write_json(work / "report.json", report)
-                (work / "body").unlink(missing_ok=True)
-                write_json(work / "source.json", definition)
-                work.rename(self._folder / name)
-                sync_folder(self._folder)
-            except OSError as error:
-                raise SourceError(f"cannot keep the source {name!r}: {error.strerror}") from error
+            self._keep_new(work, definition, state, report)
         return result
 
-    def _define(self, address: str, name: str, list_format: ListFormat | None, category: str, interval_h: float) -> Definition:
-        known = self.catalog.get(address)
-        if known:
-            name, address = name or known.name, known.address
-            list_format, category = list_format or known.list_format, category or known.category
-            interval_h = interval_h or known.interval_h
-        elif not is_web_address(address):
-            if "://" in address:
-                raise SourceError(f"{address} is no http(s) address")
-            if not Path(address).exists():
-                raise SourceError(f"{address!r} is no file and no list of the catalogue{suggestion(address, self.catalog)}")
-            address = str(Path(address).resolve())
-        name = name or name_for(address)
-        if not NAME.fullmatch(name):
-            raise SourceError(f"{name!r} is no name for a source: up to 40 lower-case letters, digits and hyphens")
-        if name.startswith(PREFIX):
-            raise SourceError(f"names that begin with {PREFIX!r} belong to the lists that come with the program")
-        category = category or self.categories.guess(address)
-        if not _CATEGORY.fullmatch(category):
-            raise SourceError(f"{category!r} is no name for a category: up to 40 lower-case letters, digits, - and _")
-        return Definition(name, address, list_format, category, ListAction.BLOCK, interval_h, added_at=self._clock())
+    def _keep_new(self, work: Path, definition: Definition, state: SourceState, report: ParseReport | None) -> None:
+        try:
+            if state.checked_at:
+                write_json(work / "state.json", state)
+            if report is not None:
+                write_json(work / "report.json", report)
+            (work / "body").unlink(missing_ok=True)
+            write_json(work / "source.json", definition)
+            work.rename(self._folder / definition.name)
+            sync_folder(self._folder)
+        except OSError as error:
+            raise SourceError(f"cannot keep the source {definition.name!r}: {error.strerror}") from error
 
     def _first_copy(
+        self, definition: Definition, work: Path, progress: Progress | None, *, keep: bool, always: bool
+    ) -> tuple[Definition, SourceState, ParseReport | None]:
+        """Fetches a new source; without a report where that failed, and the source is to be kept."""
+        try:
+            return self._first_fetch(definition, work, progress)
+        except (SourceError, ListError) as error:
+            sentence = str(error)
+            if definition.address not in sentence:
+                sentence = f"cannot use {definition.address}: {sentence}"
+            if not keep or not (always or isinstance(error, TemporaryError)):
+                raise type(error)(sentence) from error
+            empty(work)  # what was fetched is no list
+            return definition, SourceState().failed(self._clock(), sentence, getattr(error, "retry_after_s", 0.0)), None
+
+    def _first_fetch(
         self, definition: Definition, work: Path, progress: Progress | None
     ) -> tuple[Definition, SourceState, ParseReport]:
-        try:
-            got = acquire(self._wanted(definition, SourceState()), work, self._sleep, self._received(definition, progress))
-        except (SourceError, ListError) as error:
-            raise type(error)(f"cannot use {definition.address}: {error}") from error
+        got = acquire(self._wanted(definition, SourceState()), work, self._sleep, self._received(definition, progress))
         if not isinstance(got, Acquired):
             raise SourceError(f"{definition.address} answers 304 to a first request")
         definition = replace(definition, list_format=got.report.list_format)
         if definition.action is not ListAction.BLOCK and definition.list_format is ListFormat.ADBLOCK:
             raise SourceError("an Adblock list blocks, and has exceptions of its own: add it with --action block")
-        now = self._clock()
-        return definition, _fresh_state(got, now), got.report
+        return definition, _fresh_state(got, self._clock()), got.report
 
     def _wanted(self, definition: Definition, state: SourceState) -> Wanted:
         return Wanted(
@@ -299,20 +305,24 @@ class Subscriptions:
                 raise SourceError(f"cannot change the source {name!r}: {error.strerror}") from error
 
     def update(
-        self, names: Sequence[str] | None = None, *, force: bool = False, progress: Progress | None = None
+        self, names: Sequence[str] | None = None, *, force: bool = False, progress: Progress | None = None, width: int = 1
     ) -> list[UpdateResult]:
-        """Updates sources, one after the other; the failure of one is its result and disturbs no other.
+        """Updates sources; the failure of one is its result and disturbs no other.
 
         Args:
             names: which; `None` for those that are due now. Starter lists never change.
             force: fetch again whatever the validators of our copy, and take a list that shrank, too.
-            progress: called before each source and at the end.
+            progress: called before each source and at the end; of several at once, with their number alone.
+            width: how many are fetched at once.
 
         Raises:
             SourceError: there is no source of one of these names.
         """
         sweep(self._folder)
         chosen = self.due(self._clock()) if names is None else [self.get(name).definition.name for name in names]
+        if width > 1 and len(chosen) > 1:
+            report = None if progress is None else partial(progress, f"updating {len(chosen)} sources")
+            return in_parallel(chosen, partial(self._update, force=force, only_due=names is None, progress=None), width, report)
         results: list[UpdateResult] = []
         for number, name in enumerate(chosen):
             if progress:
@@ -347,18 +357,18 @@ class Subscriptions:
                 return UpdateResult(name, UpdateStatus.UNCHANGED, old)
             if old and has_copy and not force and got.report.entries < old.entries * _LEAST_SHARE:
                 why = f"it shrank from {old.entries:,} to {got.report.entries:,} entries; `source update --force` takes it"
-                self._keep_state(name, _failed_state(state, now, why))
+                self._keep_state(name, state.failed(now, why))
                 return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
             if old and has_copy and not force and got.validators.may_be_cut and got.report.entries < old.entries:
                 why = (
                     f"it may be cut off: it ends within a line, and holds {got.report.entries:,} entries instead of "
                     f"{old.entries:,}; `source update --force` takes it"
                 )
-                self._keep_state(name, _failed_state(state, now, why))
+                self._keep_state(name, state.failed(now, why))
                 return UpdateResult(name, UpdateStatus.KEPT_BACK, got.report, why)
             self._take(definition, got, now)
         except (SourceError, ListError) as error:
-            self._keep_state(name, _failed_state(state, now, str(error), getattr(error, "retry_after_s", 0.0)))
+            self._keep_state(name, state.failed(now, str(error), getattr(error, "retry_after_s", 0.0)))
             return UpdateResult(name, UpdateStatus.FAILED, old, str(error))
         return UpdateResult(name, UpdateStatus.UPDATED, got.report)
 
@@ -385,15 +395,3 @@ class Subscriptions:
 def _fresh_state(got: Acquired, now: float) -> SourceState:
     validators = got.validators
     return SourceState(validators.etag, validators.last_modified, got.sha256, checked_at=now, changed_at=now)
-
-
-def _failed_state(state: SourceState, now: float, why: str, retry_after_s: float = 0.0) -> SourceState:
-    return replace(
-        state,
-        checked_at=now,
-        failed_at=now,
-        failures=state.failures + 1,
-        failing_since=state.failing_since if state.failures else now,
-        error=why,
-        retry_after_s=min(retry_after_s, _LONGEST_WAIT_S),
-    )

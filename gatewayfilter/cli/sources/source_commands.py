@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gatewayfilter.cli.sources.publish_command import publish_lists, published_sentence
 from gatewayfilter.cli.sources.source_preview import look, show_previews
-from gatewayfilter.cli.sources.source_reports import complain_of_samples, entries_sentence, show_details
+from gatewayfilter.cli.sources.source_reports import (
+    complain_of_samples,
+    entries_sentence,
+    problem_of,
+    say_added,
+    show_details,
+)
 from gatewayfilter.cli.ui.categories import check_category, new_category_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.sources.parallel import WIDTH, in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,11 +75,18 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
         "gatewayfilter source add ./blacklists/gambling ./my-hosts.txt",
         "gatewayfilter source add trusted.txt --action allow --preview",
         "gatewayfilter source add --defaults",
+        "gatewayfilter source add --for school",
     ),
     prints_data=True,
 )
 @click.argument("addresses", nargs=-1, metavar="ADDRESS|NAME...")
 @click.option("--defaults", is_flag=True, help="The usual lists of the catalogue, without those already subscribed to.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["home", "school", "office"]),
+    help="The lists of the catalogue that fit this purpose, without those already subscribed to.",
+)
 @click.option("--name", default="", metavar="NAME", help="What to call it (default: from the address).")
 @click.option("--format", "list_format", type=click.Choice(_FORMATS), help="How it is written (default: found out).")
 @click.option("--category", default="", metavar="NAME", help="What its entries are (default: guessed from the address).")
@@ -93,6 +108,7 @@ def add(  # noqa: PLR0913  one parameter an option
     *,
     addresses: tuple[str, ...],
     defaults: bool,
+    purpose: str | None,
     name: str,
     list_format: str | None,
     category: str,
@@ -104,7 +120,8 @@ def add(  # noqa: PLR0913  one parameter an option
 ) -> int:
     """Subscribe to lists: names of the catalogue, http(s) addresses, files, or UT1 folders and archives.
 
-    Exit code 1 when one of several could not be added; the others are.
+    A list of the catalogue that cannot be fetched now, and any list whose server cannot be reached now, is subscribed to and
+    pending: the running filter tries again. Exit code 1 when one is pending, or one of several could not be added.
     """
     from gatewayfilter.model import ListAction
     from gatewayfilter.sources import ListFormat
@@ -112,12 +129,12 @@ def add(  # noqa: PLR0913  one parameter an option
 
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
-    if not addresses and not defaults:
-        raise click.UsageError("name an address or a list of the catalogue, or give --defaults")
+    if not addresses and not defaults and purpose is None:
+        raise click.UsageError("name an address or a list of the catalogue, or give --defaults or --for")
     known = _subscriptions(invocation)
     check_category(category, {"", *known_categories(invocation.settings(), allowing=True)}, new=new_category)
-    addresses += _missing_defaults(known) if defaults else ()
-    if not addresses:
+    addresses += known.missing(purpose, defaults=defaults)
+    if not addresses and not invocation.json:
         say("All of them are there.")
     previews: dict[str, Preview] = {}
 
@@ -129,47 +146,67 @@ def add(  # noqa: PLR0913  one parameter an option
             category=category,
             action=ListAction(action) if action else None,
             interval_h=interval or 0.0,
+            keep_pending=True,
             preview=preview,
             look=look_at,
-            progress=progress,
+            progress=progress if len(addresses) == 1 or preview else None,
         )
 
     def look_at(item: SourceFile) -> None:
         previews[item.source.name] = look(invocation, item, progress)
 
     with showing(quiet=invocation.json) as progress:
-        results, failed = _each(addresses, add_one, progress)
+        results, failed = _each(addresses, add_one, progress, width=1 if preview else WIDTH)
     if preview:
         show_previews(invocation, results, previews)
         return 1 if failed else 0
+    _finish_adding(invocation, results, publish=not no_publish)
+    return 1 if failed or any(result.error for result in results) else 0
+
+
+def _finish_adding(invocation: Invocation, results: Sequence[UpdateResult], *, publish: bool) -> None:
     if not invocation.json:
         for result in results:
-            say(f"{result.name}: {entries_sentence(result.report)}")
-            complain_of_samples(result.name, result.report, most=3)
-    _finish(invocation, results, publish=bool(results) and not no_publish)
-    return 1 if failed else 0
+            say_added(result)
+    _finish(invocation, results, publish=publish and any(result.report is not None for result in results))
 
 
-def _missing_defaults(known: Subscriptions) -> tuple[str, ...]:
-    there = set(known.names())
-    return tuple(entry.name for entry in known.catalog.values() if entry.default and entry.name not in there)
+def _each[T](
+    names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None, *, width: int = 1
+) -> tuple[list[T], int]:
+    """Does the work for each name; one that fails is reported and counted, unless it is the only one.
 
-
-def _each[T](names: Sequence[str], work: Callable[[str], T], progress: Progress | None = None) -> tuple[list[T], int]:
-    """Does the work for each name; one that fails is reported and counted, unless it is the only one."""
-    results: list[T] = []
-    failed = 0
-    for number, name in enumerate(names):
+    Args:
+        names: of sources.
+        work: is called for each, in threads if `width` is more than one.
+        progress: is told which one is fetched; of several at once, how many are done.
+        width: how many at once.
+    """
+    if len(names) == 1:
         if progress is not None:
-            progress(f"fetching {name}", number, len(names))
-        try:
-            results.append(work(name))
-        except (SourceError, ListError) as error:
-            if len(names) == 1:
-                raise
-            failed += 1
-            say(f"gatewayfilter: {error}", err=True)
-    return results, failed
+            progress(f"fetching {names[0]}", 0, 1)
+        return [work(names[0])], 0
+    if width > 1:
+        report = None if progress is None else partial(progress, f"fetching {len(names)} lists")
+        outcomes = in_parallel(names, partial(_caught, work), width, report)
+    else:
+        outcomes = []
+        for number, name in enumerate(names):
+            if progress is not None:
+                progress(f"fetching {name}", number, len(names))
+            outcomes.append(_caught(work, name))
+    results = [outcome for outcome in outcomes if not isinstance(outcome, SourceError | ListError)]
+    for outcome in outcomes:
+        if isinstance(outcome, SourceError | ListError):
+            say(f"gatewayfilter: {outcome}", err=True)
+    return results, len(outcomes) - len(results)
+
+
+def _caught[T](work: Callable[[str], T], name: str) -> T | SourceError | ListError:
+    try:
+        return work(name)
+    except (SourceError, ListError) as error:
+        return error
 
 
 @source_group.command(examples=("gatewayfilter source remove ads",), prints_data=True)
@@ -232,7 +269,7 @@ def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force
     if every:
         names = tuple(item.definition.name for item in known.all() if item.definition.enabled and not item.definition.bundled)
     with showing(quiet=invocation.json) as progress:
-        results = known.update(names if names or every else None, force=force, progress=progress)
+        results = known.update(names if names or every else None, force=force, progress=progress, width=WIDTH)
     if not invocation.json:
         for result in results:
             say(f"{result.name}: {result.error or f'{result.status}, {entries_sentence(result.report)}'}", err=bool(result.error))
@@ -274,7 +311,7 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
                     f"{item.report.accepted:,}" if item.report else "",
                     "bundled" if item.definition.bundled else show_day(item.state.changed_at or None),
                     show_day(item.next_due_at or None) if not item.definition.bundled else "",
-                    item.state.error,
+                    problem_of(item),
                 )
                 for item in found
             ],

@@ -8,7 +8,7 @@ from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import counted, print_table, say
 
 if TYPE_CHECKING:
-    from gatewayfilter.sources import ParseReport, Subscription
+    from gatewayfilter.sources import ParseReport, Subscription, UpdateResult
 
 
 def entries_sentence(report: ParseReport | None) -> str:
@@ -27,6 +27,22 @@ def entries_sentence(report: ParseReport | None) -> str:
         refused = f", {report.refused:,} of them refused as too broad or too costly" if report.refused else ""
         parts.append(counted(report.rejected, "bad line") + refused)
     return ", ".join(parts)
+
+
+def say_added(result: UpdateResult) -> None:
+    """Prints what became of a list that was added."""
+    if result.error:
+        say(f"{result.name}: pending, the running filter fetches it later: {result.error}", err=True)
+    else:
+        say(f"{result.name}: {entries_sentence(result.report)}")
+        complain_of_samples(result.name, result.report, most=3)
+
+
+def problem_of(item: Subscription) -> str:
+    """Returns why a source is not up to date, in one line; `""` when it is."""
+    if item.is_pending:
+        return f"pending: {item.state.error or 'not fetched yet'}"
+    return item.state.error
 
 
 def complain_of_samples(name: str, report: ParseReport | None, *, most: int) -> None:
@@ -52,8 +68,15 @@ def show_details(item: Subscription) -> None:
             ("asked", show_day(state.checked_at or None)),
             ("changed", show_day(state.changed_at or None)),
             ("next", show_day(item.next_due_at or None) if not definition.bundled else ""),
-            ("problem", f"{state.error} ({counted(state.failures, 'failure')} since it last went well)" if state.error else ""),
+            ("problem", _problem_in_full(item)),
         ],
     )
     complain_of_samples(definition.name, item.report, most=10)
     say()
+
+
+def _problem_in_full(item: Subscription) -> str:
+    state = item.state
+    if item.is_pending or not state.error:
+        return problem_of(item)
+    return f"{state.error} ({counted(state.failures, 'failure')} since it last went well); the last good copy is in use"

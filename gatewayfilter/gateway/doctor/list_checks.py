@@ -18,6 +18,15 @@ def subscriptions(patient: Patient) -> Finding:
     check = "lists"
     found = _of(patient).all()
     own = [item for item in found if not item.definition.bundled and item.definition.enabled]
+    pending = [item for item in own if item.is_pending]
+    if pending:
+        why = f" ({pending[0].state.error})" if pending[0].state.error else ""
+        others = f", and {len(pending) - 1} more" if len(pending) > 1 else ""
+        return warning(
+            check,
+            f"{pending[0].definition.name} was never fetched{why}{others}.",
+            "gatewayfilter run tries again while it runs; or gatewayfilter source update",
+        )
     failing = [item for item in own if item.state.failures >= _FAILURES]
     if failing:
         item = max(failing, key=lambda item: item.state.failures)
@@ -41,7 +50,8 @@ def subscriptions(patient: Patient) -> Finding:
 def protection(patient: Patient) -> Finding:
     """There is more to filter by than the starter lists."""
     check = "protection"
-    if any(not item.definition.bundled and item.definition.enabled for item in _of(patient).all()):
+    subscribed = [item for item in _of(patient).all() if not item.definition.bundled and item.definition.enabled]
+    if not all(item.is_pending for item in subscribed):
         return fine(check, "Lists are subscribed to.")
     try:
         snapshot, _ = SnapshotFolder(patient.settings.data_dir / "snapshots").open_newest(verify=False)

@@ -44,7 +44,7 @@ type Received = Callable[[int, int], None]
 """Called with how many bytes have come, and how many there will be (0: unknown)."""
 
 
-class _PassingError(SourceError):
+class TemporaryError(SourceError):
     """A failure that is likely to be temporary.
 
     Attributes:
@@ -110,7 +110,7 @@ def download(
     for attempt in range(_TRIES):
         try:
             return _try(address, target, known, max_bytes, timeout_s, received)
-        except _PassingError as error:
+        except TemporaryError as error:
             wait_s = max(error.retry_after_s, _FIRST_WAIT_S * 2**attempt)
             if attempt == _TRIES - 1 or wait_s > _LONGEST_WAIT_S:
                 raise
@@ -140,7 +140,7 @@ def _try(
             if error.code == http.client.NOT_MODIFIED:
                 return None
             if error.code in _PASSING:
-                raise _PassingError(f"{address} answers {error.code}", _retry_after_s(error.headers)) from error
+                raise TemporaryError(f"{address} answers {error.code}", _retry_after_s(error.headers)) from error
             if 300 <= error.code < 400:
                 raise SourceError(f"{address} redirects too often or nowhere") from error
             raise SourceError(f"{address} answers {error.code}") from error
@@ -154,11 +154,13 @@ def _translated(address: str, timeout_s: float) -> Iterator[None]:
     except HTTPError:
         raise
     except TimeoutError as error:
-        raise _PassingError(f"{address} took longer than {timeout_s:g} s") from error
+        raise TemporaryError(f"{address} took longer than {timeout_s:g} s") from error
     except URLError as error:
-        raise _PassingError(f"cannot reach {address}: {error.reason}") from error
+        reason = error.reason
+        why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
+        raise TemporaryError(f"cannot reach {address}: {why}") from error
     except (http.client.HTTPException, ConnectionError) as error:
-        raise _PassingError(f"{address} was cut off: {type(error).__name__}") from error
+        raise TemporaryError(f"{address} was cut off: {type(error).__name__}") from error
     except ValueError as error:
         raise SourceError(f"{address} is no web address") from error
 
@@ -190,5 +192,5 @@ def _save(response: http.client.HTTPResponse, target: Path, max_bytes: int, dead
             if received:
                 received(size, int(announced) if announced.isdigit() else 0)
     if announced.isdigit() and size != int(announced):
-        raise _PassingError(f"it was cut off after {size:,} of {int(announced):,} bytes")
+        raise TemporaryError(f"it was cut off after {size:,} of {int(announced):,} bytes")
     return last

@@ -1,3 +1,4 @@
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,30 @@ def test_a_list_of_hosts_that_pass_unread_is_added(cli: Cli, tmp_path: Path) -> 
     (found,) = cli("list", "search", "www.bank.example", "--json").json["lists"]
     assert (found["source"], found["means"], found["line"]) == ("our-bank", "splice", 1)
     assert cli("check", "http://bank.example/").code == 0
+
+
+def test_a_list_out_of_reach_is_pending_and_said_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.sources.download.http_download.time.sleep", lambda _: None)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}/x.txt"
+    answer = cli("source", "add", address, "--category", "ads", "--json")
+    assert answer.json["results"][0]["status"] == "pending"
+    cli("source", "remove", "x")
+    answer = cli("source", "add", address, "--category", "ads")
+    assert answer.code == 1
+    assert answer.out == ""
+    assert "x: pending, the running filter fetches it later: cannot reach http://127.0.0.1" in answer.err
+    assert answer.err.splitlines()[-1].count(address) == 1
+    assert "pending: cannot reach" in cli("source", "status").out
+    assert "pending: cannot reach" in cli("source", "status", "x").out
+    assert "x was never fetched (cannot reach" in cli("doctor").out
+
+
+def test_several_are_added_at_once(cli: Cli, hosts: Path, rules: Path, tmp_path: Path) -> None:
+    answer = cli("source", "add", hosts, tmp_path / "none.txt", rules)
+    assert answer.code == 1
+    assert answer.out.index("gambling-hosts: 2 entries") < answer.out.index("ads: ")
+    assert "none.txt' is no file" in answer.err
+    assert "fetching 3 lists" in answer.err

@@ -376,19 +376,25 @@ def test_every_check_has_its_own_name(state: Path) -> None:
     assert len(names) == len(set(names)) == len(CHECKS) - 1
 
 
-def _subscribe(state: Path, **facts: Any) -> None:
+def _subscribe(state: Path, *, fetched: bool = True, **facts: Any) -> None:
     folder = state / "sources" / "mine"
     folder.mkdir(parents=True)
     address = "https://lists.test/hosts.txt"
     known = Definition("mine", address, ListFormat.HOSTS, "ads", ListAction.BLOCK, interval_h=24)
     write_json(folder / "source.json", known)
     write_json(folder / "state.json", replace(SourceState(), **facts))
+    if fetched:
+        (folder / "list").write_text("0.0.0.0 ads.example\n")
 
 
 def test_lists(state: Path) -> None:
     found = list_checks.subscriptions(patient(state))
     assert (found.level, found.words) == (OK, "There are no subscriptions.")
     now = time.time()
+    _subscribe(state, fetched=False, checked_at=now, failures=1, error="cannot reach it")
+    pending = list_checks.subscriptions(patient(state))
+    assert (pending.level, pending.words) == (WARNING, "mine was never fetched (cannot reach it).")
+    shutil.rmtree(state / "sources" / "mine")
     _subscribe(state, checked_at=now - 3_600, changed_at=now - 3_600)
     assert list_checks.subscriptions(patient(state)).level == OK
     shutil.rmtree(state / "sources" / "mine")
@@ -405,6 +411,9 @@ def test_protection(state: Path) -> None:
     bare = list_checks.protection(patient(state))
     assert (bare.level, bare.mend) == (WARNING, "gatewayfilter setup; or gatewayfilter source add --defaults")
     assert "Only the starter lists are on" in bare.words
+    _subscribe(state, fetched=False, checked_at=time.time())
+    assert list_checks.protection(patient(state)).level == WARNING
+    shutil.rmtree(state / "sources" / "mine")
     _subscribe(state, checked_at=time.time())
     assert list_checks.protection(patient(state)).level == OK
 
