@@ -75,6 +75,8 @@ COMMANDS = {
     ),
     "log": LateCommand("operate.log_commands:log_group", "The log of decisions.", _OPERATE),
     "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's gateway.", _OPERATE),
+    "setup": LateCommand("operate.setup_command:setup", "Choose lists and settings for a home, a school or an office.", _OPERATE),
+    "status": LateCommand("operate.status_command:status", "Show the state of the filter on one screen.", _OPERATE),
     "doctor": LateCommand("operate.doctor_command:doctor", "Check the installation, and show how to fix each fault.", _OPERATE),
     "pinned-apps": LateCommand(
         "operate.pinned_app_commands:pinned_apps_group", "Apps that accept no certificate of the filter's.", _OPERATE

@@ -64,6 +64,7 @@ class _Supervisor:
         self._stopping = False
         self._ready = False
         self._looked_at = time.monotonic()
+        self._started_at = round(time.time(), 3)
 
     def run(self) -> int:
         for pattern in ("proxy-*.json", "crawler-*.json"):
@@ -134,6 +135,7 @@ class _Supervisor:
         self._status.write(
             state="running" if self._ready else "starting",
             listen=self._settings.proxy.listen,
+            started_at=self._started_at,
             children={
                 child.name: {"pid": child.pid, "restarts": child.restarts, "stalls": child.stalls} for child in self._children
             },

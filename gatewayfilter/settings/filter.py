@@ -1,6 +1,7 @@
 """Settings of section `[filter]`."""
 
 from enum import StrEnum
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import field_validator
 
@@ -20,10 +21,22 @@ class FilterSettings(Section):
 
     disabled_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
+    timezone: str = ""
+    """The time zone of schedules that name none, such as `Europe/Berlin`; empty for that of this machine."""
     cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
     """What Adblock rules hide on pages: nothing, what names the site or is of a short list, or all (EasyList: +212 kB)."""
     replace: bool = True
     """Whether Adblock rules may change the text of responses (`$replace`) and take elements out of the HTML (`##^`)."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_zone(cls, value: str) -> str:
+        try:
+            if value:
+                ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError("must be the name of a time zone, such as Europe/Berlin") from error
+        return value
 
     @field_validator("cosmetic", mode="before")
     @classmethod

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from gatewayfilter.store.repositories.decision_log import SqlDecisionLog
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import StoreError

@@ -64,7 +64,7 @@ def schedule_group() -> None:
 @click.option(
     "--days", default="daily", metavar="DAYS", show_default=True, help="mon,tue … or weekdays, weekend: when windows begin."
 )
-@click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin; default: this machine's.")
+@click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin; default: filter.timezone.")
 @click.pass_obj
 def add_schedule(  # noqa: PLR0913  each is an option
     invocation: Invocation,
@@ -97,7 +97,8 @@ def add_schedule(  # noqa: PLR0913  each is an option
         effect, target = _read_effect(block, allow, use)
         weekdays = _read_days(days)
         windows = tuple(read_window(text, weekdays) for text in daily)
-    schedule = Schedule(name, policy, effect, windows, timezone or local_zone(), target)
+    zone = timezone or invocation.settings().filter.timezone or local_zone()
+    schedule = Schedule(name, policy, effect, windows, zone, target)
     with invocation.store() as store:
         PolicyEditor(store.policies).add_schedule(
             schedule,

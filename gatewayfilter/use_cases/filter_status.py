@@ -1,0 +1,256 @@
+"""The state of the filter on one page: processes, lists, learned entries, waiting work, pauses, counts, faults."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from gatewayfilter.addresses.links import lan_address
+from gatewayfilter.addresses.rtnetlink import read_links
+from gatewayfilter.config import Settings
+from gatewayfilter.errors import SnapshotError
+from gatewayfilter.model import Pause
+from gatewayfilter.sources import Subscription
+from gatewayfilter.store import Store
+from gatewayfilter.wiring import snapshot_folder, subscriptions
+
+_SILENT_S: Final = 30.0
+"""A worker writes its status every second, later under load."""
+_LEARNER_SILENT_S: Final = 300.0
+"""The learner writes none while it publishes."""
+_FAILURES: Final = 3
+"""Updates in a row that have to fail before it needs attention."""
+_LOW_MB: Final = 500
+_COUNTED: Final = 200_000
+"""Newest decisions that are counted: about half a second."""
+_FAULTS: Final = {
+    "hook_errors": "requests on which the filter itself failed",
+    "store_errors": "batches that the database refused",
+    "log_dropped": "decisions missing in the log",
+    "snapshot_refused": "damaged snapshots",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that needs attention: one sentence, and the command that mends or shows it."""
+
+    words: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """The proxy workers: how many serve, of how many; `restarts` of all processes since the start."""
+
+    serving: int
+    expected: int
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListStatus:
+    """The lists of others.
+
+    Attributes:
+        subscribed: enabled subscriptions, without the starter lists.
+        entries: of all lists in the snapshot in use, learned ones included; Adblock rules are counted apart.
+        oldest, oldest_at: the subscription that was not checked for the longest time, and when (Unix seconds); `""`, 0 for none.
+        failing: names of those that failed several times in a row.
+        pending: names of those that were never fetched.
+    """
+
+    subscribed: int
+    entries: int
+    adblock_rules: int
+    oldest: str
+    oldest_at: float
+    failing: tuple[str, ...]
+    pending: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TodayCounts:
+    """Decisions since midnight by this machine's clock; `complete` is False when only the newest were counted."""
+
+    requests: int
+    blocked: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStatus:
+    """The state of the filter.
+
+    Attributes:
+        running: whether `run` is running on this state folder.
+        since: Unix seconds of its start, 0 when it does not run.
+        listen: address in use, or that of the settings.
+        learner: its state, `""` when it does not run.
+        learned: pages and hosts that were learned.
+        reviews, requests: waiting for a person.
+        pauses: in force.
+        free_mb: room on the disk of the state folder.
+        faults: counter of a fault → number since the start; only those that are not 0.
+        attention: what needs attention; empty when all is well.
+    """
+
+    running: bool
+    since: float
+    listen: str
+    workers: WorkerStatus
+    learner: str
+    lists: ListStatus
+    learned: int
+    reviews: int
+    requests: int
+    pauses: tuple[Pause, ...]
+    today: TodayCounts
+    free_mb: float
+    faults: dict[str, int]
+    attention: tuple[Attention, ...]
+
+
+def address_on_lan() -> str:
+    """Returns the address by which devices of the LAN reach this machine, `""` where there is none."""
+    try:
+        return lan_address(read_links())
+    except OSError:
+        return ""
+
+
+def running_listen(settings: Settings) -> str:
+    """Returns the address on which the running filter listens, `""` when none runs on this state folder."""
+    return str(_facts(settings, "supervisor").get("listen", ""))
+
+
+def filter_status(settings: Settings, store: Store, now: float | None = None) -> FilterStatus:
+    """Returns the state of the filter.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    now = time.time() if now is None else now
+    supervisor = _facts(settings, "supervisor")
+    workers = _workers(settings, supervisor, now)
+    learner = _facts(settings, "learner")
+    lists = _lists(settings)
+    pauses = tuple(pause for pause in store.policies.read().pauses.values() if pause.until > now)
+    free_mb = shutil.disk_usage(settings.data_dir).free / 1e6
+    faults = _faults(settings, supervisor)
+    learner_state = str(learner.get("state", "")) if now - float(learner.get("at", 0)) <= _LEARNER_SILENT_S else ""
+    return FilterStatus(
+        running=bool(supervisor),
+        since=float(supervisor.get("started_at", 0.0)),
+        listen=str(supervisor.get("listen", settings.proxy.listen)),
+        workers=workers,
+        learner=learner_state,
+        lists=lists,
+        learned=sum(1 for _ in store.lists.learned()),
+        reviews=store.reviews.open_count(),
+        requests=len(store.unblock.open_requests()),
+        pauses=pauses,
+        today=_today(store, now),
+        free_mb=free_mb,
+        faults=faults,
+        attention=tuple(_attention(bool(supervisor), workers, learner_state, lists, free_mb, faults)),
+    )
+
+
+def _facts(settings: Settings, name: str) -> dict[str, Any]:
+    """Returns the status file of a process; empty when it does not run."""
+    try:
+        found = dict(json.loads((settings.data_dir / "run" / f"{name}.json").read_text(encoding="utf-8")))
+        stat = Path(f"/proc/{int(found['pid'])}/stat").read_text(encoding="ascii", errors="replace")
+        return {} if stat.rpartition(")")[2].split()[0] == "Z" else found
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
+
+
+def _worker_names(supervisor: dict[str, Any]) -> list[str]:
+    return [name for name in supervisor.get("children", {}) if name.startswith("proxy-")]
+
+
+def _workers(settings: Settings, supervisor: dict[str, Any], now: float) -> WorkerStatus:
+    names = _worker_names(supervisor)
+    found = [_facts(settings, name) for name in names]
+    serving = sum(1 for facts in found if facts.get("state") == "serving" and now - float(facts.get("at", 0)) <= _SILENT_S)
+    restarts = sum(int(child.get("restarts", 0)) for child in supervisor.get("children", {}).values())
+    return WorkerStatus(serving, len(names), restarts)
+
+
+def _faults(settings: Settings, supervisor: dict[str, Any]) -> dict[str, int]:
+    counters = [_facts(settings, name).get("counters", {}) for name in supervisor.get("children", {})]
+    totals = {name: sum(int(found.get(name, 0)) for found in counters) for name in _FAULTS}
+    return {name: count for name, count in totals.items() if count}
+
+
+def _lists(settings: Settings) -> ListStatus:
+    own = [item for item in subscriptions(settings).all() if item.definition.enabled and not item.definition.bundled]
+    fetched = [item for item in own if not item.is_pending]
+    oldest = min(fetched, key=lambda item: item.state.checked_at, default=None)
+    entries, rules = _published(settings)
+    return ListStatus(
+        subscribed=len(own),
+        entries=entries,
+        adblock_rules=rules,
+        oldest=oldest.definition.name if oldest else "",
+        oldest_at=oldest.state.checked_at if oldest else 0.0,
+        failing=_names(item for item in fetched if item.state.failures >= _FAILURES),
+        pending=_names(item for item in own if item.is_pending),
+    )
+
+
+def _names(items: Iterator[Subscription]) -> tuple[str, ...]:
+    return tuple(item.definition.name for item in items)
+
+
+def _published(settings: Settings) -> tuple[int, int]:
+    try:
+        snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
+    except SnapshotError:
+        return 0, 0
+    try:
+        return snapshot.info.blacklist, snapshot.info.adblock_rules
+    finally:
+        snapshot.close()
+
+
+def _today(store: Store, now: float) -> TodayCounts:
+    midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    newest = store.log.tail(_COUNTED)
+    records = [record for _, record in newest if record.at >= midnight]
+    blocked = sum(1 for record in records if record.action == "block")
+    return TodayCounts(len(records), blocked, complete=len(records) < _COUNTED)
+
+
+def _attention(
+    running: bool,  # noqa: FBT001  a fact beside others
+    workers: WorkerStatus,
+    learner: str,
+    lists: ListStatus,
+    free_mb: float,
+    faults: dict[str, int],
+) -> Iterator[Attention]:
+    if not running:
+        yield Attention("The filter does not run.", "gatewayfilter run")
+    elif workers.serving < workers.expected:
+        yield Attention(f"{workers.serving} of {workers.expected} workers serve.", "gatewayfilter doctor")
+    if running and not learner:
+        yield Attention("The learner does not run: nothing is learned, and lists grow old.", "gatewayfilter doctor")
+    if workers.restarts:
+        yield Attention(f"Processes were restarted {workers.restarts} times.", "gatewayfilter doctor")
+    if not lists.subscribed:
+        yield Attention("Only the starter lists are on: it filters little.", "gatewayfilter setup")
+    if lists.pending:
+        yield Attention(f"Not fetched yet: {', '.join(lists.pending)}.", "gatewayfilter source update")
+    if lists.failing:
+        yield Attention(f"Updates fail: {', '.join(lists.failing)}.", "gatewayfilter source status")
+    if free_mb < _LOW_MB:
+        yield Attention(f"{free_mb:,.0f} MB are free on the disk.", "gatewayfilter log purge --before 7d")
+    for name, count in faults.items():
+        yield Attention(f"{count:,} {_FAULTS[name]} since the start.", "gatewayfilter doctor")
