@@ -253,6 +253,17 @@ def _nearest(key: str, known: Mapping[str, str]) -> str:
     return near[0] if near else ""
 
 
+_WORDS = {
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+    "tuple_type": 'must be a list: ["{value}"]',
+}
+"""Words in place of the validator's, by the type of its error."""
+
+
 def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Settings:
     tree: dict[str, Any] = {}
     for key, value in values.items():
@@ -273,4 +284,6 @@ def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Setti
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"unknown setting {where!r} in {origins.get(key, 'default')}{hint}") from error
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] in _WORDS:
+            message = _WORDS[first["type"]].format(value=first["input"])
         raise ConfigError(f"setting {where!r} ({origins.get(key, 'default')}): {message[0].lower()}{message[1:]}") from error

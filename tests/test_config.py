@@ -58,7 +58,7 @@ def test_the_state_folder_may_hold_the_file(tmp_path: Path) -> None:
         ('data_dri = "x"\n', ["data_dri", "did you mean 'data_dir'"]),
         ('[proxy]\nlisten = "8080"\n', ["proxy.listen", "HOST:PORT"]),
         ("[proxy]\nworkers = -1\n", ["proxy.workers", "greater than or equal to 0"]),
-        ('[proxy]\nworkers = "many"\n', ["proxy.workers", "integer"]),
+        ('[proxy]\nworkers = "many"\n', ["proxy.workers", "must be a whole number"]),
         ('[proxy]\nunknown = "maybe"\n', ["proxy.unknown", "'allow', 'hold', 'inspect' or 'block'"]),
         ('[proxy]\nmode = "reverse"\n', ["proxy.mode", "regular, transparent or upstream"]),
         ('[crawl]\nallow_networks = ["127.0.0.1/8"]\n', ["crawl.allow_networks", "host bits"]),

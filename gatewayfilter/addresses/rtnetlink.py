@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Final
 
-from gatewayfilter.addresses.links import Address, Link, Links, Network
+from gatewayfilter.addresses.links import Address, Link, Links, Network, lan_address
 
 _HEADER: Final = struct.Struct("=IHHII")
 _ATTRIBUTE: Final = struct.Struct("=HH")
@@ -196,3 +196,11 @@ def attributes_of(body: bytes, at: int) -> dict[int, bytes]:
         found[kind & 0x3FFF] = body[at + _ATTRIBUTE.size : at + size]
         at += (size + 3) & ~3
     return found
+
+
+def read_lan_address() -> str:
+    """Returns the IPv4 address by which devices of the LAN reach this machine, `""` where there is none, or it cannot be read."""
+    try:
+        return lan_address(read_links())
+    except OSError:
+        return ""

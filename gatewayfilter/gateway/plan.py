@@ -62,7 +62,10 @@ def make_plan(settings: Settings) -> GatewayPlan:
     if not gateway.lan:
         raise GatewayError("no interface of the LAN is named: set gateway.lan or give --lan")
     if host in {"127.0.0.1", "::1", "localhost"}:
-        raise GatewayError(f"the LAN does not reach the filter on {settings.proxy.listen}: set proxy.listen to [::]:{port}")
+        raise GatewayError(
+            f"the LAN does not reach the filter on {settings.proxy.listen}: set proxy.listen to [::]:{port} in "
+            f"the settings of the state folder {settings.data_dir} (others: --data-dir, --config)"
+        )
     if port == 0:
         raise GatewayError("the gateway needs to know the port: set proxy.listen to one that is not 0")
     _keep_reachable(port, gateway.ports)

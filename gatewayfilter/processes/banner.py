@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gatewayfilter import __version__
-from gatewayfilter.addresses.links import lan_address
-from gatewayfilter.addresses.rtnetlink import read_links
+from gatewayfilter.addresses.rtnetlink import read_lan_address
 from gatewayfilter.certificates.authority import RENEW_WITHIN_DAYS, load_ca
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
@@ -54,10 +53,7 @@ def _devices(settings: Settings, host: str, port: str, *, everywhere: bool) -> I
 
 
 def _lan_address(otherwise: str) -> str:
-    try:
-        return lan_address(read_links()) or otherwise
-    except OSError:
-        return otherwise
+    return read_lan_address() or otherwise
 
 
 def _lists(settings: Settings) -> Iterator[str]:

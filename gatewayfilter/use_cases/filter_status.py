@@ -9,8 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayfilter.addresses.links import lan_address
-from gatewayfilter.addresses.rtnetlink import read_links
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Pause
@@ -113,14 +111,6 @@ class FilterStatus:
     free_mb: float
     faults: dict[str, int]
     attention: tuple[Attention, ...]
-
-
-def address_on_lan() -> str:
-    """Returns the address by which devices of the LAN reach this machine, `""` where there is none."""
-    try:
-        return lan_address(read_links())
-    except OSError:
-        return ""
 
 
 def running_listen(settings: Settings) -> str:

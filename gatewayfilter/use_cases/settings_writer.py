@@ -53,12 +53,17 @@ def with_settings(text: str, values: Mapping[str, str], name: str = "the file") 
         if _value_of(wanted, section, setting) == value:
             continue
         wanted = _with_value(wanted, section, setting, value)
-        _set_line(lines, section, setting, json.dumps(value, ensure_ascii=False))
+        _set_line(lines, section, setting, _literal(value))
     changed = newline.join(lines) + newline if lines else ""
     if not _reads_as(changed, wanted):
-        lines_to_write = "; ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
+        lines_to_write = "; ".join(f"{key} = {_literal(value)}" for key, value in values.items())
         raise ConfigError(f"cannot change {name} without touching more than these settings; set them by hand: {lines_to_write}")
     return changed if wanted != tomllib.loads(text) else text
+
+
+def _literal(value: str) -> str:
+    """Returns a text as a basic string of TOML: that of JSON, but for one control character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value_of(document: Mapping[str, Any], section: str, setting: str) -> object:

@@ -136,6 +136,7 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     Raises:
         StartupError: the certificate authority cannot be used.
     """
+    from gatewayfilter.addresses.rtnetlink import read_lan_address
     from gatewayfilter.certificates.authority import ensure_ca
     from gatewayfilter.certificates.renewal import next_authority
     from gatewayfilter.gateway.doh_servers import blocked_resolvers
@@ -157,4 +158,5 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
         facts,
         lambda: next_authority(settings.data_dir / "ca"),
         lambda: blocked_resolvers(engine),
+        read_lan_address,
     )

@@ -146,7 +146,11 @@ class Story:
         judged = answer["classification"]["classification"]
         words = ", ".join(list(dict.fromkeys(hit["word"] for hit in judged["evidence"]))[:8]) or "none"
         fetches = self._site.fetches["/" + url.rpartition("/")[2], "GatewayFilter"]
-        self.say("crawler", f"fetched it {fetches} time{'s' if fetches != 1 else ''}, on its own, without the client's cookies")
+        if fetches:
+            times = f"{fetches} time{'s' if fetches != 1 else ''}"
+            self.say("crawler", f"fetched it {times}, on its own, without the client's cookies")
+        else:
+            self.say("learner", "judged the page as it passed the proxy, without a fetch")
         self.say(
             "classifier",
             f"{judged['category'] or 'harmless'}: score {judged['score']:.1f}, limit {judged['limit']:.1f}; words: {words}",

@@ -31,7 +31,7 @@ def test_it_tells_where_devices_are_set_up(
     tmp_path: Path, listen: str, mode: str, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = frozenset({ip_address("127.0.0.1"), ip_address("192.168.7.1"), ip_address("2001:db8::1")})
-    monkeypatch.setattr("gatewayfilter.processes.banner.read_links", lambda: Links(own))
+    monkeypatch.setattr("gatewayfilter.addresses.rtnetlink.read_links", lambda: Links(own))
     said = lines(tmp_path, listen, mode)
     assert f"  Devices   open {page}\n" in said
     assert ("gateway up" in said) is (mode == "transparent")

@@ -129,11 +129,11 @@ def _ask_purpose(bundles: Sequence[Bundle]) -> str:
 
 
 def _ask_listen(settings: Settings) -> str:
+    from gatewayfilter.addresses.rtnetlink import read_lan_address
     from gatewayfilter.settings import split_address
-    from gatewayfilter.use_cases.filter_status import address_on_lan
 
     host, port = split_address(settings.proxy.listen)
-    near = address_on_lan()
+    near = read_lan_address()
     if host in _LOOPBACK and near and click.confirm(f"Shall other devices use it, at {near}?", default=False):
         return f"{near}:{port}"
     return str(click.prompt("Address and port for clients", default=settings.proxy.listen))

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from io import BytesIO
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,8 @@ class SetupPages:
         facts: returns what is known of the gateway; called on `refresh` only.
         coming: returns the authority that is handed out before it is in force, if there is one; called on `refresh` only.
         doh_blocked: returns how many of the well-known DNS-over-HTTPS servers the filter blocks, and how many there are.
+        address_on_lan: returns the address by which devices of the LAN reach this machine, `""` for none; called on `refresh`
+            only.
     """
 
     def __init__(
@@ -64,10 +67,12 @@ class SetupPages:
         facts: Callable[[], GatewayFacts] = GatewayFacts,
         coming: Callable[[], CertificateAuthority | None] = lambda: None,
         doh_blocked: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        address_on_lan: Callable[[], str] = lambda: "",
     ) -> None:
         self._hosts = frozenset(settings.gateway.hosts)
         self._own_port_80 = settings.gateway.own_port_80
-        self._port = split_address(settings.proxy.listen)[1]
+        host, self._port = split_address(settings.proxy.listen)
+        self._local_only = _is_loopback(host)
         self._shown_port = "" if self._port == 80 else str(self._port)  # as `Url` has it
         self._transparent = settings.proxy.mode == "transparent"
         names = [host for host in settings.gateway.hosts if not is_ip_literal(host)]
@@ -82,10 +87,13 @@ class SetupPages:
         self._read_facts = facts
         self._facts = GatewayFacts()
         self._doh_blocked = doh_blocked
+        self._read_lan_address = address_on_lan
+        self._lan_address = ""
 
     def refresh(self) -> None:
         """Reads the state of the gateway and of the next authority again; not while a request waits."""
         self._facts = self._read_facts()
+        self._lan_address = self._read_lan_address()
         try:
             coming = self._read_coming()
         except StartupError as error:  # a damaged one is not handed out; the page stays
@@ -152,6 +160,7 @@ class SetupPages:
             expires=f"{self._authority.expires_at:%Y-%m-%d}",
             coming=self._coming,
             here=here,
+            elsewhere=self._elsewhere(request),
             proxy="" if self._transparent else _address(*self._reachable(request)),
             notes=texts.notes(self._facts, self._doh_blocked(), transparent=self._transparent),
         )
@@ -168,11 +177,20 @@ class SetupPages:
         host = request.local[0] or request.url.host.strip("[]")
         return host, self._port
 
+    def _elsewhere(self, request: InternalRequest) -> str:
+        """Returns the address to listen on for other devices; `""` where they reach the proxy by this page's address."""
+        if self._transparent or not self._local_only or not _is_loopback(self._reachable(request)[0]):
+            return ""
+        return _address(self._lan_address or "ADDRESS", self._port)
+
     def _address_for_others(self, request: InternalRequest) -> str:
         """Returns the page's address for a device that is not set up yet."""
         if self._transparent:
             return f"http://{self._usual_host}/"
-        return f"http://{_address(*self._reachable(request))}/"
+        host, port = self._reachable(request)
+        if _is_loopback(host) and not self._local_only and self._lan_address:  # seen from here, on all addresses
+            host = self._lan_address
+        return f"http://{_address(host, port)}/"
 
 
 def _files_of(authority: CertificateAuthority) -> dict[str, bytes]:
@@ -199,6 +217,10 @@ def _answer(status: int, content_type: str, content: bytes, headers: Mapping[str
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (is_ip_literal(f"[{host}]" if ":" in host else host) and ip_address(host).is_loopback)
 
 
 def _is_this_machine(host: str) -> bool:

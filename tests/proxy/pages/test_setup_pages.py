@@ -226,3 +226,30 @@ def test_the_next_authority_is_handed_out_while_it_waits(tmp_path: Path) -> None
     activate_next(folder)
     made.refresh()
     assert get(made, "http://gatewayfilter.internal/next-ca.cer").status == 404
+
+
+@pytest.mark.parametrize(
+    ("listen", "local", "near", "shown"),
+    [
+        ("127.0.0.1:8080", "127.0.0.1", "192.168.7.1", "gatewayfilter run --listen 192.168.7.1:8080"),
+        ("127.0.0.1:8080", "127.0.0.1", "", "gatewayfilter run --listen ADDRESS:8080"),
+        ("[::1]:8080", "::1", "192.168.7.1", "gatewayfilter run --listen 192.168.7.1:8080"),
+        ("localhost:8080", "127.0.0.1", "192.168.7.1", "gatewayfilter run --listen 192.168.7.1:8080"),
+        ("0.0.0.0:8080", "127.0.0.1", "192.168.7.1", "<code>http://192.168.7.1:8080/</code>"),
+        ("192.168.1.1:8080", "192.168.1.1", "192.168.7.1", "<code>http://192.168.1.1:8080/</code>"),
+    ],
+)
+def test_other_devices_get_an_address_that_they_reach(
+    authority: CertificateAuthority, listen: str, local: str, near: str, shown: str
+) -> None:
+    settings = Settings.model_validate({"data_dir": Path("/nowhere"), "proxy": {"listen": listen}})
+    made = SetupPages(settings, authority, lambda at: at, address_on_lan=lambda: near)
+    made.refresh()
+    for language, local_only in (("en", "This machine only"), ("zh", "目前仅限本机")):
+        request = InternalRequest(
+            parse_url(f"http://gatewayfilter.internal/?lang={language}"), headers={}, client=local, local=(local, 8080)
+        )
+        page = made.respond(request).content.decode()
+        assert shown in page
+        assert (local_only in page) is ("run --listen" in shown)
+        assert ("/qr.svg" in page) is not (local_only in page)
