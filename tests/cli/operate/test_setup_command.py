@@ -221,6 +221,7 @@ def read_until(terminal: int, text: str) -> str:
     return seen.decode(errors="replace")
 
 
+@pytest.mark.slow
 def test_the_wizard_asks_shows_and_does(bundled: Path, cli: Cli) -> None:
     process, terminal = in_terminal(bundled, "setup", "--listen", "127.0.0.1:9")
     assert "Advertisements, trackers, malware" in read_until(terminal, "For [home]:")
