@@ -63,7 +63,9 @@ def add_quota(
     if (service is None) == (category is None):
         raise PolicyError("give --service or --category")
     kind = QuotaKind.SERVICE if service is not None else QuotaKind.CATEGORY
-    quota = Quota(name, policy, kind, service or category or "", minutes, timezone or local_zone())
+    quota = Quota(
+        name, policy, kind, service or category or "", minutes, timezone or invocation.settings().filter.timezone or local_zone()
+    )
     settings = invocation.settings()
     with invocation.store() as store:
         PolicyEditor(store.policies).add_quota(quota, counted_categories(settings), services(settings))
