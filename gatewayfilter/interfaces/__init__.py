@@ -1,5 +1,6 @@
 """Interfaces between packages: protocols that sibling packages use of each other, connected in `wiring/`."""
 
+from gatewayfilter.interfaces.log import LogSearch, LogStats
 from gatewayfilter.interfaces.notification import ChannelState, Notification, NotificationStore
 from gatewayfilter.interfaces.pages import (
     BatchSink,
@@ -113,6 +114,8 @@ __all__ = [
     "LeaseUrls",
     "ListStore",
     "LogDetails",
+    "LogSearch",
+    "LogStats",
     "Notification",
     "NotificationStore",
     "Page",

@@ -274,6 +274,10 @@ class DecisionLog(DecisionWriter, Protocol):
         """Removes records older than `before` (Unix seconds). Returns their number."""
         ...
 
+    def purge_clients(self, clients: frozenset[str], before: float | None = None) -> int:
+        """Removes the records of clients (addresses as logged, users as `user:NAME`). Returns their number."""
+        ...
+
     def shrink(self, most_bytes: float) -> int:
         """Removes the oldest records until the rest take `most_bytes` on disk, estimated. Returns the number removed."""
         ...

@@ -44,6 +44,7 @@ class Reason(StrEnum):
     FILE_SIZE = "file-size"
     SERVICE = "service"
     QUOTA = "quota"
+    LOGIN_REFUSED = "login-refused"
 
     @classmethod
     def _missing_(cls, value: object) -> "Reason | None":
@@ -196,6 +197,7 @@ class LogRecord(NamedTuple):
         at: Unix seconds.
         client: the client's address, already reduced to the privacy level; likewise `url`.
         elapsed_us: duration of the decision in microseconds.
+        user: name under which the client logged in to the proxy, reduced like `client`; `""` without.
     """
 
     at: float
@@ -209,3 +211,4 @@ class LogRecord(NamedTuple):
     rule: str = ""
     category: str = ""
     elapsed_us: int = 0
+    user: str = ""

@@ -43,6 +43,9 @@ DEVICES_EVERY_S = 60.0
 PURGE_EVERY_S = 3600.0
 SHRINK_EVERY_S = 2.0
 """Between two looks at the size of the files. The workers bound the log before each batch; here also without requests."""
+FOLLOW_LOG_EVERY_S = 1.0
+FOLLOW_LOG_SHARE = 0.5
+"""The part of the time for which counting and indexing a large log may keep the writers of SQLite waiting."""
 FLUSH_EVERY_S = 60.0
 """What is lost of the hits of known content, at most, when this process is killed."""
 REJUDGE_MOST = 10_000
@@ -101,6 +104,8 @@ class _Learner:
             self._every(PURGE_EVERY_S, self._purge_log),
             self._every(DEVICES_EVERY_S, self._watch_devices),
             self._every(SHRINK_EVERY_S, self._shrink_log),
+            self._every(FOLLOW_LOG_EVERY_S, self._count_log),
+            self._every(FOLLOW_LOG_EVERY_S, self._index_log),
             self._every(PURGE_EVERY_S, self._sweep_fingerprints),
             self._every(SOURCES_EVERY_S, self._update_sources),
             self._every(PURGE_EVERY_S, self._report_sources),
@@ -237,6 +242,20 @@ class _Learner:
             self._store.devices.seen(neighbours, time.time())
 
         await asyncio.to_thread(work)
+
+    async def _count_log(self) -> None:
+        await self._follow_log(self._store.log_counter.step)
+
+    async def _index_log(self) -> None:
+        await self._follow_log(self._store.log_indexer.step)
+
+    async def _follow_log(self, step: Callable[[], int]) -> None:
+        """Works off what was logged since the last time: short transactions with pauses between them."""
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            if not await asyncio.to_thread(step):
+                return
+            await asyncio.sleep((time.monotonic() - begun) * (1 - FOLLOW_LOG_SHARE) / FOLLOW_LOG_SHARE)
 
     async def _sweep_fingerprints(self) -> None:
         await asyncio.to_thread(self._store.fingerprints.sweep, time.time())

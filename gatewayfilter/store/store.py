@@ -24,6 +24,10 @@ from gatewayfilter.store.repositories.review.task_sites import SqlTaskSites
 from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockRequests
 from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
 from gatewayfilter.store.repositories.traffic.devices import SqlDevices
+from gatewayfilter.store.repositories.traffic.log_counts import SqlLogCounter
+from gatewayfilter.store.repositories.traffic.log_search import SqlLogSearch
+from gatewayfilter.store.repositories.traffic.log_stats import SqlLogStats
+from gatewayfilter.store.repositories.traffic.log_terms_table import SqlLogIndexer
 from gatewayfilter.store.repositories.traffic.quota_usage import SqlQuotaUsage
 from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.sql.file_space import tidy_file
@@ -46,6 +50,10 @@ class Store:
         log: decisions.
         usage: minutes of quotas that clients have used.
         devices: that were seen on the network.
+        log_search: finds decisions.
+        log_stats: counts of decisions.
+        log_counter: brings the counts up to date, in the background.
+        log_indexer: brings the search index up to date, in the background.
         verdicts: classifications of pages.
         fingerprints: of classified content.
         host_facts: what the tables hold about the host of a page.
@@ -70,6 +78,10 @@ class Store:
         self.log = SqlDecisionLog(database)
         self.usage = SqlQuotaUsage(database)
         self.devices = SqlDevices(database)
+        self.log_search = SqlLogSearch(database)
+        self.log_stats = SqlLogStats(database)
+        self.log_counter = SqlLogCounter(database)
+        self.log_indexer = SqlLogIndexer(database)
         self.verdicts = SqlVerdictStore(database)
         self.fingerprints = SqlFingerprintStore(database)
         self.host_facts = SqlHostFacts(database)

@@ -45,6 +45,8 @@ class Area(IntEnum):
     REVIEWS = 0x6766_0006
     UNBLOCK = 0x6766_0007
     CRAWLERS = 0x6766_0008
+    LOG_COUNTS = 0x6766_0009
+    LOG_INDEXES = 0x6766_000A
 
 
 class Database:
@@ -136,6 +138,16 @@ class Database:
             connection.commit()
 
     @contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """Yields a connection whose statements are transactions of their own, as PostgreSQL needs it to build an index.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._faults_told(), self._engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
     def together(self, area: Area) -> Iterator[None]:
         """Runs all reads and writes of this thread meanwhile in one transaction.
 
@@ -183,7 +195,18 @@ class Database:
         return getattr(self._thread, "joined", None)
 
     def _lock(self, connection: Connection, area: Area) -> None:
-        if not self.path and area is not Area.LOG:  # its rows depend on no others
+        if not self.path:  # rows of the log depend on no others: its writers exclude only `await_writers`
+            lock = func.pg_advisory_xact_lock_shared if area is Area.LOG else func.pg_advisory_xact_lock
+            connection.execute(select(lock(int(area))))
+
+    def await_writers(self, connection: Connection, area: Area) -> None:
+        """Waits until all transactions that hold the shared lock of an area in PostgreSQL have ended; others begin afterwards.
+
+        Args:
+            connection: in a transaction, which is to end at once.
+            area: `Area.LOG`.
+        """
+        if not self.path:
             connection.execute(select(func.pg_advisory_xact_lock(int(area))))
 
     def make_file(self) -> None:

@@ -172,8 +172,46 @@ DECISIONS = Table(
     Column("rule", Text, nullable=False),
     Column("category", Text, nullable=False),
     Column("elapsed_us", Integer, nullable=False),
+    Column("user_name", Text, nullable=False, server_default=""),  # of the proxy login
     Index("ix_decisions_at", "at"),
     sqlite_autoincrement=True,  # `log tail` goes on after the last id it saw
+)
+
+LOG_COUNTS = Table(
+    "log_counts",
+    METADATA,
+    Column("period_s", Integer, primary_key=True, autoincrement=False),  # 3,600 or 86,400
+    Column("dimension", Integer, primary_key=True, autoincrement=False),  # `model.LogDimension`
+    Column("start", BigInteger, primary_key=True, autoincrement=False),  # of the hour or day, in UTC
+    Column("client", Text, primary_key=True),  # "" for everybody
+    Column("name", Text, primary_key=True),  # "" for names beyond the bound
+    Column("action", Text, primary_key=True),
+    Column("decisions", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+LOG_HOURS = Table(
+    "log_hours",
+    METADATA,
+    Column("start", BigInteger, primary_key=True, autoincrement=False),
+    Column("first_id", BigInteger, nullable=False),  # of the decisions of this hour: clocks jump, so hours may overlap
+    Column("last_id", BigInteger, nullable=False),
+)
+
+LOG_PROGRESS = Table(
+    "log_progress",
+    METADATA,
+    Column("name", String(16), primary_key=True),
+    Column("up_to", BigInteger, nullable=False),  # id of the newest decision that is counted, or indexed
+)
+
+LOG_DEVICES = Table(
+    "log_devices",
+    METADATA,
+    Column("client", Text, primary_key=True),
+    Column("first_at", Double, nullable=False),
+    Column("last_at", Double, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 PAGE_VERDICTS = Table(

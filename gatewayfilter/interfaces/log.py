@@ -1,0 +1,31 @@
+"""Queries of the decision log."""
+
+from typing import Protocol
+
+from gatewayfilter.model import LogPage, LogQuery, LogSummary, SeenClient
+
+
+class LogSearch(Protocol):
+    """Search in the decision log."""
+
+    def page(self, query: LogQuery, limit: int = ..., *, before: int | None = None, budget_s: float = ...) -> LogPage:
+        """Returns the newest records that fulfil a query, with ids below `before`; ends when its time is over."""
+        ...
+
+
+class LogStats(Protocol):
+    """Counts of decisions."""
+
+    def summary(
+        self, since: float | None = None, until: float | None = None, clients: frozenset[str] | None = None, top: int = ...
+    ) -> LogSummary:
+        """Returns the counts of a time span, widened to whole hours, for some clients or everybody."""
+        ...
+
+    def clients(self) -> list[SeenClient]:
+        """Returns the clients that are counted, the newest first."""
+        ...
+
+    def covered(self) -> tuple[int, int]:
+        """Returns the id up to which the log is counted, and the newest id."""
+        ...

@@ -1,0 +1,199 @@
+"""Search in the decision log: pages of records, the newest first, each found within a bounded time.
+
+Records that the index does not cover yet are compared one by one; then the index is searched from its newest end in ranges of
+ids. What is found is compared with the query, because the index holds less than the records. A page ends when it is full or its
+time is over, and names the id where the next one goes on.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import batched
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select, text
+
+from gatewayfilter.model import LogPage, LogQuery, LogRecord, searched_part
+from gatewayfilter.model.log_query import SHORTEST_TEXT, USER_PREFIX
+from gatewayfilter.store.repositories.traffic.log_counts import HOUR_S, hour_of
+from gatewayfilter.store.repositories.traffic.log_rows import COUNTS, RECORD, TERMS, numbered, progress
+from gatewayfilter.store.repositories.traffic.log_terms import match_of
+from gatewayfilter.store.repositories.traffic.log_terms_table import SEARCHED_URL, has_terms
+from gatewayfilter.store.sql.database import Database
+from gatewayfilter.store.sql.schema import DECISIONS, LOG_HOURS
+
+PAGE_S: Final = 0.2
+"""Time after which a page ends, full or not."""
+_SCANNED: Final = 1_000
+_FOUND: Final = 200
+_FIRST_RANGE: Final = 100_000
+_QUICK_S: Final = 0.02
+"""A range of ids that takes no longer is followed by a larger one."""
+_POSTGRES_NEWEST: Final = 20_000
+"""Newest ids that PostgreSQL reads in their order before it uses the indexes, which it does not read in that order."""
+
+_COLUMNS = DECISIONS.c
+_BELOW = (
+    RECORD.where(_COLUMNS.id <= bindparam("top"), _COLUMNS.id >= bindparam("low")).order_by(_COLUMNS.id.desc()).limit(_SCANNED)
+)
+_BY_ID = RECORD.where(_COLUMNS.id.in_(bindparam("ids", expanding=True))).order_by(_COLUMNS.id.desc())
+_MATCH = text(
+    "SELECT rowid FROM log_terms WHERE log_terms MATCH :terms AND rowid <= :top AND rowid >= :low ORDER BY rowid DESC LIMIT :most"
+)
+_NEWEST = select(func.max(_COLUMNS.id))
+_OLDEST = select(func.min(_COLUMNS.id))
+_AT = select(_COLUMNS.at).where(_COLUMNS.id >= bindparam("number")).order_by(_COLUMNS.id).limit(1)
+
+
+class SqlLogSearch:
+    """Implements `interfaces.LogSearch`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+
+    def page(self, query: LogQuery, limit: int = 50, *, before: int | None = None, budget_s: float = PAGE_S) -> LogPage:
+        """Returns the newest records that fulfil a query.
+
+        Args:
+            query: the conditions.
+            limit: the most records.
+            before: only records with a lower id, for the page after another.
+            budget_s: time after which the page ends.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        deadline = self._clock() + budget_s
+        query = _storable(query)
+        with self._database.read() as connection:
+            low, top = _bounds(connection, query, before)
+            if top < low:
+                return LogPage(())
+            found, reached = self._search(connection, query, limit, (low, top), deadline)
+            if reached <= low:
+                return LogPage(tuple(found), None, connection.scalar(_AT, {"number": low}))
+            return LogPage(tuple(found), reached, connection.scalar(_AT, {"number": reached}))
+
+    def _search(
+        self, connection: Connection, query: LogQuery, limit: int, bounds: tuple[int, int], deadline: float
+    ) -> tuple[list[tuple[int, LogRecord]], int]:
+        """Returns what was found, and the id down to which all is looked at."""
+        found: list[tuple[int, LogRecord]] = []
+        reached = bounds[1] + 1
+        for rows, down_to in self._candidates(connection, query, bounds):
+            for number, record in rows:
+                if query.matches(record):
+                    found.append((number, record))
+                    if len(found) == limit:
+                        return found, number
+            reached = down_to
+            if self._clock() >= deadline:
+                break
+        return found, reached
+
+    def _candidates(
+        self, connection: Connection, query: LogQuery, bounds: tuple[int, int]
+    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
+        """Yields records that may fulfil a query, and the id down to which none is missing, in descending order."""
+        low, top = bounds
+        if not self._database.path:
+            yield from self._from_postgres(connection, query, low, top)
+            return
+        terms = match_of(query)
+        indexed = progress(connection, TERMS) if terms and has_terms(connection) else low - 1
+        yield from _scan(connection, max(low, indexed + 1), top)
+        if indexed >= low:
+            yield from self._from_terms(connection, terms, low, min(top, indexed))
+
+    def _from_terms(
+        self, connection: Connection, terms: str, low: int, top: int
+    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
+        width = _FIRST_RANGE
+        while top >= low:
+            begun, bottom = self._clock(), max(low, top - width + 1)
+            ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": bottom, "most": _FOUND}))
+            down_to = ids[-1] if len(ids) == _FOUND else bottom
+            took_s = self._clock() - begun
+            yield _read(connection, ids), down_to
+            width = width * 4 if took_s < _QUICK_S else max(_FIRST_RANGE, width // 2) if took_s > 2 * _QUICK_S else width
+            top = down_to - 1
+
+    def _from_postgres(
+        self, connection: Connection, query: LogQuery, low: int, top: int
+    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
+        conditions = _conditions(query)
+        if not conditions:
+            yield from _scan(connection, low, top)
+            return
+        edge = max(low, top - _POSTGRES_NEWEST + 1)
+        newest = RECORD.where(and_(*conditions, _COLUMNS.id.between(edge, top))).order_by(_COLUMNS.id.desc())
+        yield [numbered(row) for row in connection.execute(newest)], edge
+        top = edge - 1
+        by_index = (_COLUMNS.id + literal_column("0")).desc()  # keeps the planner from reading all rows in the order of ids
+        while top >= low:
+            older = RECORD.where(and_(*conditions, _COLUMNS.id.between(low, top))).order_by(by_index).limit(_FOUND)
+            rows = [numbered(row) for row in connection.execute(older)]
+            top = rows[-1][0] if len(rows) == _FOUND else low
+            yield rows, top
+            top -= 1
+
+
+def _scan(connection: Connection, low: int, top: int) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
+    while top >= low:
+        rows = [numbered(row) for row in connection.execute(_BELOW, {"top": top, "low": low})]
+        down_to = rows[-1][0] if len(rows) == _SCANNED else low
+        yield rows, down_to
+        top = down_to - 1
+
+
+def _read(connection: Connection, ids: list[int]) -> list[tuple[int, LogRecord]]:
+    return [numbered(row) for part in batched(ids, _FOUND) for row in connection.execute(_BY_ID, {"ids": part})]
+
+
+def _bounds(connection: Connection, query: LogQuery, before: int | None) -> tuple[int, int]:
+    """Returns the lowest and highest id that may fulfil a query; clocks jump, so ids between may be of other hours."""
+    top = connection.scalar(_NEWEST) or 0
+    if before is not None:
+        top = min(top, before - 1)
+    low = connection.scalar(_OLDEST) or top + 1
+    if query.since is None and query.until is None:
+        return low, top
+    counted = progress(connection, COUNTS)
+    hours = select(func.min(LOG_HOURS.c.first_id), func.max(LOG_HOURS.c.last_id))
+    if query.since is not None:
+        hours = hours.where(LOG_HOURS.c.start >= hour_of(query.since))
+    if query.until is not None:
+        hours = hours.where(LOG_HOURS.c.start < hour_of(query.until) + HOUR_S)
+    first, last = connection.execute(hours).one()
+    if first is None:
+        return max(low, counted + 1), top
+    return max(low, first), top if top > counted else min(top, last)
+
+
+def _conditions(query: LogQuery) -> list[ColumnElement[bool]]:
+    """Returns the conditions that PostgreSQL tests itself."""
+    found: list[ColumnElement[bool]] = []
+    if len(part := searched_part(query.text)) >= SHORTEST_TEXT:
+        found.append(literal_column(SEARCHED_URL).contains(part, autoescape=True))
+    if query.host:
+        found.append(literal_column(SEARCHED_URL).contains(query.host.lower(), autoescape=True))
+    for column, value in (
+        (_COLUMNS.action, query.action),
+        (_COLUMNS.reason, query.reason),
+        (_COLUMNS.category, query.category),
+        (_COLUMNS.source_list, query.source_list),
+    ):
+        if value:
+            found.append(column == value)
+    if query.clients is not None:
+        users = [client.removeprefix(USER_PREFIX) for client in query.clients if client.startswith(USER_PREFIX)]
+        addresses = [client for client in query.clients if not client.startswith(USER_PREFIX)]
+        found.append(or_(_COLUMNS.client.in_(addresses), and_(_COLUMNS.user_name != "", _COLUMNS.user_name.in_(users))))
+    return found
+
+
+def _storable(query: LogQuery) -> LogQuery:
+    """Returns a query without what no database accepts: lone surrogates of a terminal, and NUL."""
+    texts = {name: getattr(query, name) for name in ("text", "action", "reason", "category", "source_list", "host")}
+    return replace(query, **{name: value.encode(errors="replace").decode().replace("\0", "?") for name, value in texts.items()})

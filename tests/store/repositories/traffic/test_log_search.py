@@ -1,0 +1,178 @@
+"""Search in the log: what is found is what a comparison with every record finds, indexed or not, in both databases."""
+
+import dataclasses
+import random
+from collections.abc import Callable
+
+import pytest
+
+import gatewayfilter.store.repositories.traffic.log_search as log_search_module
+from gatewayfilter.model import LogQuery, LogRecord
+from gatewayfilter.store import Store
+
+HOSTILE = [
+    'http://a.example/"quoted" NEAR(x y) * AND OR NOT %25_',
+    "http://a.example/100%_sure'--;drop table decisions",
+    "http://a.example/\x1b[2J\u202egpj.exe",
+    "http://例え.example/パス?q=ABC",
+    "http://[2001:db8::1]:8080/x",
+    "https://Sub.Shop.Example/CART",
+    "shop.example",
+    "",
+    "http://long.example/" + "ab" * 900 + "tail",
+]
+
+
+def record(number: int, **changes: object) -> LogRecord:
+    url = f"http://site{number % 7}.example/page{number}"
+    found = LogRecord(1_000_000.0 + number, f"192.0.2.{number % 3}", "GET", url, "document", "allow", "unknown")
+    return found._replace(**changes)  # type: ignore[arg-type]
+
+
+def fill(store: Store) -> list[LogRecord]:
+    draw = random.Random(5)
+    records = [record(number) for number in range(300)]
+    for number, url in enumerate(HOSTILE):
+        records[number * 20] = record(number * 20, url=url)
+    for number in range(0, 300, 5):
+        records[number] = records[number]._replace(
+            action="block", reason="blacklist", source_list="ut1", category=draw.choice(["ads", "gambling"]), user="kim"
+        )
+    store.log.write(records)
+    return records
+
+
+def index(store: Store) -> None:
+    while store.log_counter.step():
+        pass
+    while store.log_indexer.step():
+        pass
+
+
+def all_pages(store: Store, query: LogQuery, limit: int = 7) -> list[LogRecord]:
+    found: list[LogRecord] = []
+    before: int | None = None
+    while True:
+        page = store.log_search.page(query, limit, before=before)
+        assert len(page.records) <= limit
+        found += [one for _, one in page.records]
+        if page.before is None:
+            return found
+        assert before is None or page.before < before
+        before = page.before
+
+
+QUERIES = [
+    LogQuery(),
+    LogQuery(text="PAGE12"),
+    LogQuery(text="site3.example/page"),
+    LogQuery(text="nowhere"),
+    LogQuery(text='"quoted"'),
+    LogQuery(text="NEAR(x y) *"),
+    LogQuery(text="%25_"),
+    LogQuery(text="%"),
+    LogQuery(text="100%_sure'--"),
+    LogQuery(text="\u202egpj"),
+    LogQuery(text="http://例え.example/パス"),
+    LogQuery(text="shop.example/cart"),
+    LogQuery(text="si"),
+    LogQuery(text="ab" * 100),
+    LogQuery(text="tail"),
+    LogQuery(text="\udc80\0x"),
+    LogQuery(action="block"),
+    LogQuery(action="block", category="gambling", text="page"),
+    LogQuery(reason="unknown", clients=frozenset({"192.0.2.1"})),
+    LogQuery(clients=frozenset({"user:kim"})),
+    LogQuery(clients=frozenset({"user:kim", "192.0.2.2"}), source_list="ut1"),
+    LogQuery(clients=frozenset()),
+    LogQuery(host="shop.example"),
+    LogQuery(host="example"),
+    LogQuery(host="2001:db8::1"),
+    LogQuery(since=1_000_100.0, until=1_000_150.0),
+    LogQuery(since=1_000_290.0),
+    LogQuery(until=1_000_003.0, text="page"),
+    LogQuery(since=9e9),
+]
+
+
+@pytest.mark.parametrize("indexed", [0, 150, 300])
+def test_search_finds_what_a_comparison_with_all_records_finds(
+    indexed: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = fill(store)[:indexed]
+    monkeypatch.setattr(log_search_module, "_FOUND", 5)
+    monkeypatch.setattr(log_search_module, "_SCANNED", 50)
+    monkeypatch.setattr(log_search_module, "_FIRST_RANGE", 64)
+    monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 40)
+    if records:
+        index(store)
+    if indexed == 150:
+        store.log.write([record(number) for number in range(300, 400)])
+    everything = [one for _, one in store.log.tail(1_000)]
+    for query in QUERIES:
+        clean = dataclasses.replace(query, text=query.text.encode(errors="replace").decode().replace("\0", "?"))
+        expected = [one for one in reversed(everything) if clean.matches(one)]
+        assert all_pages(store, query) == expected, query
+
+
+def test_a_page_ends_in_time_and_the_next_goes_on(store: Store) -> None:
+    fill(store)
+    page = store.log_search.page(LogQuery(text="nowhere"), budget_s=0.0)
+    assert page.records == ()
+    assert page.before is None  # 300 records are one chunk
+
+
+def test_pages_stop_at_their_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    monkeypatch.setattr(log_search_module, "_SCANNED", 10)
+    monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 10)
+    page = store.log_search.page(LogQuery(text="page1"), budget_s=0.0)
+    assert page.before is not None
+    assert page.searched_to is not None
+
+
+def test_clocks_that_jump_hide_nothing(store: Store) -> None:
+    """A machine that starts without a clock battery, and one that was a year ahead for a while."""
+    times = [5e8, 1e9, 1e9 + 1, 2e9, 2e9 + 1, 1e9 + 4_000, 1e9 + 8_000, 0.0]
+    store.log.write([record(number, at=at) for number, at in enumerate(times)])
+    index(store)
+    found = [one.at for one in all_pages(store, LogQuery(since=1e9, until=1e9 + 5_000))]
+    assert sorted(found) == [1e9, 1e9 + 1, 1e9 + 4_000]
+    assert sorted(one.at for one in all_pages(store, LogQuery(since=1.9e9))) == [2e9, 2e9 + 1]
+
+
+@pytest.mark.parametrize(
+    "delete", [lambda store: store.log.purge(1_000_100.0), lambda store: store.log.purge_clients(frozenset({"192.0.2.1"}))]
+)
+def test_deleted_records_leave_the_index(delete: Callable[[Store], int], store: Store) -> None:
+    fill(store)
+    index(store)
+    removed = delete(store)
+    assert removed == 100
+    everything = [one for _, one in store.log.tail(1_000)]
+    assert len(everything) == 300 - removed
+    for query in QUERIES:
+        clean = dataclasses.replace(query, text=query.text.encode(errors="replace").decode().replace("\0", "?"))
+        assert all_pages(store, query) == [one for one in reversed(everything) if clean.matches(one)]
+
+
+def test_a_purge_leaves_no_terms(sqlite_url: str) -> None:
+    store = Store.open(sqlite_url)
+    fill(store)
+    index(store)
+    store.log.purge(9e9)
+    with store._database.read() as connection:
+        connection.exec_driver_sql("INSERT INTO log_terms (log_terms) VALUES ('optimize')")
+        assert connection.exec_driver_sql("SELECT count(*) FROM log_terms WHERE log_terms MATCH '\"age\"'").scalar() == 0
+    store.close()
+
+
+def test_an_index_of_another_version_is_made_again(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.open(sqlite_url)
+    fill(store)
+    index(store)
+    monkeypatch.setattr("gatewayfilter.store.repositories.traffic.log_terms_table.TERMS_VERSION", 99)
+    assert store.log_indexer.step() == 300
+    index(store)
+    assert len(all_pages(store, LogQuery(text="page"))) == len([one for _, one in store.log.tail(500) if "page" in one.url])
+    store.close()

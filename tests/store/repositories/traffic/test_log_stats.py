@@ -1,0 +1,162 @@
+"""Counts per hour and day: what is summed is what a count of all records gives, in both databases."""
+
+from collections import Counter
+
+import pytest
+
+import gatewayfilter.store.repositories.traffic.log_counts as log_counts_module
+import gatewayfilter.store.repositories.traffic.log_stats as log_stats_module
+from gatewayfilter.model import LogDimension, LogRecord, client_of, host_of
+from gatewayfilter.store import Store
+
+BEGIN = 1_000_000 // 86_400 * 86_400.0
+DAY = 86_400.0
+
+
+def record(at: float, number: int = 0) -> LogRecord:
+    action, reason, source, category = (
+        ("block", "blacklist", "ut1", "gambling") if number % 4 == 0 else ("allow", "unknown", "", "")
+    )
+    user = "kim" if number % 5 == 0 else ""
+    url = f"http://h{number % 11}.example/"
+    return LogRecord(at, f"192.0.2.{number % 3}", "GET", url, "document", action, reason, source, "r", category, 5, user)
+
+
+def days(count: int = 400) -> list[LogRecord]:
+    """Records over five days and a half, one in some twenty minutes."""
+    return [record(BEGIN + 7_000 + number * 1_200, number) for number in range(count)]
+
+
+def follow(store: Store) -> None:
+    while store.log_counter.step():
+        pass
+
+
+def names(records: list[LogRecord], dimension: LogDimension) -> dict[str, tuple[int, int]]:
+    of = {
+        LogDimension.CLIENT: client_of,
+        LogDimension.HOST: lambda one: host_of(one.url),
+        LogDimension.CATEGORY: lambda one: one.category,
+        LogDimension.SOURCE: lambda one: one.source_list,
+        LogDimension.REASON: lambda one: one.reason,
+    }[dimension]
+    every, blocked = Counter(of(one) for one in records), Counter(of(one) for one in records if one.action == "block")
+    return {name: (number, blocked[name]) for name, number in every.items() if name}
+
+
+def assert_counts(store: Store, records: list[LogRecord], since: float | None = None, until: float | None = None) -> None:
+    found = store.log_stats.summary(since, until)
+    assert found.decisions == len(records)
+    assert found.blocked == sum(one.action == "block" for one in records)
+    assert sum(hour.decisions for hour in found.hours) == found.decisions
+    for dimension in LogDimension:
+        assert {one.name: (one.decisions, one.blocked) for one in found.tops.get(dimension, ())} == names(records, dimension)
+
+
+@pytest.mark.parametrize("counted", [0, 200, 400])
+def test_the_sums_are_those_of_all_records(counted: int, store: Store) -> None:
+    records = days()
+    store.log.write(records[:counted])
+    follow(store)
+    store.log.write(records[counted:])
+    assert_counts(store, records)
+    for since, until in ((BEGIN + DAY, BEGIN + 3 * DAY), (BEGIN + 5 * 3_600, BEGIN + 2 * DAY + 7_200), (BEGIN + 2 * DAY, None)):
+        assert_counts(store, [one for one in records if since <= one.at < (until or 9e9)], since, until)
+
+
+def test_the_sums_of_a_client(store: Store) -> None:
+    records = days()
+    store.log.write(records[:250])
+    follow(store)
+    store.log.write(records[250:])
+    for client in ("user:kim", "192.0.2.1"):
+        found = store.log_stats.summary(clients=frozenset({client}))
+        mine = [one for one in records if client_of(one) == client]
+        assert (found.decisions, found.blocked) == (len(mine), sum(one.action == "block" for one in mine))
+        assert {one.name: (one.decisions, one.blocked) for one in found.tops[LogDimension.HOST]} == names(mine, LogDimension.HOST)
+        assert [one.name for one in found.tops[LogDimension.CLIENT]] == [client]
+
+
+def test_an_empty_log_and_an_empty_span(store: Store) -> None:
+    assert store.log_stats.summary().since is None
+    store.log.write(days(10))
+    follow(store)
+    assert store.log_stats.summary(since=9e9).decisions == 0
+    assert store.log_stats.summary(since=BEGIN + DAY, until=BEGIN).decisions == 0
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_purge_takes_its_part_off_the_sums(counted: bool, store: Store) -> None:  # noqa: FBT001
+    records = days()
+    store.log.write(records)
+    if counted:
+        follow(store)
+    edge = BEGIN + 2 * DAY + 5_000
+    store.log.purge(edge)
+    left = [one for one in records if one.at >= edge]
+    assert_counts(store, left)
+    follow(store)
+    assert_counts(store, left)
+    store.log.purge_clients(frozenset({"192.0.2.1", "user:kim"}))
+    left = [one for one in left if one.client != "192.0.2.1" and one.user != "kim"]
+    assert_counts(store, left)
+    assert store.log_stats.summary(clients=frozenset({"user:kim"})).decisions == 0
+    assert {one.client for one in store.log_stats.clients()} == {"192.0.2.0", "192.0.2.2"}
+
+
+def test_rows_that_leave_for_their_size_stay_counted(store: Store) -> None:
+    records = days()
+    store.log.write(records)
+    follow(store)
+    store.log.shrink(0)
+    assert store.log.tail(1) == []
+    assert_counts(store, records)
+
+
+def test_a_flood_of_hosts_is_bounded_and_the_sum_stays(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_counts_module, "MOST_NAMES", 100)
+    often = [record(BEGIN)._replace(url="http://often.example/")] * 50
+    for part in range(5):
+        flood = [record(BEGIN)._replace(url=f"http://x{part}-{number}.example/") for number in range(200)]
+        store.log.write([*often, *flood])
+        follow(store)
+    found = store.log_stats.summary(top=1_000)
+    hosts = {one.name: one.decisions for one in found.tops[LogDimension.HOST]}
+    assert found.decisions == 1_250
+    assert sum(hosts.values()) == 1_250
+    assert hosts["often.example"] == 250
+    assert len(hosts) <= 600
+    assert hosts[""] > 0
+
+
+def test_times_beyond_the_calendar_are_counted(store: Store) -> None:
+    store.log.write([record(at) for at in (-5.0, 0.0, 1e9, 1e18)])
+    follow(store)
+    assert store.log_stats.summary().decisions == 4
+
+
+def test_a_large_backlog_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stats_module, "MOST_UNCOUNTED", 100)
+    store.log.write(days(150))
+    assert (store.log_stats.summary().decisions, store.log_stats.summary().uncounted) == (0, 150)
+    assert store.log_counter.step() == 150
+    assert (store.log_stats.summary().decisions, store.log_stats.summary().uncounted) == (150, 0)
+
+
+def test_clients_with_their_first_and_newest_decision(store: Store) -> None:
+    store.log.write([record(BEGIN, 1), record(BEGIN + 9_000, 1), record(BEGIN + 5_000, 2)])
+    follow(store)
+    store.log.write([record(BEGIN + 20_000, 5)])
+    assert {one.client: one.first_at for one in store.log_stats.clients()} == {
+        "192.0.2.1": BEGIN,
+        "192.0.2.2": BEGIN + 5_000,
+        "user:kim": BEGIN + 18_000,
+    }
+
+
+def test_two_processes_count_nothing_twice(open_store: object) -> None:
+    first, second = open_store(), open_store()  # type: ignore[operator]
+    first.log.write(days())
+    while first.log_counter.step() or second.log_counter.step():
+        pass
+    assert first.log_stats.summary().decisions == 400
