@@ -225,7 +225,8 @@ _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
     "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
     "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
-    "notify.command", "notify.events", "notify.mail_to", "proxy.allow_networks",
+    "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
+    "proxy.allow_networks",
 })  # fmt: skip
 
 

@@ -188,6 +188,7 @@ class LeanMaster(master.Master):
             self._services.logged_in,
             loopback=self._settings.auth_loopback,
             free=addon.is_internal_page,
+            recorder=self._services.recorder,
         )
 
     def _respond_early(self, flow: http.HTTPFlow) -> None:

@@ -42,6 +42,7 @@ from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
+from gatewayfilter.proxy.sync.log_exclusions import LogExclusions
 from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
 from gatewayfilter.proxy.sync.service_follower import ServiceFollower
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
@@ -326,5 +327,7 @@ def _own_requests(settings: Settings, recognize: RecognizeClient, recorder: Deci
 def _recorder(settings: Settings, engine: LogDetails, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:
     if writer is None:
         return None
-    key = client_key if settings.log.hash_clients else None
-    return DecisionRecorder(writer.log.write, settings.log.privacy, key, details=engine)
+    log = settings.log
+    exclusions = LogExclusions(log.ignored_clients, log.ignored_hosts)
+    key = client_key if log.hash_clients else None
+    return DecisionRecorder(writer.log.write, log.privacy, key, details=engine, exclusions=exclusions or None)

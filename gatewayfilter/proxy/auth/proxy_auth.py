@@ -8,12 +8,15 @@ from typing import Any, Final, NamedTuple
 from mitmproxy import http
 from mitmproxy.connection import Client, ConnectionState
 
+from gatewayfilter.model import Action, Reason, Verdict
 from gatewayfilter.proxy.auth.password_check_queue import LoginTurns, Outcome
 from gatewayfilter.proxy.auth.user_file import Users
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 
 _HEADER: Final = "proxy-authorization"
 _HTTPS_PORT: Final = 443
+_REFUSED: Final = Verdict(Action.BLOCK, Reason.LOGIN_REFUSED)
 
 
 class _Answer(NamedTuple):
@@ -45,6 +48,7 @@ class ProxyLogin:
         loopback: whether clients on this machine have to log in as well.
         free: returns whether a request or tunnel is for a page of the filter itself, such as the PAC file: browsers fetch that
             before they are configured to use the proxy.
+        recorder: takes refused log-ins for the log; `None` when nothing is logged.
     """
 
     name = "proxylogin"
@@ -58,6 +62,7 @@ class ProxyLogin:
         *,
         loopback: bool,
         free: Callable[[http.HTTPFlow], bool],
+        recorder: DecisionRecorder | None = None,
     ) -> None:
         self._users = users
         self._counters = counters
@@ -65,6 +70,7 @@ class ProxyLogin:
         self._logged_in = logged_in
         self._loopback = loopback
         self._free = free
+        self._recorder = recorder
         self._inside: set[str] = set()
         self._turns = LoginTurns()
 
@@ -128,6 +134,8 @@ class ProxyLogin:
                 self._inside.add(flow.client_conn.id)
             return
         put_off = outcome is Outcome.TOO_MANY
+        if not put_off and self._recorder is not None:
+            self._recorder.record_unreadable(address, flow.request.method, _REFUSED, users.named(header))
         self._counters.add("logins_throttled" if put_off else "logins_refused")
         self._answer(flow, _PUT_OFF if put_off else _ASKED)
 

@@ -163,6 +163,14 @@ class Users:
             self._known[digest] = name
         return name
 
+    def named(self, header: str) -> str:
+        """Returns the existing user that a header names, with whatever password, `""` for none.
+
+        What else stands there is not for logs: people write passwords into the wrong field.
+        """
+        name, _ = _read_basic(header)
+        return name if name in self._users else ""
+
     def digest(self, header: str) -> bytes:
         """Returns what stands for the name and password of a header, however they are written, until the file changes."""
         text = "\0".join(_read_basic(header)).encode("utf-8", "surrogateescape")

@@ -76,6 +76,7 @@ ENGLISH = PageTexts(
         Reason.BAD_REQUEST: "This request cannot be understood",
         Reason.NOT_HTTP: "This connection cannot be read",
         Reason.FAILURE: "The filter could not check this page",
+        Reason.LOGIN_REFUSED: "The proxy requires a log-in",
         Reason.INTERNAL_ADDRESS: "This address is internal",
     },
     why={
@@ -93,6 +94,7 @@ ENGLISH = PageTexts(
         Reason.QUOTA: "The minutes for it are used up. The evidence below names when there are new ones.",
         Reason.UNKNOWN: "No list knows it. It is being looked at; try again in a few seconds.",
         Reason.BAD_REQUEST: "Its address or its Host header is not valid, so the request was not passed on.",
+        Reason.LOGIN_REFUSED: "The user name or the password is wrong.",
         Reason.INTERNAL_ADDRESS: _INTERNAL_EN,
         Reason.NOT_HTTP: "It speaks neither HTTP nor TLS, so the filter cannot see what passes in it. It was closed.",
         Reason.FAILURE: "An error inside the filter kept it from deciding, and it is set to block in that case. Try again later.",
@@ -175,6 +177,7 @@ CHINESE = PageTexts(
         Reason.BAD_REQUEST: "无法理解此请求",
         Reason.NOT_HTTP: "无法读取此连接",
         Reason.FAILURE: "过滤器无法检查此页面",
+        Reason.LOGIN_REFUSED: "代理需要登录",
         Reason.INTERNAL_ADDRESS: "这是一个内部地址",
     },
     why={
@@ -192,6 +195,7 @@ CHINESE = PageTexts(
         Reason.QUOTA: "今天的使用时间已用完，恢复时间见下方的依据。",
         Reason.UNKNOWN: "没有任何名单收录它。系统正在检查，请几秒后重试。",
         Reason.BAD_REQUEST: "其地址或 Host 头无效，请求未被转发。",
+        Reason.LOGIN_REFUSED: "用户名或密码不正确。",
         Reason.INTERNAL_ADDRESS: _INTERNAL_ZH,
         Reason.NOT_HTTP: "此连接既不是 HTTP 也不是 TLS，过滤器看不到其中的内容，因此已将其关闭。",
         Reason.FAILURE: "过滤器内部出错，无法作出判断，并被设置为在此情况下拦截。请稍后再试。",

@@ -2,12 +2,19 @@
 
 import os
 import secrets
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 from gatewayfilter.errors import StartupError
 
 _KEY_BYTES: Final = 32
+_HASH_BYTES: Final = 8
+
+
+def hash_client(client: str, key: bytes) -> str:
+    """Returns what stands in the log for an address, or for a proxy user as `user:NAME`: a keyed BLAKE2b hash."""
+    return blake2b(client.encode(errors="surrogateescape"), digest_size=_HASH_BYTES, key=key).hexdigest()
 
 
 def load_client_key(data_dir: Path) -> bytes:

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Final
 
 from gatewayfilter.config import LogPrivacy
 from gatewayfilter.interfaces import LogDetails
 from gatewayfilter.model import LogRecord, Reason, Request, Verdict
+from gatewayfilter.model.log_query import USER_PREFIX
+from gatewayfilter.proxy.sync.client_key import hash_client
+from gatewayfilter.proxy.sync.log_exclusions import LogExclusions
 
-_HASH_BYTES = 8
 LONGEST_URL: Final = 1_800
 """Characters of a URL that are kept, with its length behind them. Two such records fit into one page of SQLite."""
 _LONGEST_RULE: Final = 500
@@ -27,6 +28,7 @@ class DecisionRecorder:
             so that they can be distinguished but not identified.
         clock: Unix seconds.
         details: of single clients, which outrank `privacy`; `None` for none.
+        exclusions: the clients and hosts that are left out, `None` for none.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class DecisionRecorder:
         clock: Callable[[], float] = time.time,
         *,
         details: LogDetails | None = None,
+        exclusions: LogExclusions | None = None,
     ) -> None:
         self._write = write
         self._privacy = privacy
         self._client_key = client_key
         self._clock = clock
         self._details = details
+        self._exclusions = exclusions
 
     def record(self, request: Request, verdict: Verdict, elapsed_us: int) -> None:
         """Records a decision."""
@@ -52,6 +56,9 @@ class DecisionRecorder:
         if privacy is LogPrivacy.OFF:
             return
         url = request.url
+        left_out = self._exclusions
+        if left_out is not None and (left_out.has_client(request.client, request.user) or left_out.has_host(url.host)):
+            return
         if privacy is LogPrivacy.FULL:
             shown = url.text
         elif privacy is LogPrivacy.NO_QUERY:
@@ -72,15 +79,24 @@ class DecisionRecorder:
                 self._rule(verdict, privacy) if verdict.rule else "",
                 verdict.category[:_LONGEST_NAME],
                 elapsed_us,
+                self._user(request.user) if request.user else "",
             )
         )
 
-    def record_unreadable(self, client: str, method: str, verdict: Verdict) -> None:
-        """Records a request that has no URL: malformed, or lost to a failure of the filter."""
+    def record_unreadable(self, client: str, method: str, verdict: Verdict, user: str = "") -> None:
+        """Records a request that has no URL: malformed, lost to a failure of the filter, or of a client that may not log in.
+
+        Args:
+            client: its address.
+            method: of the request.
+            verdict: of the filter.
+            user: name of an existing user; never what a client sent, which may be a password in the wrong field.
+        """
         privacy = self._privacy
         if self._details is not None and self._details.varies_log:
-            privacy = self._privacy_of(client, "")
-        if privacy is not LogPrivacy.OFF:
+            privacy = self._privacy_of(client, user)
+        left_out = self._exclusions is not None and self._exclusions.has_client(client, user)
+        if privacy is not LogPrivacy.OFF and not left_out:
             self._write(
                 LogRecord(
                     at=self._clock(),
@@ -90,6 +106,7 @@ class DecisionRecorder:
                     resource_type="other",
                     action=verdict.action.value,
                     reason=verdict.reason.value,
+                    user=self._user(user) if user else "",
                 )
             )
 
@@ -104,11 +121,14 @@ class DecisionRecorder:
             rule = rule.partition("?" if privacy is LogPrivacy.NO_QUERY else "/")[0]
         return rule if len(rule) <= _LONGEST_RULE else _cut(rule, _LONGEST_RULE)
 
+    def _user(self, name: str) -> str:
+        return name[:_LONGEST_NAME] if self._client_key is None else self.client(f"{USER_PREFIX}{name}")
+
     def client(self, address: str) -> str:
         """Returns how a client's address is written down."""
         if self._client_key is None:
             return address
-        return blake2b(address.encode(), digest_size=_HASH_BYTES, key=self._client_key).hexdigest()
+        return hash_client(address, self._client_key)
 
 
 def _cut(text: str, most: int) -> str:

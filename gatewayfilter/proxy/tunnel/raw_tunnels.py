@@ -87,7 +87,7 @@ class RawTunnels:
         if self._recorder is None:
             return
         try:
-            self._recorder.record(read_tunnel(client, server)[0], _NOT_HTTP, 0)
+            self._recorder.record(self._read(client, server)[0], _NOT_HTTP, 0)
         except UrlError:
             self._recorder.record_unreadable(str(client.peername[0]) if client.peername else "", "", _NOT_HTTP)
 

@@ -81,7 +81,7 @@ def test_no_text_of_a_record_has_more_than_its_bound(privacy: LogPrivacy) -> Non
     recorder.record(asked, verdict, 12)
     recorder.record_unreadable("192.0.2.7", "M" * 60_000, verdict)
     for record in found:
-        assert sum(len(text.encode()) for text in record[1:-1]) < 2_900
+        assert sum(len(text.encode()) for text in record if isinstance(text, str)) < 2_900
 
 
 def test_a_long_url_is_kept_from_its_beginning_with_its_length() -> None:
