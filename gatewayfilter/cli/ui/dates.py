@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -28,12 +28,14 @@ def read_moment(text: str, *, back: bool = False) -> float:
 
     Args:
         text: as typed by the user.
-        back: a duration counts backwards (`30d` is thirty days ago).
+        back: a duration counts backwards (`30d` is thirty days ago), and `today` and `yesterday` are their first moments.
 
     Raises:
         click.BadParameter: it is none, or lies outside the years 1970 to 9999.
     """
     now = time.time()
+    if back and (day := _day_named(text)) is not None:
+        return day
     duration = read_duration(text)
     if duration is not None:
         moment = now - duration if back else now + duration
@@ -45,6 +47,14 @@ def read_moment(text: str, *, back: bool = False) -> float:
     if not 0 <= moment < _LATEST:
         raise click.BadParameter(f"{text!r} is too far away")
     return moment
+
+
+def _day_named(text: str) -> float | None:
+    days = {"today": 0, "yesterday": 1}.get(text.strip().lower())
+    if days is None:
+        return None
+    midnight = datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    return (midnight - timedelta(days=days)).timestamp()  # of the calendar: a day may have 23 or 25 hours
 
 
 def moment_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -62,7 +72,7 @@ def expiry_option(context: click.Context, parameter: click.Parameter, value: str
 
 
 def past_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """Reads an option that holds a time gone by; `30d` is thirty days ago."""
+    """Reads an option that holds a time gone by: `30d` is thirty days ago; `today` and `yesterday` are known, too."""
     del context, parameter
     return None if value is None else read_moment(value, back=True)
 

@@ -1,0 +1,1 @@
+"""`gatewayfilter log` and `gatewayfilter report`: search, statistics, export and reports of the decision log."""
