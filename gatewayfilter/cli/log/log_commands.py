@@ -50,7 +50,7 @@ def log_group() -> None:
 @click.option("--full", is_flag=True, help="Show long URLs whole.")
 @filter_options
 @click.pass_obj
-def tail(invocation: Invocation, *, words: Sequence[str], lines: int, follow: bool, full: bool, **options: Any) -> None:
+def tail(invocation: Invocation, /, *, words: Sequence[str], lines: int, follow: bool, full: bool, **options: Any) -> None:
     """Show the newest decisions, oldest first; with --json one object a line.
 
     WORDS choose decisions like a sentence: `blocked` or `allowed`, a category, `for` a client, `in` a group, `on` a host, `by` a
@@ -87,7 +87,7 @@ def tail(invocation: Invocation, *, words: Sequence[str], lines: int, follow: bo
 @click.option("--before", type=click.IntRange(1), metavar="ID", help="Only older ones than this: the next page.")
 @click.option("--full", is_flag=True, help="Show long URLs whole.")
 @click.pass_obj
-def search(invocation: Invocation, *, text: str, limit: int, before: int | None, full: bool, **options: Any) -> int:
+def search(invocation: Invocation, /, *, text: str, limit: int, before: int | None, full: bool, **options: Any) -> int:
     """Show the decisions whose URL contains TEXT, newest first. Exit code 1 when there are none.
 
     A TEXT of one or two characters is searched at the beginning of hosts only. The first 500 characters of a URL are searched.

@@ -49,7 +49,7 @@ _PARQUET_ROWS: Final = 50_000
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="In place of standard output.")
 @filter_options
 @click.pass_obj
-def export(invocation: Invocation, *, form: str, output: Path | None, **options: Any) -> None:
+def export(invocation: Invocation, /, *, form: str, output: Path | None, **options: Any) -> None:
     """Write decisions to a file, newest first. Parquet needs the extra `parquet` and --output.
 
     In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -132,7 +132,7 @@ def _set(found: dict[str, str], key: str, value: str) -> None:
     found[key] = value
 
 
-def merged(options: dict[str, object], words: Sequence[str]) -> dict[str, object]:
+def merged(options: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """Returns the options with what a sentence adds to them.
 
     Raises:

@@ -29,6 +29,14 @@ _ROW_OVERHEAD: Final = 48
 _TUPLE_OVERHEAD: Final = 120
 """The same in PostgreSQL, with the head of a tuple (23 bytes), its pointers, two indexes, and dead rows until the next vacuum."""
 
+_INDEXED: Final = 600
+"""Bytes of a record's texts that the search index and the counts grow with."""
+_INDEX_BYTES: Final = 1.5
+_TRIGRAM_BYTES: Final = 3.0
+"""Bytes that an index takes for each of them: lists of row ids, in SQLite (measured 1.2) and in PostgreSQL."""
+_INDEX_OVERHEAD: Final = 40
+_INDEXES_OVERHEAD: Final = 120
+
 _COLUMNS = DECISIONS.c
 _TEXTS = [column for column in _COLUMNS if isinstance(column.type, Text)]
 _ENDS = select(func.min(_COLUMNS.id), func.max(_COLUMNS.id))
@@ -65,7 +73,7 @@ def measure_log(connection: Connection, most_bytes: float, kept_bytes: float | N
     size, surplus = 0, 0
     for (start, end), length in zip(ranges, lengths, strict=True):
         if length is not None:
-            size += (end - start) * (_in_pages(length) if is_sqlite else length + _TUPLE_OVERHEAD)
+            size += (end - start) * (_of_sqlite(length) if is_sqlite else _of_postgres(length))
         if not surplus and size > (most_bytes if kept_bytes is None else kept_bytes):
             surplus = end - 1
     return LogSize(size, surplus if size > most_bytes else 0)
@@ -94,6 +102,14 @@ def _text_bytes(*, is_sqlite: bool) -> ColumnElement[int]:
     for column in _TEXTS[1:]:
         total += length(column)
     return total
+
+
+def _of_sqlite(length: int) -> int:
+    return _in_pages(length) + int(_INDEX_BYTES * min(length, _INDEXED)) + _INDEX_OVERHEAD
+
+
+def _of_postgres(length: int) -> int:
+    return length + _TUPLE_OVERHEAD + int(_TRIGRAM_BYTES * min(length, _INDEXED)) + _INDEXES_OVERHEAD
 
 
 def _in_pages(length: int) -> int:

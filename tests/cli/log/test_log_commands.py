@@ -144,8 +144,8 @@ def test_clients_have_their_names(cli: Cli, state: Path) -> None:
     assert "kim-tablet (192.0.2.7) BLOCK" in cli("log", "tail").out
     assert "user ada (192.0.2.99) BLOCK GET document login-refused" in cli("log", "tail").out
     assert cli("log", "search", "--user", "ada", "--json").lines[0]["user"] == "ada"
-    found = {one["name"]: one["client_name"] for one in cli("log", "stats", "--json").json["clients"]}
-    assert found == {"192.0.2.7": "kim-tablet", "192.0.2.8": "", "user:ada": ""}
+    names = {one["name"]: one["client_name"] for one in cli("log", "stats", "--json").json["clients"]}
+    assert names == {"192.0.2.7": "kim-tablet", "192.0.2.8": "", "user:ada": ""}
     assert cli("log", "purge", "--client", "kim-tablet", "--yes", "--json").json == {"removed": 2}
     assert cli("log", "stats", "--json").json["decisions"] == 2
 

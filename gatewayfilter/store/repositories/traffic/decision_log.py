@@ -10,7 +10,12 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
 
 from gatewayfilter.model import LogRecord
 from gatewayfilter.model.log_query import USER_PREFIX
-from gatewayfilter.store.repositories.traffic.log_counts import drop_counts_before, drop_counts_of, subtract_counts
+from gatewayfilter.store.repositories.traffic.log_counts import (
+    drop_counts_before,
+    drop_counts_of,
+    subtract_counts,
+    trim_counts,
+)
 from gatewayfilter.store.repositories.traffic.log_rows import COLUMN_NAMES, COUNTS, RECORD, TERMS, numbered, progress
 from gatewayfilter.store.repositories.traffic.log_terms_table import forget_terms
 from gatewayfilter.store.sql.database import Area, Database
@@ -37,6 +42,10 @@ _FROM_JSON = (
 )
 _SHRUNK = 0.95
 """The fraction of its bound to which an oversized log is truncated, so that it is not measured again after each record."""
+_COUNTS_SHARE: Final = 0.2
+_FEWEST_COUNTS: Final = 5_000
+_COUNT_BYTES: Final = 90
+"""Size of a row of `log_counts`; all of them take no more than a share of the bound beside the records."""
 _LONGEST_ROW = 4096
 """Maximum size of a record: its texts are truncated at their creation (`proxy/sync/decision_recorder.py`)."""
 _TAIL = RECORD.where(_COLUMNS.id > bindparam("after")).order_by(_COLUMNS.id.desc()).limit(bindparam("most"))
@@ -104,6 +113,7 @@ class SqlDecisionLog:
             if newest < self._room_until.get(most_bytes, 0):
                 return 0
             measured = measure_log(connection, most_bytes, most_bytes * _SHRUNK)
+        trim_counts(self._database, max(int(most_bytes * _COUNTS_SHARE / _COUNT_BYTES), _FEWEST_COUNTS))
         kept_bytes = min(measured.size_bytes, most_bytes * _SHRUNK) if measured.surplus_up_to else measured.size_bytes
         self._room_until = {most_bytes: newest + int((most_bytes - kept_bytes) / _LONGEST_ROW)}
         return self._remove(_COLUMNS.id <= measured.surplus_up_to, None) if measured.surplus_up_to else 0

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, or_, select, text, update
 
 from gatewayfilter.model import LogDimension, LogRecord, client_of, host_of
 from gatewayfilter.store.repositories.traffic.log_rows import (
@@ -28,9 +28,12 @@ from gatewayfilter.store.sql.schema import LOG_COUNTS, LOG_DEVICES, LOG_HOURS
 HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 PERIODS: Final = (HOUR_S, DAY_S)
-MOST_NAMES: Final = 10_000
-"""Rows of one dimension in one hour or day, those per client included."""
+MOST_NAMES: Final = 3_000
+"""Rows of one dimension in one hour or day for everybody: a chart of 30 days reads no more than 30 times as many."""
+MOST_OF_CLIENTS: Final = 10_000
+"""Rows of one dimension in one hour or day for all clients apart."""
 _MOST_AT_ONCE: Final = 4_000
+_TRIM_PAUSE_S: Final = 0.01
 _LATEST: Final = 253_402_300_000
 _LONGEST_NAME: Final = 253
 
@@ -177,10 +180,13 @@ def _buckets_at_risk(counts: Counter[Key]) -> set[tuple[int, int, int]]:
 
 def _merge_rarest(connection: Connection, bucket: dict[str, int]) -> None:
     """Merges the rarest names of an hour or day that has too many, until half of them are left."""
-    size = connection.scalar(_SIZE, bucket) or 0
-    if size <= MOST_NAMES:
-        return
-    rarest = connection.execute(_RAREST, {**bucket, "most": size - MOST_NAMES // 2}).all()
+    for which, most in ((_COLUMNS.client == "", MOST_NAMES), (_COLUMNS.client != "", MOST_OF_CLIENTS)):
+        size = connection.scalar(_SIZE.where(which), bucket) or 0
+        if size > most:
+            _merge(connection, bucket, connection.execute(_RAREST.where(which), {**bucket, "most": size - most // 2}).all())
+
+
+def _merge(connection: Connection, bucket: dict[str, int], rarest: Sequence[Row[Any]]) -> None:
     connection.execute(
         delete(LOG_COUNTS).where(*_ROW),
         [{**bucket, "of_client": row.client, "of_name": row.name, "of_action": row.action} for row in rarest],
@@ -241,3 +247,21 @@ def drop_counts_of(database: Database, clients: frozenset[str]) -> None:
             )
         )
         connection.execute(delete(LOG_DEVICES).where(LOG_DEVICES.c.client.in_(names)))
+
+
+def trim_counts(database: Database, most_rows: int) -> None:
+    """Removes the oldest hours, and then the oldest days, while there are more rows than `most_rows`, in short transactions."""
+    with database.read() as connection:
+        surplus = (connection.scalar(select(func.count()).select_from(LOG_COUNTS)) or 0) - most_rows
+    for period in PERIODS:
+        while surplus > 0:
+            with database.read() as connection:
+                start = connection.scalar(select(func.min(_COLUMNS.start)).where(_COLUMNS.period_s == period))
+            if start is None:
+                break
+            with database.write(Area.LOG_COUNTS) as connection:
+                gone = connection.execute(delete(LOG_COUNTS).where(_COLUMNS.period_s == period, _COLUMNS.start == start)).rowcount
+            if not gone:
+                break
+            surplus -= gone
+            time.sleep(_TRIM_PAUSE_S)

@@ -22,13 +22,14 @@ from gatewayfilter.store.repositories.traffic.log_terms_table import SEARCHED_UR
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import DECISIONS, LOG_HOURS
 
-PAGE_S: Final = 0.2
+PAGE_S: Final = 0.15
 """Time after which a page ends, full or not."""
 _SCANNED: Final = 1_000
 _FOUND: Final = 200
-_FIRST_RANGE: Final = 100_000
-_QUICK_S: Final = 0.02
-"""A range of ids that takes no longer is followed by a larger one."""
+_FIRST_RANGE: Final = 20_000
+"""Ids whose index terms are searched first; the next range takes about `_RANGE_S`."""
+_RANGE_S: Final = 0.04
+_MOST_GROWTH: Final = 8
 _POSTGRES_NEWEST: Final = 20_000
 """Newest ids that PostgreSQL reads in their order before it uses the indexes, which it does not read in that order."""
 
@@ -116,7 +117,8 @@ class SqlLogSearch:
             down_to = ids[-1] if len(ids) == _FOUND else bottom
             took_s = self._clock() - begun
             yield _read(connection, ids), down_to
-            width = width * 4 if took_s < _QUICK_S else max(_FIRST_RANGE, width // 2) if took_s > 2 * _QUICK_S else width
+            growth = min(_RANGE_S / max(took_s, 1e-6), _MOST_GROWTH)
+            width = max(int((top - down_to + 1) * growth), _FIRST_RANGE)
             top = down_to - 1
 
     def _from_postgres(

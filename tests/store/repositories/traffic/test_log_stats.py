@@ -1,6 +1,7 @@
 """Counts per hour and day: what is summed is what a count of all records gives, in both databases."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -33,13 +34,14 @@ def follow(store: Store) -> None:
 
 
 def names(records: list[LogRecord], dimension: LogDimension) -> dict[str, tuple[int, int]]:
-    of = {
+    names_of: dict[LogDimension, Callable[[LogRecord], str]] = {
         LogDimension.CLIENT: client_of,
         LogDimension.HOST: lambda one: host_of(one.url),
         LogDimension.CATEGORY: lambda one: one.category,
         LogDimension.SOURCE: lambda one: one.source_list,
         LogDimension.REASON: lambda one: one.reason,
-    }[dimension]
+    }
+    of = names_of[dimension]
     every, blocked = Counter(of(one) for one in records), Counter(of(one) for one in records if one.action == "block")
     return {name: (number, blocked[name]) for name, number in every.items() if name}
 
@@ -115,6 +117,7 @@ def test_rows_that_leave_for_their_size_stay_counted(store: Store) -> None:
 
 def test_a_flood_of_hosts_is_bounded_and_the_sum_stays(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_counts_module, "MOST_NAMES", 100)
+    monkeypatch.setattr(log_counts_module, "MOST_OF_CLIENTS", 100)
     often = [record(BEGIN)._replace(url="http://often.example/")] * 50
     for part in range(5):
         flood = [record(BEGIN)._replace(url=f"http://x{part}-{number}.example/") for number in range(200)]
