@@ -1,8 +1,8 @@
 """Search in the decision log: pages of records, the newest first, each found within a bounded time.
 
-Records that the index does not cover yet are compared one by one; then the index is searched from its newest end in ranges of
-ids. What is found is compared with the query, because the index holds less than the records. A page ends when it is full or its
-time is over, and names the id where the next one goes on.
+Records that the index does not cover yet are compared one by one; then the index is searched from its newest end. What is found is
+compared with the query, because the index holds less than the records. A page ends when it is full or its time is over, and
+names the id where the next one goes on.
 """
 
 import time
@@ -26,10 +26,6 @@ PAGE_S: Final = 0.15
 """Time after which a page ends, full or not."""
 _SCANNED: Final = 1_000
 _FOUND: Final = 200
-_FIRST_RANGE: Final = 20_000
-"""Ids whose index terms are searched first; the next range takes about `_RANGE_S`."""
-_RANGE_S: Final = 0.04
-_MOST_GROWTH: Final = 8
 _POSTGRES_NEWEST: Final = 20_000
 """Newest ids that PostgreSQL reads in their order before it uses the indexes, which it does not read in that order."""
 
@@ -41,6 +37,7 @@ _BY_ID = RECORD.where(_COLUMNS.id.in_(bindparam("ids", expanding=True))).order_b
 _MATCH = text(
     "SELECT rowid FROM log_terms WHERE log_terms MATCH :terms AND rowid <= :top AND rowid >= :low ORDER BY rowid DESC LIMIT :most"
 )
+_SAMPLE = select(_COLUMNS.url).order_by(_COLUMNS.id.desc()).limit(500)
 _NEWEST = select(func.max(_COLUMNS.id))
 _OLDEST = select(func.min(_COLUMNS.id))
 _AT = select(_COLUMNS.at).where(_COLUMNS.id >= bindparam("number")).order_by(_COLUMNS.id).limit(1)
@@ -101,7 +98,7 @@ class SqlLogSearch:
         if not self._database.path:
             yield from self._from_postgres(connection, query, low, top)
             return
-        terms = match_of(query)
+        terms = match_of(query, list(connection.scalars(_SAMPLE)) if query.text else ())
         indexed = progress(connection, TERMS) if terms and has_terms(connection) else low - 1
         yield from _scan(connection, max(low, indexed + 1), top)
         if indexed >= low:
@@ -110,15 +107,10 @@ class SqlLogSearch:
     def _from_terms(
         self, connection: Connection, terms: str, low: int, top: int
     ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
-        width = _FIRST_RANGE
         while top >= low:
-            begun, bottom = self._clock(), max(low, top - width + 1)
-            ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": bottom, "most": _FOUND}))
-            down_to = ids[-1] if len(ids) == _FOUND else bottom
-            took_s = self._clock() - begun
+            ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": low, "most": _FOUND}))
+            down_to = ids[-1] if len(ids) == _FOUND else low
             yield _read(connection, ids), down_to
-            growth = min(_RANGE_S / max(took_s, 1e-6), _MOST_GROWTH)
-            width = max(int((top - down_to + 1) * growth), _FIRST_RANGE)
             top = down_to - 1
 
     def _from_postgres(

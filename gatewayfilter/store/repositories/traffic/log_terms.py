@@ -4,7 +4,7 @@ SQLite's own trigram tokenizer indexes text only. Terms made here put fields and
 query with several conditions intersects sorted lists of rows and reads no others.
 """
 
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 from gatewayfilter.model import LogQuery, LogRecord, host_of, searched_part
@@ -12,7 +12,7 @@ from gatewayfilter.model.log_query import SHORTEST_TEXT, USER_PREFIX
 
 TERMS_VERSION: Final = 1
 """Raise it when the terms change: indexes of another version are rebuilt."""
-_MOST_OF_TEXT: Final = 12
+_MOST_OF_TEXT: Final = 4
 """Trigrams of a searched text that the index is asked for; the records found are compared with the whole text."""
 _LONGEST: Final = 100
 _MOST_LABELS: Final = 8
@@ -39,9 +39,15 @@ def terms_of(record: LogRecord) -> str:
     return " ".join(terms)
 
 
-def match_of(query: LogQuery) -> str:
-    """Returns the FTS5 expression that finds every record that fulfils a query, and perhaps others; `""` for all records."""
-    parts = [_quoted(term) for term in _trigrams(searched_part(query.text).translate(_INTO_TOKENS))]
+def match_of(query: LogQuery, sample: Sequence[str] = ()) -> str:
+    """Returns the FTS5 expression that finds every record that fulfils a query, and perhaps others; `""` for all records.
+
+    Args:
+        query: the conditions.
+        sample: some URLs, by which the rarest parts of the text are chosen.
+    """
+    text = searched_part(query.text).translate(_INTO_TOKENS)
+    parts = [_quoted(term) for term in _trigrams(text, sample)] if len(text) >= SHORTEST_TEXT else []
     for kind, value in (
         (_HOST, query.host),
         (_ACTION, query.action),
@@ -56,14 +62,11 @@ def match_of(query: LogQuery) -> str:
     return " AND ".join(parts)
 
 
-def _trigrams(text: str) -> list[str]:
-    """Returns trigrams that cover a text, evenly spread over one that is long."""
-    if len(text) < SHORTEST_TEXT:
-        return []
-    last = len(text) - SHORTEST_TEXT
-    starts = [*range(0, last, SHORTEST_TEXT), last]
-    step = -(-len(starts) // _MOST_OF_TEXT)
-    return list(dict.fromkeys(text[start : start + SHORTEST_TEXT] for start in islice(starts, 0, None, step)))
+def _trigrams(text: str, sample: Sequence[str]) -> list[str]:
+    """Returns the trigrams of a text that are the rarest in a sample: lists of common ones cost most and exclude least."""
+    every = dict.fromkeys(text[start : start + SHORTEST_TEXT] for start in range(len(text) - SHORTEST_TEXT + 1))
+    known = [searched_part(url).translate(_INTO_TOKENS) for url in sample]
+    return sorted(every, key=lambda trigram: sum(trigram in url for url in known))[:_MOST_OF_TEXT]
 
 
 def _domains(host: str) -> list[str]:

@@ -102,7 +102,6 @@ def test_search_finds_what_a_comparison_with_all_records_finds(
     records = fill(store)[:indexed]
     monkeypatch.setattr(log_search_module, "_FOUND", 5)
     monkeypatch.setattr(log_search_module, "_SCANNED", 50)
-    monkeypatch.setattr(log_search_module, "_FIRST_RANGE", 64)
     monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 40)
     if records:
         index(store)
