@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, text, update
 
 from gatewayfilter.model import LogDimension, LogRecord, client_of, host_of
 from gatewayfilter.store.repositories.traffic.log_rows import (
@@ -186,7 +186,7 @@ def _merge_rarest(connection: Connection, bucket: dict[str, int]) -> None:
             _merge(connection, bucket, connection.execute(_RAREST.where(which), {**bucket, "most": size - most // 2}).all())
 
 
-def _merge(connection: Connection, bucket: dict[str, int], rarest: Sequence[Row[Any]]) -> None:
+def _merge(connection: Connection, bucket: dict[str, int], rarest: Sequence[Any]) -> None:
     connection.execute(
         delete(LOG_COUNTS).where(*_ROW),
         [{**bucket, "of_client": row.client, "of_name": row.name, "of_action": row.action} for row in rarest],

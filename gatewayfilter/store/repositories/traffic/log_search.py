@@ -1,7 +1,7 @@
 """Search in the decision log: pages of records, the newest first, each found within a bounded time.
 
-Records that the index does not cover yet are compared one by one; then the index is searched from its newest end. What is found is
-compared with the query, because the index holds less than the records. A page ends when it is full or its time is over, and
+Records that the index does not cover yet are compared one by one; then the index is searched from its newest end. What is found
+is compared with the query, because the index holds less than the records. A page ends when it is full or its time is over, and
 names the id where the next one goes on.
 """
 
