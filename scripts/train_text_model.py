@@ -22,10 +22,10 @@ sys.path.insert(0, str(ROOT))
 
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM  # noqa: E402  after the path
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, packed, save  # noqa: E402
-from scripts.training.calibrate import FOUND, GROUPS, Calibrator, learned_from, read_out_of_fold  # noqa: E402
+from scripts.training.calibrate import DESCRIBED, FOUND, GROUPS, MOST_BLOCKED, Calibrator  # noqa: E402
+from scripts.training.folds import read_out_of_fold  # noqa: E402
 from scripts.training.inputs import HARMLESS, KEPT, described, real, traps, written  # noqa: E402
 from scripts.training.reading import Document, read_all  # noqa: E402
-from scripts.training.weights import fit, harmful_for_weights  # noqa: E402
 
 
 def main() -> None:
@@ -37,21 +37,30 @@ def main() -> None:
     options = parser.parse_args()
     words = ROOT / "lists" / "words"
     documents = read_all(chain(described(), traps(), written(), real(options.folder)), words, options.jobs)
-    training = [d for d in documents if learned_from(d) and (harmful_for_weights(d) or d.label == HARMLESS)]
-    print(f"{len(documents):,} pages, {len(training):,} learned from", flush=True)
-    readings = read_out_of_fold(documents, training)
-    weights = fit(training)
-    readings = [
-        old if learned_from(document) else weights.read(document.parts) for document, old in zip(documents, readings, strict=True)
-    ]
+    print(f"{len(documents):,} pages", flush=True)
+    weights, readings = read_out_of_fold(documents, options.jobs)
     calibrator = Calibrator(documents, readings)
     calibration = calibrator.fit()
     for strictness, knots in zip(BLOCKED_FROM, calibration.knots, strict=True):
         print(f"\n{strictness}: {dict(zip(calibration.categories, knots.reshape(-1, 4).round(1).tolist(), strict=True))}")
         report(documents, calibrator.blocked(knots))
+    halves(documents, calibrator)
     if options.write:
         model = packed(weights.weights.astype(np.float64), weights.rarity, weights.bias, calibration)
         save(model, words / TEXT_MODEL_FILE)
+
+
+def halves(documents: Sequence[Document], calibrator: Calibrator) -> None:
+    """Prints what knots that were chosen on one half of the real rows, by their number, block and find of the other."""
+    row = np.array([int(d.source.rsplit(" ", 1)[1]) if d.half == "real" else -1 for d in documents])
+    for kept in (0, 1):
+        real = row >= 0
+        knots = calibrator.knots(MOST_BLOCKED[1], ~real | (row % 2 != kept))
+        print(f"\nstandard, chosen on the other half, rows with number % 2 = {kept}")
+        report(
+            [d for d, of_half in zip(documents, ~real | (row % 2 == kept), strict=True) if of_half],
+            calibrator.blocked(knots)[~real | (row % 2 == kept)],
+        )
 
 
 def report(documents: Sequence[Document], blocked: NDArray[np.bool_]) -> None:
@@ -74,7 +83,7 @@ def report(documents: Sequence[Document], blocked: NDArray[np.bool_]) -> None:
     for name in ("fourth-fine", "ordinary", "daily"):
         row(f"{name}, reporting half", kept & (origin == name))
     print("| harmful | pages | found | |\n|---|---|---|---|")
-    for name in (*FOUND, "en_weapons_html"):
+    for name in (*(name for name in FOUND if name != DESCRIBED), "en_weapons_html"):
         row(name, harmful & (origin == name))
     for name in (KEPT, "pages", "fourth"):
         row(f"{name}: described sites", kept & harmful & (origin == name))

@@ -8,6 +8,7 @@ from math import exp, log1p
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, Candidate
 from gatewayfilter.classify.models.text_model import TextModel
+from gatewayfilter.classify.page_form import form_of
 from gatewayfilter.classify.score import UNPLACED, Judgement
 from gatewayfilter.classify.zones import PageText
 from gatewayfilter.model import Classification, Evidence
@@ -44,7 +45,7 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
     if found.category and (found.category not in known or found.category in model.additive):
         return found
     nearest = candidate_of(found, lexicon, known, page)
-    if nearest is None or nearest.ratio < min(max(HINTED, HINTED * nearest.length / HINT_BYTES), MOST_HINTED):
+    if nearest is None:
         return replace(found, certainty=0.0)
     name = nearest.category
     text = page.visible()
@@ -90,13 +91,15 @@ def as_login_clone(found: Classification, clone: Evidence, lexicon: Lexicon, str
 
 
 def candidate_of(found: Judgement, lexicon: Lexicon, categories: Sequence[str], page: PageText) -> Candidate | None:
-    """Returns what the words make of the category nearest to its limit, `None` where they speak of none of these categories."""
+    """Returns what the words make of the category nearest to its limit, `None` where they hint at none of these categories."""
     shares = {name: score / _limit(found, lexicon, name) for name, score in found.scores.items() if name in categories}
     name = max(shares, key=lambda name: shares[name], default="")
-    if not name:
+    length = page.length()
+    if not name or shares[name] < min(max(HINTED, HINTED * length / HINT_BYTES), MOST_HINTED):
         return None
     total = found.sums[name]
     both = sorted(shares.values(), reverse=True)
+    ideographic = page.is_ideographic()
     return Candidate(
         name,
         shares[name],
@@ -108,8 +111,9 @@ def candidate_of(found: Judgement, lexicon: Lexicon, categories: Sequence[str], 
         enough=total.words >= total.min_words,
         verdict=bool(found.category),
         second=both[1] if len(both) > 1 else 0.0,
-        length=page.length(),
-        ideographic=page.is_ideographic(),
+        length=length,
+        ideographic=ideographic,
+        form=form_of(page.visible(), ideographic=ideographic),
     )
 
 

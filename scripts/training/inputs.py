@@ -23,6 +23,8 @@ WRITERS = ("trade", "press", "portal")
 """Writers of harmful sites and, beside them, of harmless ones near the same subjects."""
 KEPT = "kept"
 """A writer like them of whom nothing is learned."""
+WRITTEN = "texts-"
+"""Begins the names of texts of many genres that were written for the model."""
 LICENSED = (
     "en_spamassassin",
     "zh_hardneg_laws",
@@ -106,7 +108,7 @@ def traps() -> Iterator[Sample]:
 
 def written() -> Iterator[Sample]:
     """Yields texts of many genres that were written for the model (`texts-*.jsonl.gz`)."""
-    for path in sorted(SAMPLES.glob("texts-*.jsonl.gz")):
+    for path in sorted(SAMPLES.glob(f"{WRITTEN}*.jsonl.gz")):
         name = path.name.removesuffix(".jsonl.gz")
         for number, row in enumerate(rows_of(path)):
             yield Sample(name, name, f"{name} {number}", "tune", row["lang"], row["label"] or HARMLESS, text_page(row["text"]))

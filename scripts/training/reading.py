@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gatewayfilter.classify import PageClassifier, load_classifier
 from gatewayfilter.classify.models.calibration import Candidate
 from gatewayfilter.classify.models.text_model import MAX_CHARACTERS, MOST_PARTS, terms_of, windows_of
-from gatewayfilter.classify.score_adjustment import HINTED, candidate_of
+from gatewayfilter.classify.score_adjustment import candidate_of
 from scripts.training.inputs import CATEGORIES, Sample
 
 type Part = list[NDArray[np.uint32]]
@@ -62,8 +62,6 @@ class _Reader:
     def _document(cls, sample: Sample) -> Document:
         text, found, lexicon = cls.classifier.by_words(sample.page)
         candidate = candidate_of(found, lexicon, CATEGORIES, text)
-        if candidate is not None and candidate.ratio < HINTED:
-            candidate = None
         visible = text.visible()
         count = min(-(-len(visible) // MAX_CHARACTERS), MOST_PARTS) if found.category else 1
         parts = tuple(windows_of(terms_of(visible[at * MAX_CHARACTERS :])) for at in range(max(count, 1)))

@@ -9,14 +9,16 @@ from scipy.sparse import csr_matrix, diags
 from sklearn.linear_model import LogisticRegression
 
 from gatewayfilter.classify.models.text_model import BITS, NOTHING_READ, Reading
-from scripts.training.inputs import LICENSED, SPAM
+from scripts.training.inputs import LICENSED, SPAM, WRITTEN
 from scripts.training.reading import Document, Part
 
-INVERSE_PENALTY = 2.0
-COMMON = 0.002
+INVERSE_PENALTY = 1.5
+COMMON = 0.006
 """Share of the windows at which a term counts half: what stands everywhere tells little."""
 LICENSED_COUNTS = 0.2
 """What a window of the real sets counts to one of the samples: they are harmless nearly all, and of few sources."""
+WRITTEN_COUNTS = 4.0
+"""What a window of the texts of many genres counts: described sites come in seven forms each, these in one."""
 MOST_WINDOWS = 3
 """Of a text, chosen by chance: long ones would outweigh all others."""
 LEAST_SOURCES = 2
@@ -68,7 +70,7 @@ def fit(documents: Sequence[Document]) -> Weights:
     owner = np.array(owners)
     harmful = np.array([harmful_for_weights(document) for document in documents])[owner]
     language = np.array([document.language for document in documents])[owner]
-    counts = np.array([LICENSED_COUNTS if d.origin in LICENSED and not harmful_for_weights(d) else 1.0 for d in documents])[owner]
+    counts = np.array([_counts(document) for document in documents])[owner]
     for tongue in np.unique(language):  # each language half harmful, and all alike
         for kind in (False, True):
             those = (language == tongue) & (harmful == kind)
@@ -88,6 +90,12 @@ def fit(documents: Sequence[Document]) -> Weights:
     rare = np.zeros(1 << BITS, np.uint8)
     rare[columns] = rarity.astype(np.uint8)
     return Weights(weights, rare, float(model.intercept_[0]))
+
+
+def _counts(document: Document) -> float:
+    if document.origin in LICENSED and not harmful_for_weights(document):
+        return LICENSED_COUNTS
+    return WRITTEN_COUNTS if document.origin.startswith(WRITTEN) else 1.0
 
 
 def _matrix(rows: Sequence[NDArray[np.uint32]]) -> csr_matrix:

@@ -1,6 +1,6 @@
-"""The calibration: from words and reading to the certainty that a page is harmful.
+"""The calibration: from words, reading and form to the certainty that a page is harmful.
 
-A logistic regression over a few numbers of the page gives log-odds. For each category, script and size of page, three of their
+Boosted trees over a few numbers of the page give log-odds. For each category, script and size of page, three of their
 values are the knots of the scale (`BLOCKED_FROM`), measured on pages that the weights were not trained on. A strictness blocks
 from its knot on.
 """
@@ -12,24 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gatewayfilter.classify.models.decision_trees import DecisionTrees
 from gatewayfilter.classify.models.model_file import Arrays
+from gatewayfilter.classify.page_form import Form
 from gatewayfilter.settings import Strictness
 
 BLOCKED_FROM = {Strictness.STRICT: 0.3, Strictness.STANDARD: 0.9, Strictness.RELAXED: 0.99}
 """Certainty from which on each strictness blocks."""
 DOUBT = BLOCKED_FROM[Strictness.STRICT]
 """Certainty from which on a page that is not blocked goes to review."""
-_MIDDLE = 6.0
-"""Natural logarithm of the bytes of a page of usual length (400)."""
 _SHORTEST = 20
 LONG_TEXT = 1_500
 """Bytes of visible text above which a page has the knots of long ones."""
 KINDS = 4
 """Columns of knots a category: alphabetic short, alphabetic long, ideographic short, ideographic long."""
 _MOST_CATEGORIES = 64
-_SHARED = 20
-_OWN = 6
-"""Numbers that all categories weigh alike, and that each weighs on its own."""
 _MAX_LOG_ODDS = 30.0
 
 
@@ -45,7 +42,8 @@ class Candidate(NamedTuple):
         verdict: whether the words alone find the page harmful.
         second: ratio of the next category.
         length: bytes of visible text.
-        ideographic: whether the page is written in ideographs, 0 or 1.
+        ideographic: whether the page is written in ideographs.
+        form: of its visible text.
     """
 
     category: str
@@ -60,20 +58,21 @@ class Candidate(NamedTuple):
     second: float
     length: int
     ideographic: bool
+    form: Form
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Weights of the page's numbers, and the knots of the scale. Immutable.
+    """Trees over the page's numbers, and the knots of the scale. Immutable.
 
     Attributes:
         categories: names, in the order of the columns.
-        weights: float64[`_SHARED` + `_OWN` x categories].
+        trees: over `inputs_of`.
         knots: float64[3, `KINDS` x categories]: log-odds at which certainty has the values of `BLOCKED_FROM`, ascending.
     """
 
     categories: tuple[str, ...]
-    weights: NDArray[np.float64]
+    trees: DecisionTrees
     knots: NDArray[np.float64]
 
     def certainty(self, page: Candidate, mean: float, top: float, most: float) -> float:
@@ -89,9 +88,7 @@ class Calibration:
 
     def odds(self, page: Candidate, mean: float, top: float, most: float) -> float:
         """Returns the log-odds of which `certainty` is made."""
-        own = _SHARED + _OWN * self.categories.index(page.category)
-        shared, of_category = numbers_of(page, mean, top, most)
-        return float(self.weights[:_SHARED] @ shared + self.weights[own : own + _OWN] @ of_category)
+        return self.trees.sum_of(inputs_of(page, self.categories.index(page.category), mean, top, most))
 
     def column(self, page: Candidate) -> int:
         """Returns the column of a page's knots."""
@@ -111,7 +108,7 @@ class Calibration:
 
     def arrays(self) -> dict[str, Any]:
         """Returns what a model file keeps."""
-        return {"categories": np.array(self.categories), "calibration": self.weights, "knots": self.knots}
+        return {"categories": np.array(self.categories), "knots": self.knots, **self.trees.arrays()}
 
     @classmethod
     def of(cls, arrays: Arrays) -> "Calibration":
@@ -120,46 +117,42 @@ class Calibration:
         Raises:
             ValueError: its arrays are damaged.
         """
-        names, weights, knots = arrays["categories"], arrays["calibration"], arrays["knots"]
+        names, knots = arrays["categories"], arrays["knots"]
         categories = tuple(map(str, names.tolist())) if names.ndim == 1 and names.dtype.kind == "U" else ()
         if not 1 <= len(categories) <= _MOST_CATEGORIES or len(set(categories)) < len(categories):
             raise ValueError("its categories are damaged")
-        for numbers, shape in (
-            (weights, (_SHARED + _OWN * len(categories),)),
-            (knots, (len(BLOCKED_FROM), KINDS * len(categories))),
-        ):
-            if numbers.shape != shape or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
-                raise ValueError("its calibration is damaged")
-        if (np.diff(knots, axis=0) <= 0).any():
-            raise ValueError("its calibration is damaged")
-        return cls(categories, weights, knots)
+        if knots.shape != (len(BLOCKED_FROM), KINDS * len(categories)) or knots.dtype != np.float64:
+            raise ValueError("its knots are damaged")
+        if not np.isfinite(knots).all() or (np.diff(knots, axis=0) <= 0).any():
+            raise ValueError("its knots are damaged")
+        return cls(categories, DecisionTrees.of(arrays, len(INPUTS)), knots)
 
 
-def numbers_of(page: Candidate, mean: float, top: float, most: float) -> tuple[list[float], list[float]]:
-    """Returns the numbers of a page that all categories weigh alike, and those that each weighs on its own."""
-    ratio, strong, context = log1p(max(page.ratio, 0.0)), log1p(page.strong), log1p(page.context)
-    length = log(max(page.length, _SHORTEST)) - _MIDDLE
-    verdict, ideographic = float(page.verdict), float(page.ideographic)
-    shared = [
-        1.0,
-        ratio,
-        strong,
+INPUTS = {
+    "ratio": 1, "strong": 1, "topic": 0, "context": -1, "exonerating": -1, "words": 1, "second": 0, "length": 0, "mean": 1,
+    "top": 1, "most": 1, "enough": 1, "verdict": 1, "ideographic": 0, "category": 0, "line": 0, "short": 0, "digits": 0,
+    "latin": 0,
+}  # fmt: skip
+"""What the trees compare, and how certainty depends on it: 1 never falls as it rises, -1 never rises, 0 may do both."""
+
+
+def inputs_of(page: Candidate, category: int, mean: float, top: float, most: float) -> list[float]:
+    """Returns the numbers of a page, in the order of `INPUTS`."""
+    return [
+        log1p(max(page.ratio, 0.0)),
+        log1p(page.strong),
         log1p(page.topic),
-        context,
+        log1p(page.context),
         page.exonerating,
         log1p(page.words),
         log1p(max(page.second, 0.0)),
-        length,
+        log(max(page.length, _SHORTEST)),
         mean,
         top,
         most,
         float(page.enough),
-        length * ratio,
-        min(page.ratio, 1.0),
-        mean * length,
-        verdict,
-        verdict * mean,
-        ideographic,
-        ideographic * mean,
+        float(page.verdict),
+        float(page.ideographic),
+        float(category),
+        *page.form,
     ]
-    return shared, [1.0, ratio, mean, top, context, length]

@@ -2,7 +2,7 @@
 
 A list of words finds what its author thought of; this model finds texts written like harmful pages, and texts that only speak
 of the subject: a report, a warning, a lesson, an ordinary offer. It comes with the words (`lists/words/text-model.npz`), is
-trained by `scripts/train_text_model.py`, and certainty.py combines it with the words. An ideograph counts as a word, so Chinese
+trained by `scripts/train_text_model.py`, and calibration.py combines it with the words. An ideograph counts as a word, so Chinese
 needs no segmenter.
 
 Deviation: the papers judge by words alone (docs/decisions/0010-text-model.md).
@@ -38,7 +38,7 @@ MAX_TERM = 40
 _MAX_FILE = 8_000_000
 _KEPT_WHOLE = 0.9999
 """Share of the weights that a byte can hold; a few very large ones would make all others coarse."""
-_VERSION = 2
+_VERSION = 3
 _WORD = re.compile(r"[a-z']+|[0-9]+|[^\W_]")
 _PAIR = np.uint32(0x9E3779B1)
 _FINISH = np.uint32(0x85EBCA6B)

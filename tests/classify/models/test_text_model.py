@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
 from gatewayfilter.classify.imitated_services import SERVICES_FILE
-from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, KINDS, LONG_TEXT, Calibration, Candidate
+from gatewayfilter.classify.models.calibration import (
+    BLOCKED_FROM,
+    DOUBT,
+    INPUTS,
+    KINDS,
+    LONG_TEXT,
+    Calibration,
+    Candidate,
+    inputs_of,
+)
+from gatewayfilter.classify.models.decision_trees import DEPTH, INNER, LEAVES, DecisionTrees
 from gatewayfilter.classify.models.text_model import (
     BITS,
     MAX_CHARACTERS,
@@ -29,6 +39,7 @@ from gatewayfilter.classify.models.text_model import (
     terms_of,
     windows_of,
 )
+from gatewayfilter.classify.page_form import PLAIN, Form, form_of
 from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
@@ -37,16 +48,23 @@ from tests.classify.synthetic_pages import pages_of, sites
 
 BUNDLED = Path(__file__).parents[3] / "lists" / "words"
 NAMES = ("gambling", "drugs")
-MEAN = 9
-"""Place of the mean reading among the shared numbers."""
+STEPS = np.arange(-6.0, 6.0, 0.1)
+
+
+def trees(**changed: Any) -> DecisionTrees:
+    """Returns trees whose sum is the mean reading, in steps of 0.1."""
+    inputs = np.full((len(STEPS), INNER), list(INPUTS).index("mean"), np.int16)
+    limits = np.full((len(STEPS), INNER), np.inf, np.float32)
+    limits[:, 0] = STEPS
+    leaves = np.zeros((len(STEPS), LEAVES), np.float32)
+    leaves[:, LEAVES // 2] = 0.1
+    return replace(DecisionTrees(-6.0, inputs, limits, leaves), **changed)
 
 
 def calibration(**changed: Any) -> Calibration:
     """Returns one in which the mean reading alone counts, with knots at 0, 1 and 2."""
-    weights = np.zeros(20 + 6 * len(NAMES))
-    weights[MEAN] = 1.0
     knots = np.repeat([[0.0], [1.0], [2.0]], KINDS * len(NAMES), axis=1)
-    return replace(Calibration(NAMES, weights, knots), **changed)
+    return replace(Calibration(NAMES, trees(), knots), **changed)
 
 
 def made(folder: Path, bias: float = 0.0, **words: float) -> TextModel:
@@ -250,17 +268,71 @@ def test_other_imitated_services_are_another_version(tmp_path: Path) -> None:
 
 
 def candidate(**changed: Any) -> Candidate:
-    return Candidate("drugs", 1.0, 1.0, 0.5, 0.0, 0.0, 3, True, True, 0.0, 400, False)._replace(**changed)
+    return Candidate("drugs", 1.0, 1.0, 0.5, 0.0, 0.0, 3, True, True, 0.0, 400, False, PLAIN)._replace(**changed)
 
 
 def test_the_scale_passes_through_its_knots() -> None:
     scale = calibration()
-    found = [scale.certainty(candidate(), odds, odds, odds) for odds in (0.0, 1.0, 2.0)]
+    found = [scale.scaled(odds, 0) for odds in (0.0, 1.0, 2.0)]
     assert found == pytest.approx(list(BLOCKED_FROM.values()))
     assert pytest.approx(min(BLOCKED_FROM.values())) == DOUBT
-    rising = [scale.certainty(candidate(), odds, 0.0, 0.0) for odds in np.linspace(-60, 60, 121)]
+    rising = [scale.scaled(odds, 0) for odds in np.linspace(-60, 60, 121)]
     assert rising == sorted(rising)
     assert 0 < rising[0] < 1e-9 < 1 - 1e-9 < rising[-1] <= 1
+    read = [scale.certainty(candidate(), mean, 0.0, 0.0) for mean in (-0.05, 1.05, 2.05)]
+    assert read[0] == pytest.approx(BLOCKED_FROM[Strictness.STRICT], abs=0.03)
+    assert read[1] >= BLOCKED_FROM[Strictness.STANDARD] > read[0]
+    assert read[2] >= BLOCKED_FROM[Strictness.RELAXED] > read[1]
+
+
+def test_a_tree_is_followed_as_it_was_grown() -> None:
+    chance = np.random.default_rng(3)
+    grown = trees(
+        start=0.5,
+        inputs=chance.integers(0, len(INPUTS), (40, INNER)).astype(np.int16),
+        limits=chance.normal(size=(40, INNER)).astype(np.float32),
+        leaves=chance.normal(size=(40, LEAVES)).astype(np.float32),
+    )
+    for _ in range(20):
+        values = chance.normal(size=len(INPUTS)).astype(np.float32)
+        total = grown.start
+        for tree in range(40):
+            node = 0
+            for _ in range(DEPTH):
+                node = 2 * node + 1 + int(values[grown.inputs[tree, node]] > grown.limits[tree, node])
+            total += float(grown.leaves[tree, node - INNER])
+        assert grown.sum_of(values.tolist()) == pytest.approx(total, abs=1e-4)
+
+
+def test_the_bundled_certainty_rises_with_the_words_and_the_reading(bundled: TextModel) -> None:
+    scale = bundled.calibration
+    for ideographic in (False, True):
+        page = candidate(ideographic=ideographic)
+        read = [scale.odds(page, mean, mean, mean) for mean in np.linspace(-3, 3, 25)]
+        assert read == sorted(read)
+        assert read[0] < read[-1]
+        said = [scale.odds(page._replace(ratio=ratio, strong=ratio), 0.0, 0.0, 0.0) for ratio in np.linspace(0, 5, 21)]
+        assert said == sorted(said)
+
+
+def test_the_form_of_a_text() -> None:
+    prose = form_of(
+        "The library is open from Monday to Saturday, and new novels stand beside the entrance.\n" * 3, ideographic=False
+    )
+    menu = form_of("home\nslots\n12:30\n88.50\n" * 3, ideographic=False)
+    assert prose.short == 0 < menu.short <= 1
+    assert prose.line > menu.line > 0
+    assert prose.digits == 0 < menu.digits < 1
+    assert form_of("图书馆周一到周六开放", ideographic=True).latin == 0 < menu.latin == 1
+    assert form_of("", ideographic=False) == form_of("\n\n", ideographic=True) == PLAIN
+
+
+@limits(max_examples=50)
+@given(st.text(st.characters(exclude_categories=()), max_size=300), st.booleans())
+def test_any_text_has_a_form(text: str, ideographic: bool) -> None:  # noqa: FBT001  given by position
+    form = form_of(text, ideographic=ideographic)
+    assert np.isfinite(form).all()
+    assert len(inputs_of(candidate(form=form), 0, 0.0, 0.0, 0.0)) == len(INPUTS) == 15 + len(Form._fields)
 
 
 def test_each_kind_of_page_has_knots_of_its_own() -> None:
@@ -275,7 +347,7 @@ def test_each_kind_of_page_has_knots_of_its_own() -> None:
 
 def arrays(**changed: Any) -> dict[str, Any]:
     right: dict[str, Any] = {
-        "version": np.array([2, BITS]),
+        "version": np.array([3, BITS]),
         "weights": np.zeros(1 << BITS, np.int8),
         "rarity": np.zeros(1 << BITS, np.uint8),
         "numbers": np.array([0.1, 0.0]),
@@ -298,8 +370,18 @@ def arrays(**changed: Any) -> dict[str, Any]:
         {"categories": np.array(["drugs", "drugs"])},
         {"categories": np.array([1, 2])},
         {"categories": np.array(["drugs"])},
-        {"calibration": np.zeros(7)},
-        {"calibration": np.full(32, np.inf)},
+        {"start": np.zeros(2)},
+        {"start": np.array([np.nan])},
+        {"inputs": None},
+        {"inputs": np.array(0, np.int16)},
+        {"inputs": np.zeros((0, INNER), np.int16)},
+        {"inputs": np.full((len(STEPS), INNER), len(INPUTS), np.int16)},  # no such input
+        {"inputs": np.full((len(STEPS), INNER), -1, np.int16)},
+        {"inputs": np.zeros((len(STEPS), INNER), np.int32)},
+        {"limits": np.zeros((len(STEPS), LEAVES), np.float32)},
+        {"limits": np.full((len(STEPS), INNER), np.nan, np.float32)},
+        {"leaves": np.zeros((7, LEAVES), np.float32)},
+        {"leaves": np.full((len(STEPS), LEAVES), np.inf, np.float32)},
         {"knots": np.zeros((3, 8))},  # not ascending
         {"knots": np.zeros((2, 8))},
     ],
