@@ -46,13 +46,13 @@ def test_harmful_pages_are_found(strict: PageClassifier, writer: str, language: 
     """Sites of the words' own author, and of somebody who had not seen them; nobody has read a miss of a reporting half."""
     found = [(judged(strict, html), site.category) for site in sites(f"{writer}-{language}", half) for _, html in pages_of(site)]
     assert sum(bool(category) for category, _ in found) >= 0.95 * len(found)
-    assert sum(category == right for category, right in found) >= 0.91 * len(found)
+    assert sum(category == right for category, right in found) >= 0.93 * len(found)
 
 
 @pytest.mark.parametrize(("writer", "language"), list(product(("pages", "fourth"), ("en", "zh"))))
 def test_most_harmful_pages_are_found_by_default(in_use: PageClassifier, writer: str, language: str) -> None:
     found = [judged(in_use, html) for site in sites(f"{writer}-{language}", "report") for _, html in pages_of(site)]
-    assert sum(map(bool, found)) >= 0.88 * len(found)
+    assert sum(map(bool, found)) >= 0.9 * len(found)
 
 
 @pytest.mark.parametrize(("writer", "language"), list(product(RETIRED, ("en", "zh"))))
