@@ -12,6 +12,7 @@ from sqlalchemy import Table
 
 from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.schema import (
+    BYPASS_LINKS,
     DECISIONS,
     FINGERPRINTS,
     LEARNED_ENTRIES,
@@ -53,12 +54,13 @@ class BackedUpTable:
 
 
 BACKED_UP: Final = (
-    BackedUpTable(POLICY_ITEMS, "clients, groups, policies, schedules, pauses", Part.STATE, Area.LISTS),
+    BackedUpTable(POLICY_ITEMS, "clients, groups, policies, schedules, quotas, pauses", Part.STATE, Area.LISTS),
     BackedUpTable(MANUAL_RULES, "manual rules", Part.STATE, Area.LISTS),
     BackedUpTable(LEARNED_ENTRIES, "learned entries", Part.STATE, Area.LISTS),
     BackedUpTable(REVIEW_TASKS, "review tasks", Part.STATE, Area.REVIEWS),
     BackedUpTable(REVIEW_STEPS, "decisions on review tasks", Part.STATE, Area.REVIEWS),
     BackedUpTable(UNBLOCK_REQUESTS, "unblock requests", Part.STATE, Area.UNBLOCK),
+    BackedUpTable(BYPASS_LINKS, "bypass links", Part.STATE, Area.UNBLOCK),
     BackedUpTable(PAGE_VERDICTS, "verdicts on pages", Part.FINGERPRINTS, Area.VERDICTS),
     BackedUpTable(FINGERPRINTS, "fingerprints", Part.FINGERPRINTS, Area.FINGERPRINTS),
     BackedUpTable(DECISIONS, "decisions in the log", Part.LOG, Area.LOG),
@@ -71,6 +73,14 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "frontier_pauses": "the switch of the crawler's queue, which is not restored either",
     "crawlers": "heartbeats of running processes",
     "task_sites": "how far crawl tasks are: they start again",
+    "quota_usage": "minutes of the last days: they count on from zero, so a restore never takes time away",
+    "devices": "what was seen on the links: devices are seen again",
+    "notifications": "messages that are being sent: a second machine would send them twice",
+    "notify_channels": "how far each channel is with them",
+    "log_counts": "derived from the decisions: counted again in the background",
+    "log_hours": "derived from the decisions",
+    "log_devices": "derived from the decisions",
+    "log_progress": "how far counting and indexing are; a restored log begins at zero",
     "page_validators": "a cache: pages are fetched whole once more",
 }
 """Table → reason."""

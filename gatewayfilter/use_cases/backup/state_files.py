@@ -20,6 +20,8 @@ _FOLDERS: Final = {"words": "words", "rules": "extraction rules", "sources": "su
 _FILES: Final = {
     "client.key": "secrets of this installation",
     "fingerprints.key": "secrets of this installation",
+    "request.key": "secrets of this installation",
+    "services.toml": "services of your own",
     "pinned-apps.json": "pinned apps",
 }
 _SOURCE_FILES: Final = frozenset({"source.json", "list", "state.json", "report.json"})
