@@ -1,20 +1,17 @@
 """Writes settings into a TOML file of the operator's: comments, order and everything else in it stay as they are."""
 
-import json
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from copy import deepcopy
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
 from gatewayfilter.errors import ConfigError
-
-_HEADER: Final = re.compile(r"\s*\[")
-_VALUE: Final = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\["'{][^\s#]*)"""
 
 
 def write_settings(file: Path, values: Mapping[str, str]) -> None:
@@ -44,38 +41,23 @@ def with_settings(text: str, values: Mapping[str, str], name: str = "the file") 
     """Returns the text of a TOML file with these values set (`write_settings`)."""
     try:
         wanted = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document: Any = tomlkit.parse(text)
+    except (tomllib.TOMLDecodeError, TOMLKitError) as error:
         raise ConfigError(f"{name} is not valid TOML: {error}") from error
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines()
-    for key, value in values.items():
-        section, _, setting = key.partition(".")
-        if _value_of(wanted, section, setting) == value:
-            continue
-        wanted = _with_value(wanted, section, setting, value)
-        _set_line(lines, section, setting, _literal(value))
-    changed = newline.join(lines) + newline if lines else ""
+    try:
+        for key, value in values.items():
+            section, _, setting = key.partition(".")
+            if wanted.setdefault(section, {}).get(setting) != value:
+                wanted[section][setting] = value
+                document.setdefault(section, tomlkit.table())[setting] = value
+        changed = tomlkit.dumps(document)
+        if "\r\n" in text:
+            changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
+    except (AttributeError, TypeError, TOMLKitError):
+        changed = ""
     if not _reads_as(changed, wanted):
-        lines_to_write = "; ".join(f"{key} = {_literal(value)}" for key, value in values.items())
+        lines_to_write = "; ".join(f"{key} = {tomlkit.string(value).as_string()}" for key, value in values.items())
         raise ConfigError(f"cannot change {name} without touching more than these settings; set them by hand: {lines_to_write}")
-    return changed if wanted != tomllib.loads(text) else text
-
-
-def _literal(value: str) -> str:
-    """Returns a text as a basic string of TOML: that of JSON, but for one control character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _value_of(document: Mapping[str, Any], section: str, setting: str) -> object:
-    table = document.get(section)
-    return table.get(setting) if isinstance(table, dict) else None
-
-
-def _with_value(document: Mapping[str, Any], section: str, setting: str, value: str) -> dict[str, Any]:
-    changed = deepcopy(dict(document))
-    table = changed.setdefault(section, {})
-    if isinstance(table, dict):  # otherwise the file is no settings file: the comparison fails
-        table[setting] = value
     return changed
 
 
@@ -84,26 +66,6 @@ def _reads_as(text: str, wanted: Mapping[str, Any]) -> bool:
         return tomllib.loads(text) == wanted
     except tomllib.TOMLDecodeError:
         return False
-
-
-def _set_line(lines: list[str], section: str, setting: str, literal: str) -> None:
-    """Changes the line of a setting, or adds one below the header of its section, which is added when there is none."""
-    header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?")
-    dotted = rf"{re.escape(section)}\s*\.\s*{re.escape(setting)}"
-    current, below = "", len(lines)
-    for number, line in enumerate(lines):
-        if _HEADER.match(line):
-            current = section if header.fullmatch(line) else "another"
-            below = number + 1 if current == section else below
-            continue
-        name = {"": dotted, section: re.escape(setting)}.get(current)
-        if name and (found := re.fullmatch(rf"(\s*{name}\s*=\s*){_VALUE}(\s*(?:#.*)?)", line)):
-            lines[number] = f"{found[1]}{literal}{found[2]}"
-            return
-    if any(header.fullmatch(line) for line in lines):
-        lines.insert(below, f"{setting} = {literal}")
-    else:
-        lines += [*([""] if lines else []), f"[{section}]", f"{setting} = {literal}"]
 
 
 def _replace(target: Path, text: str) -> None:

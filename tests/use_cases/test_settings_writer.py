@@ -20,13 +20,15 @@ LINE = 'listen = "192.0.2.1:8080"'
     [
         ("", f"[proxy]\n{LINE}\n"),
         ("# mine\n[log]\nlevel = 'debug'\n", f"# mine\n[log]\nlevel = 'debug'\n\n[proxy]\n{LINE}\n"),
-        ("[proxy]\n# a comment\nworkers = 2\n", f"[proxy]\n{LINE}\n# a comment\nworkers = 2\n"),
+        ("[proxy]\n# a comment\nworkers = 2\n", f"[proxy]\n# a comment\nworkers = 2\n{LINE}\n"),
+        ('proxy = { listen = "a:1" }\n', f"proxy = {{ {LINE} }}\n"),
+        ('[proxy]\nlisten = """a:1\n"""\n', f"[proxy]\n{LINE}\n"),
         ('[proxy]\nlisten = "a:1"   # why\nworkers = 2\n', f"[proxy]\n{LINE}   # why\nworkers = 2\n"),
         ("[proxy]\n  listen='a:1'\n[log]\n", f"[proxy]\n  {LINE.replace(' = ', '=')}\n[log]\n"),
         ('proxy.listen = "a:1"\n', 'proxy.listen = "192.0.2.1:8080"\n'),
-        ("[ proxy ] # here\r\nworkers = 2\r\n", f"[ proxy ] # here\r\n{LINE}\r\nworkers = 2\r\n"),
+        ("[ proxy ] # here\r\nworkers = 2\r\n", f"[ proxy ] # here\r\nworkers = 2\r\n{LINE}\r\n"),
         ('[log]\nlisten = "a:1"\n[proxy]\n', f'[log]\nlisten = "a:1"\n[proxy]\n{LINE}\n'),
-        ('[proxy]\nbrand_name = "[proxy] # \\" x"\n', f'[proxy]\n{LINE}\nbrand_name = "[proxy] # \\" x"\n'),
+        ('[proxy]\nbrand_name = "[proxy] # \\" x"\n', f'[proxy]\nbrand_name = "[proxy] # \\" x"\n{LINE}\n'),
         ("[proxy]", f"[proxy]\n{LINE}\n"),
     ],
 )
@@ -38,9 +40,6 @@ def test_only_the_line_of_the_setting_changes(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'proxy = { listen = "a:1" }\n',
-        '[proxy]\nlisten = """a:1\n"""\n',
-        '[proxy]\nbrand_name = """\n[log]\n"""\nlisten = ["a"]\n',
         "proxy = 3\n",
     ],
 )
