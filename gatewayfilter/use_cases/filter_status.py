@@ -23,8 +23,6 @@ _LEARNER_SILENT_S: Final = 300.0
 _FAILURES: Final = 3
 """Updates in a row that have to fail before it needs attention."""
 _LOW_MB: Final = 500
-_COUNTED: Final = 200_000
-"""Newest decisions that are counted: about half a second."""
 _FAULTS: Final = {
     "hook_errors": "requests on which the filter itself failed",
     "store_errors": "batches that the database refused",
@@ -73,11 +71,10 @@ class ListStatus:
 
 @dataclass(frozen=True, slots=True)
 class TodayCounts:
-    """Decisions since midnight by this machine's clock; `complete` is False when only the newest were counted."""
+    """Decisions since midnight by this machine's clock."""
 
     requests: int
     blocked: int
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +209,8 @@ def _published(settings: Settings) -> tuple[int, int]:
 
 def _today(store: Store, now: float) -> TodayCounts:
     midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    newest = store.log.tail(_COUNTED)
-    records = [record for _, record in newest if record.at >= midnight]
-    blocked = sum(1 for record in records if record.action == "block")
-    return TodayCounts(len(records), blocked, complete=len(records) < _COUNTED)
+    found = store.log_stats.summary(midnight)
+    return TodayCounts(found.decisions, found.blocked)
 
 
 def _attention(

@@ -40,7 +40,7 @@ class Report:
         summary: the counts.
         clients: counts by name of the client.
         new_devices: the newest first.
-        requests: open requests to unblock of the span, the newest first.
+        requests: requests to unblock of the span with their answers, the newest first.
         learned: pages that were learned to be blocked, the newest first.
         learned_count: number of all of them.
         sources: number of enabled subscriptions.
@@ -92,7 +92,7 @@ def make_report(store: Store, settings: Settings, since: float, until: float | N
         summary,
         _named(summary.tops.get(LogDimension.CLIENT, ()), clients),
         tuple(NewDevice(one.client, clients.name(one.client), one.first_at) for one in devices[:_MOST_ROWS]),
-        tuple(one for one in store.unblock.open_requests() if since <= one.at < end)[:_MOST_ROWS],
+        tuple(one for one in store.unblock.requests() if since <= one.at < end)[:_MOST_ROWS],
         tuple(learned[:_MOST_LEARNED]),
         len(learned),
         len(sources),

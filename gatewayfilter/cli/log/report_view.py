@@ -58,8 +58,19 @@ def sections_of(report: Report, language: str) -> list[Section]:
         found.append(Section(words[key], (words["name"], words["blocked"]), rows))
     devices = tuple((one.name or "-", one.client, show_day(one.first_at)) for one in report.new_devices)
     found.append(Section(words["devices"], (words["name"], words["client"], words["since"]), devices))
-    requests = tuple((_cut(one.url), one.client, _cut(one.comment), show_day(one.at)) for one in report.requests)
-    found.append(Section(words["requests"], (words["page"], words["client"], words["comment"], words["since"]), requests))
+    requests = tuple(
+        (
+            _cut(one.url),
+            one.client_name or one.client,
+            _cut(one.comment),
+            words[f"state-{one.state}"],
+            _cut(one.word),
+            show_day(one.at),
+        )
+        for one in report.requests
+    )
+    asked = (words["page"], words["client"], words["comment"], words["state"], words["answer"], words["since"])
+    found.append(Section(words["requests"], asked, requests))
     learned = tuple((_cut(one.url), one.category, show_day(one.created_at)) for one in report.learned)
     title = words["learned"].format(count=f"{report.learned_count:,}")
     found.append(Section(title, (words["page"], words["category"], words["since"]), learned))

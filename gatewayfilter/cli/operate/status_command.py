@@ -66,8 +66,7 @@ def _lines(found: FilterStatus) -> Iterator[tuple[str, str]]:
     yield "Waiting", f"{counted(found.reviews, 'review')}, {counted(found.requests, 'request')} to unblock a page"
     pauses = ", ".join(f"{pause.name} until {show_moment(pause.until)}" for pause in found.pauses)
     yield "Pauses", pauses or "none"
-    bound = "" if today.complete else " (of the newest decisions)"
-    yield "Today", f"{counted(today.requests, 'request')}, {today.blocked:,} blocked{bound}"
+    yield "Today", f"{counted(today.requests, 'request')}, {today.blocked:,} blocked"
     yield "Disk", f"{found.free_mb:,.0f} MB free"
 
 

@@ -52,7 +52,7 @@ def test_the_report_as_text(cli: Cli) -> None:
     assert "old.example" not in shown.out
     assert "\x1b" not in shown.out
     assert "\u202e" not in shown.out
-    new = shown.out.partition("New devices")[2].partition("Open requests")[0]
+    new = shown.out.partition("New devices")[2].partition("Requests to unblock")[0]
     assert "192.0.2.8" in new
     assert "192.0.2.7" not in new  # it was seen long before
 

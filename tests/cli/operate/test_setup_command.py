@@ -43,6 +43,7 @@ def bundled(tmp_path: Path, server: ListServer, monkeypatch: pytest.MonkeyPatch)
     folder = tmp_path / "bundled"
     shutil.copytree(BUNDLED / "starter", folder / "starter")
     shutil.copy(BUNDLED / "categories.toml", folder)
+    shutil.copy(BUNDLED / "services.toml", folder)
     lines, name = [], ""
     for line in (BUNDLED / "catalog.toml").read_text(encoding="utf-8").splitlines():
         name = found[1] if (found := _NAME.match(line)) else name
@@ -158,7 +159,7 @@ def test_what_cannot_be_is_one_sentence_and_changes_nothing(
     assert not state.exists()
 
 
-@pytest.mark.parametrize("text", ["[proxy\n", "proxy = { workers = 2 }\n", "\xff"])
+@pytest.mark.parametrize("text", ["[proxy\n", "proxy = 3\n", "\xff"])
 def test_a_file_that_cannot_be_changed_stops_before_anything_is_done(cli: Cli, bundled: Path, state: Path, text: str) -> None:
     del bundled
     state.mkdir(parents=True)
