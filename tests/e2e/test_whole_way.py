@@ -37,7 +37,7 @@ def test_first_visit_passes_and_the_next_one_is_blocked(
     assert page.status == 403
     assert page.reason == "learned"
     assert page.headers["cache-control"] == "no-store"
-    for shown in ("Gambling", "score", "casino", "learned:gambling"):
+    for shown in ("Gambling", "score", "casino", "learned by the filter"):
         assert shown in page.text
 
     answer = gateway.json("check", url)

@@ -123,10 +123,11 @@ def _print_fitted(columns: Sequence[str], cells: list[list[str]]) -> None:
 
 def _print_records(columns: Sequence[str], cells: list[list[str]], width: int) -> None:
     """Prints rows that do not fit: the first cell on a line, the others that hold something below it, whole wherever they fit."""
-    from rich.cells import cell_len
+    from rich.cells import cell_len, chop_cells
 
     for row in cells:
-        click.secho(row[0], bold=True)
+        for part in chop_cells(row[0], width):
+            click.secho(part, bold=True)
         line = ""
         for name, cell in zip(columns[1:], row[1:], strict=True):
             if not cell:
@@ -136,5 +137,8 @@ def _print_records(columns: Sequence[str], cells: list[list[str]], width: int) -
                 click.echo(line)
                 line = ""
             line = f"{line} · {part}" if line else f"  {part}"
+            *full, line = chop_cells(line, width)
+            for folded in full:
+                click.echo(folded)
         if line:
             click.echo(line)

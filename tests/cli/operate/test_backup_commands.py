@@ -35,6 +35,7 @@ def test_a_backup_and_its_restore(cli: Cli, state: Path, tmp_path: Path) -> None
     assert len(cli("list", "show", "--json").json) == 2
 
 
+@pytest.mark.slow
 def test_the_authority_needs_a_passphrase_and_a_filter_that_does_not_run(
     cli: Cli, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def used_bytes(store: Store) -> int:
     return (pages - free) * page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [[30], [250], [1_000], [1_800], [2_100], [60_000], [30, 30, 30, 1_800]])
 def test_the_estimate_is_what_the_file_takes(sqlite_url: str, lengths: list[int]) -> None:
     store = Store.open(sqlite_url)

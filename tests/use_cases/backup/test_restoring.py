@@ -178,6 +178,7 @@ def test_definitions_alone(old: Installation, new: Installation, tmp_path: Path)
     assert (new.folder / "sources/ads/list").read_text() == "here"
 
 
+@pytest.mark.slow
 def test_the_authority_is_encrypted(old: Installation, new: Installation, tmp_path: Path) -> None:
     key = (old.folder / "ca/mitmproxy-ca.pem").read_bytes()
     path = old.backup(tmp_path / "b", passphrase=SECRET)
