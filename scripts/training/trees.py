@@ -14,6 +14,12 @@ PACE = 0.06
 MOST_LEAVES = 8
 LEAST_OF_A_LEAF = 60
 PENALTY = 5.0
+RATIO_COUNTS = 1.0
+"""What the logarithm of the score, as a share of the limit, counts beside the grown trees: few described sites come to the
+scores of real ones, so that the grown trees hardly tell one limit from ten."""
+HIGHEST_RATIO = 4.8
+STAIRS = 2
+"""Trees that make the stairs of the ratio."""
 
 
 def fit_trees(numbers: NDArray[np.float32], harmful: NDArray[np.bool_], counts: NDArray[np.float64]) -> DecisionTrees:
@@ -37,7 +43,31 @@ def fit_trees(numbers: NDArray[np.float32], harmful: NDArray[np.bool_], counts: 
     for tree, nodes in enumerate(grown):
         _lay_out(nodes, 0, 0, inputs[tree], limits[tree], leaves[tree])
     start = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001
-    return DecisionTrees(start, inputs, limits, leaves)
+    stairs = _stairs()
+    return DecisionTrees(
+        start,
+        np.concatenate((inputs, np.full((STAIRS, INNER), list(INPUTS).index("ratio"), np.int16))),
+        np.concatenate((limits, stairs[:, _in_order()])),
+        np.concatenate((leaves, np.tile(_height() * np.arange(LEAVES, dtype=np.float32), (STAIRS, 1)))),
+    )
+
+
+def _height() -> np.float32:
+    return np.float32(RATIO_COUNTS * HIGHEST_RATIO / (LEAVES * STAIRS))
+
+
+def _stairs() -> NDArray[np.float32]:
+    """Returns the limits of each tree of the stairs, ascending: those of the second lie between those of the first."""
+    steps = np.linspace(0, HIGHEST_RATIO, LEAVES * STAIRS, endpoint=False, dtype=np.float32)[1:]
+    return np.array([steps[tree::STAIRS][:INNER] for tree in range(STAIRS)])
+
+
+def _in_order() -> NDArray[np.intp]:
+    """Returns for each node of a complete tree how many nodes lie left of it."""
+    places = np.arange(1, INNER + 1)
+    depth = np.floor(np.log2(places)).astype(np.intp)
+    width = LEAVES >> depth
+    return (places - (1 << depth)) * width + width // 2 - 1
 
 
 def _lay_out(

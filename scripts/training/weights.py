@@ -12,12 +12,12 @@ from gatewayfilter.classify.models.text_model import BITS, NOTHING_READ, Reading
 from scripts.training.inputs import LICENSED, SPAM, WRITTEN
 from scripts.training.reading import Document, Part
 
-INVERSE_PENALTY = 1.5
-COMMON = 0.006
+INVERSE_PENALTY = 2.0
+COMMON = 0.0025
 """Share of the windows at which a term counts half: what stands everywhere tells little."""
 LICENSED_COUNTS = 0.2
 """What a window of the real sets counts to one of the samples: they are harmless nearly all, and of few sources."""
-WRITTEN_COUNTS = 4.0
+WRITTEN_COUNTS = 1.5
 """What a window of the texts of many genres counts: described sites come in seven forms each, these in one."""
 MOST_WINDOWS = 3
 """Of a text, chosen by chance: long ones would outweigh all others."""
