@@ -96,7 +96,8 @@ def restore(invocation: Invocation, *, file: Path, dry_run: bool, with_ca: bool,
     """Restore everything that a backup holds, and remove what it does not have; all of it, or nothing if anything fails.
 
     The state before is backed up first, into backups/ of the state folder. The filter may run: rules and policies are in force
-    within a second. Database, state folder and the file of proxy users stay where they are on this machine.
+    within a second. Database, state folder and the file of proxy users stay where they are on this machine. Programs that
+    settings name stay those of this machine.
     """
     from gatewayfilter.processes.supervision.run_lock import RunLock, running_process
     from gatewayfilter.use_cases.backup import Restore

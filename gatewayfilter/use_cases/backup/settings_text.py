@@ -9,8 +9,9 @@ from tomlkit.exceptions import TOMLKitError
 
 from gatewayfilter.errors import BackupError
 
-MACHINE_SETTINGS: Final = ("data_dir", "store.url", "proxy.auth_file")
-"""Settings that name places of one machine: a backup does not move an installation to another database or folder."""
+MACHINE_SETTINGS: Final = ("data_dir", "store.url", "proxy.auth_file", "notify.command", "learn.image_classifier")
+"""Settings that name places and programs of one machine: a backup does not move an installation to another database or folder,
+and a forged one runs no program."""
 
 
 def values_of(text: str) -> dict[str, object]:

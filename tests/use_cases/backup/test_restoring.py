@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,22 @@ def test_settings_that_this_version_does_not_have(old: Installation, new: Instal
         with pytest.raises(BackupError, match="settings"):
             new.restore(old.backup(tmp_path / "b"))
         assert new.state() == before
+
+
+def test_a_forged_backup_runs_no_program(old: Installation, new: Installation, tmp_path: Path) -> None:
+    forged = '[notify]\ncommand = ["/bin/sh", "-c", "id"]\n\n[learn]\nimage_classifier = "os:abort"\nenabled = true\n'
+    old.places.settings_file.write_text(forged)
+    new.restore(old.backup(tmp_path / "b"))
+    text = new.places.settings_file.read_text()
+    assert "enabled = true" in text
+    assert "command" not in text
+    assert "image_classifier" not in text
+
+
+def test_a_program_of_this_machine_stays(old: Installation, new: Installation, tmp_path: Path) -> None:
+    new.places.settings_file.write_text('[notify]\ncommand = ["/usr/bin/mine", "now"]\n')
+    new.restore(old.backup(tmp_path / "b"))
+    assert tomllib.loads(new.places.settings_file.read_text())["notify"] == {"command": ["/usr/bin/mine", "now"]}
 
 
 def test_the_parts_on_request(old: Installation, new: Installation, tmp_path: Path) -> None:
