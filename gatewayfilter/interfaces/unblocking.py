@@ -97,11 +97,13 @@ class UnblockChanges:
 
     Attributes:
         version: the newest.
+        whole: these are all that there are, in place of what was read before: the store was restored.
     """
 
     version: int
     requests: Sequence[UnblockRequest] = ()
     links: Sequence[BypassLink] = ()
+    whole: bool = False
 
 
 class UnblockRequestStore(Protocol):

@@ -70,6 +70,8 @@ class OwnRequests:
 
     def take_in(self, changes: UnblockChanges) -> None:
         """Takes in what changed in the store."""
+        if changes.whole:
+            self._forget_stored()
         for request in sorted(changes.requests, key=lambda request: request.request_id):
             self._keep(request)
         for link in changes.links:
@@ -80,6 +82,14 @@ class OwnRequests:
             requests = [request for of_client in list(self._newest.values()) for request in list(of_client.values())]
             self._newest, self._count = {}, 0
             for request in sorted(requests, key=lambda request: request.at)[-_MOST_KEPT // 2 :]:
+                self._keep(request)
+
+    def _forget_stored(self) -> None:
+        """Forgets all but the requests that the writer has not stored yet."""
+        noted = [request for of_client in list(self._newest.values()) for request in list(of_client.values())]
+        self._newest, self._count, self._links, self._link_of = {}, 0, {}, {}
+        for request in noted:
+            if not request.request_id:
                 self._keep(request)
 
     def _keep(self, request: UnblockRequest) -> None:

@@ -90,3 +90,14 @@ def test_the_view_is_bounded(clients: int, monkeypatch: pytest.MonkeyPatch) -> N
     view.take_in(UnblockChanges(1, requests))
     assert sum(map(len, view._newest.values())) == 500
     assert view._count == 500
+
+
+def test_a_whole_view_takes_the_place_of_the_one_before() -> None:
+    view = own()
+    stored = UnblockRequest("http://a.example/", "10.0.0.7", "", "", "", "", "", 7.0, request_id=1)
+    noted = UnblockRequest("http://b.example/", "10.0.0.7", "", "", "", "", "", 7.0)
+    view.take_in(UnblockChanges(9, [stored, noted]))
+    restored = UnblockRequest("http://c.example/", "10.0.0.7", "", "", "", "", "", 7.0, request_id=1)
+    view.take_in(UnblockChanges(3, [restored], whole=True))
+    assert set(view._newest["10.0.0.7"]) == {"http://b.example/", "http://c.example/"}
+    assert view._count == 2

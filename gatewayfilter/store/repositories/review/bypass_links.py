@@ -53,11 +53,10 @@ class SqlBypassLinks:
         with self._database.read() as connection:
             return [_link(row) for row in connection.execute(_ALL.limit(limit))]
 
-    def changed(self, after: int) -> tuple[list[BypassLink], int]:
-        """Returns the links that changed after a version, and the newest version among them, 0 for none."""
+    def changed(self, after: int) -> list[BypassLink]:
+        """Returns the links that changed after a version."""
         with self._database.read() as connection:
-            rows = connection.execute(_CHANGED, {"after": after}).all()
-        return [_link(row) for row in rows], max((row.version for row in rows), default=0)
+            return [_link(row) for row in connection.execute(_CHANGED, {"after": after})]
 
     def revoke(self, link_id: int, now: float) -> BypassLink | None:
         """Revokes a link, and removes the rules that it made. Returns it, `None` when there is none."""
@@ -94,8 +93,12 @@ class SqlBypassLinks:
 
 def next_version(connection: Connection) -> int:
     """Returns the version of the next change of requests or links, in its transaction (`Area.UNBLOCK`)."""
-    newest = (connection.scalar(select(func.max(table.c.version))) or 0 for table in (UNBLOCK_REQUESTS, BYPASS_LINKS))
-    return max(newest) + 1
+    return newest_version(connection) + 1
+
+
+def newest_version(connection: Connection) -> int:
+    """Returns the version of the newest change of the requests and links that are kept, 0 without any."""
+    return max(connection.scalar(select(func.max(table.c.version))) or 0 for table in (UNBLOCK_REQUESTS, BYPASS_LINKS))
 
 
 def _rules(link: BypassLink, until: float) -> Sequence[ManualRule]:

@@ -11,7 +11,7 @@ from gatewayfilter.interfaces import RequestState, UnblockChanges, UnblockReques
 from gatewayfilter.model import ManualRule
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.store.repositories.lists import SqlListStore
-from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, next_version
+from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, newest_version, next_version
 from gatewayfilter.store.repositories.review.notifications import add_notification
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.prepared_query import PreparedQuery
@@ -43,9 +43,10 @@ _OF_CLIENT = (_COLUMNS.client_name == bindparam("name")) & ((_COLUMNS.client_nam
 _COUNT_OPEN = select(func.count()).where(_OPEN)
 _COUNT_OF_DAY = select(func.count()).where(_OF_CLIENT, _COLUMNS.at > bindparam("since"))
 _CHANGED = select(UNBLOCK_REQUESTS).where(_COLUMNS.version > bindparam("after")).order_by(_COLUMNS.version)
-_NEWER = (
-    f"SELECT 1 FROM {UNBLOCK_REQUESTS.name} WHERE {_COLUMNS.version.name} > ? "  # noqa: S608  names of ours
-    f"UNION ALL SELECT 1 FROM {BYPASS_LINKS.name} WHERE {BYPASS_LINKS.c.version.name} > ? LIMIT 1"
+_OTHER = (
+    f"SELECT 1 FROM (SELECT max(version) AS newest FROM (SELECT max({_COLUMNS.version.name}) AS version "  # noqa: S608  names of ours
+    f"FROM {UNBLOCK_REQUESTS.name} UNION ALL SELECT max({BYPASS_LINKS.c.version.name}) FROM {BYPASS_LINKS.name}) AS each_of) "
+    "AS both_of WHERE newest <> ?"
 )
 
 
@@ -56,7 +57,7 @@ class SqlUnblockRequests:
         self._database = database
         self._lists = lists
         self._links = links
-        self._newer = PreparedQuery(database, _NEWER)
+        self._other = PreparedQuery(database, _OTHER)
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
         """Records requests; a repeated one is counted, one beyond the limits dropped. Returns the number of new ones.
@@ -91,13 +92,18 @@ class SqlUnblockRequests:
         return next(iter(self._select(_COLUMNS.id == request_id, 1)), None)
 
     def changes(self, after: int) -> UnblockChanges:
-        """Returns the requests and links that changed after a version; -1 for all that are kept. Some 15 µs for none."""
-        if after >= 0 and self._newer.has_none(after, after):
+        """Returns the requests and links that changed after a version; -1 for all that are kept. Some 15 µs for none.
+
+        A restore may bring older versions back: then it returns all that are kept.
+        """
+        if after >= 0 and self._other.has_none(after):
             return UnblockChanges(after)
         with self._database.read() as connection:
-            rows = connection.execute(_CHANGED, {"after": after}).all()
-        links, newest = self._links.changed(after)
-        return UnblockChanges(max([after, newest, *(row.version for row in rows)]), [_request(row) for row in rows], links)
+            newest = newest_version(connection)  # before the rows: what comes while they are read is read again next time
+            whole = after > newest
+            since = -1 if whole else after
+            rows = connection.execute(_CHANGED, {"after": since}).all()
+        return UnblockChanges(newest, [_request(row) for row in rows], self._links.changed(since), whole)
 
     def redeem(self, link_ids: Sequence[int], now: float) -> int:
         """Makes the rules of links that were opened, if they are still good. Returns the number of links that were."""

@@ -1,11 +1,15 @@
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gatewayfilter.interfaces import RequestState, UnblockRequest
+from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.store import Store
+from gatewayfilter.store.backup import Part
 from gatewayfilter.store.repositories.review import unblock_requests as module
+from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks
 
 HOUR = 3600.0
 
@@ -119,3 +123,50 @@ def test_the_history_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -
         store.unblock.deny([number + 1], word="", now=2.0)
     store.unblock.ask([ask()])
     assert len(store.unblock.requests()) == 4
+
+
+def test_a_restored_store_is_read_as_a_whole(store: Store, tmp_path: Path) -> None:
+    store.unblock.ask([ask()])
+    with store.backup.snapshot(frozenset({Part.STATE})) as rows:
+        content = {name: list(rows.lines(name)) for name in ("unblock_requests", "bypass_links")}
+    for day in range(1, 4):
+        store.unblock.ask([ask(f"http://a.example/{day}", at=day * 86_400.0)])
+    known = store.unblock.changes(-1)
+    with store.backup.replace(Rows(content), tmp_path):
+        pass
+    after = store.unblock.changes(known.version)
+    assert after.whole
+    assert [request.url for request in after.requests] == ["http://a.example/"]
+    assert after.version < known.version
+    denied = store.unblock.deny([1], word="no", now=2.0)
+    last = store.unblock.changes(after.version)
+    assert (last.whole, list(last.requests)) == (False, denied)
+    assert store.unblock.changes(last.version).requests == ()
+
+
+def test_a_change_between_two_reads_is_read_next_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = SqlBypassLinks.changed
+
+    def slowly(links: SqlBypassLinks, after: int) -> list[BypassLink]:
+        monkeypatch.undo()
+        store.unblock.ask([ask()])
+        store.bypass.add(BypassLink("http://a.example/", EntryKind.DOMAIN, ".a.example", "", 9.0, once=True, created_at=1.0))
+        return changed(links, after)
+
+    monkeypatch.setattr(SqlBypassLinks, "changed", slowly)
+    first = store.unblock.changes(-1)
+    assert list(first.requests) == []
+    assert len(store.unblock.changes(first.version).requests) == 1
+
+
+class Rows:
+    """The rows of a backup."""
+
+    def __init__(self, content: Mapping[str, Sequence[bytes]]) -> None:
+        self._content = content
+
+    def tables(self) -> Sequence[str]:
+        return list(self._content)
+
+    def lines(self, table: str) -> Iterator[bytes]:
+        return iter(self._content[table])
