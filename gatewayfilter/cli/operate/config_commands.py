@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.config import Settings
 
-_PASSWORD = re.compile(r"(://[^/@:]*:)[^/@]+(@)")
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*:)[^/@]+(?=@)|([?&](?:ssl)?password=)[^&#]+", re.IGNORECASE)
 
 
 @click.group("config", cls=FilterGroup, short_help="The settings.", examples=("gatewayfilter config show",))
@@ -75,7 +75,7 @@ def setting_value(settings: Settings, key: str) -> object:
     for name in key.split("."):
         value = getattr(value, name)
     if isinstance(value, tuple):
-        return list(value)
+        return [_without_password(item) if isinstance(item, str) else item for item in value]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Path):
@@ -83,10 +83,14 @@ def setting_value(settings: Settings, key: str) -> object:
     if isinstance(value, SecretStr):
         return "(set)" if value.get_secret_value() else ""
     if isinstance(value, str):
-        return _PASSWORD.sub(r"\1…\2", value)
+        return _without_password(value)
     if isinstance(value, dict):
         return {name: item.model_dump(mode="json") if isinstance(item, Section) else item for name, item in value.items()}
     return value
+
+
+def _without_password(text: str) -> str:
+    return _PASSWORD.sub(r"\1\2…", text)
 
 
 @config_group.command(examples=("gatewayfilter config check", "gatewayfilter config check new.toml"), prints_data=True)

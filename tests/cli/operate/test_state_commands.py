@@ -91,6 +91,20 @@ def test_settings_show_where_they_came_from(cli: Cli, state: Path, monkeypatch: 
     assert set(cli("config", "show", "log", "--json").json) == {key for key in shown if key.startswith("log.")}
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("STORE__URL", "postgresql://db.example/x?user=me&password=secret&sslmode=require",
+         "postgresql://db.example/x?user=me&password=…&sslmode=require"),
+        ("CRAWL__PROXIES", "http://me:secret@192.0.2.1:3128,192.0.2.2:80", ["http://me:…@192.0.2.1:3128", "192.0.2.2:80"]),
+    ],
+)  # fmt: skip
+def test_no_password_is_shown(name: str, value: str, shown: object, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"GATEWAYFILTER_{name}", value)
+    key = name.lower().replace("__", ".")
+    assert cli("config", "show", key, "--json").json[key]["value"] == shown
+
+
 def test_settings_are_checked(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "new.toml"
     file.write_text("[proxy]\nworkers = 2\n")
