@@ -15,6 +15,7 @@ from gatewayfilter.cli.log.log_filters import filter_options, query_of
 from gatewayfilter.cli.log.log_lines import as_object
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json_line, say
+from gatewayfilter.private_files import private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def _opened(output: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
-        with output.open("w", encoding="utf-8", newline="") as file:
+        with open(output, "w", encoding="utf-8", newline="", opener=private) as file:
             yield file
     except OSError as error:
         raise click.BadParameter(f"cannot write {output}: {error.strerror}") from error
@@ -148,7 +149,7 @@ def _write_parquet(output: Path, rows: Iterator[dict[str, Any]]) -> int:
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     count, part = 0, []
     try:
-        with parquet.ParquetWriter(output, schema) as writer:
+        with open(output, "wb", opener=private) as file, parquet.ParquetWriter(file, schema) as writer:
             for row in rows:
                 part.append(row)
                 count += 1

@@ -1,6 +1,7 @@
 import csv
 import importlib
 import importlib.util
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,7 @@ def test_export_as_lines_and_csv(cli: Cli, tmp_path: Path) -> None:
     assert rows[0]["time"] == "2027-01-15T08:00:02.000+00:00"
     assert tuple(rows[0]) == COLUMNS
     assert "\x1b" not in file.read_text(encoding="utf-8")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Files for their owner alone."""
+
+import os
+import stat
+from pathlib import Path
+
+from gatewayfilter.private_files import private
+
+
+def test_a_file_becomes_the_owners_alone(tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    older.touch(0o644)
+    for path in (older, tmp_path / "new"):
+        with open(path, "w", opener=private):
+            pass
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_no_file_keeps_its_mode(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o644)
+    os.close(private(str(pipe), os.O_RDWR))
+    assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
