@@ -1,8 +1,8 @@
 """Parts of approved sites: what pages of a site that was approved on request load from blocked sites.
 
 A manual rule of the group `APPROVED` that allows a host or domain also allows scripts, images and the like that pages of that
-site load from elsewhere, if only a schedule, a policy or an ordinary list blocks them. Pages and frames of other sites stay
-blocked, as do advertising and harmful content.
+site load from elsewhere, if only a schedule, a policy or an ordinary list blocks them. Pages, frames and objects of other sites
+stay blocked, as do advertising and harmful content.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,21 @@ from typing import Final
 from gatewayfilter.engine.deciders import manual_verdict
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.manual_rules import ManualRules
-from gatewayfilter.model import HARMFUL_CATEGORIES, PAGE_TYPES, DeciderAnswer, HostAction, HostVerdict, Reason, Request, Verdict
+from gatewayfilter.model import (
+    HARMFUL_CATEGORIES,
+    PAGE_TYPES,
+    DeciderAnswer,
+    HostAction,
+    HostVerdict,
+    Reason,
+    Request,
+    ResourceType,
+    Verdict,
+)
 
 _LIFTED: Final = frozenset({Reason.SCHEDULE, Reason.POLICY, Reason.BLACKLIST, Reason.LEARNED})
+_WHOLE: Final = PAGE_TYPES | {ResourceType.OBJECT}
+"""`<object>` and `<embed>` show pages as frames do."""
 _NEVER: Final = HARMFUL_CATEGORIES | {"ads", "trackers", "annoyances"}
 
 
@@ -29,7 +41,7 @@ def lifted(state: EngineState, scopes: Sequence[str], request: Request, verdict:
         now: Unix seconds.
     """
     source = request.source
-    if source is None or request.resource_type in PAGE_TYPES or not _may_lift(verdict):
+    if source is None or request.resource_type in _WHOLE or not _may_lift(verdict):
         return None
     for scope, rules in _approving(state, scopes):
         rule = rules.approved_site(source, now)

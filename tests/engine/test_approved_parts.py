@@ -71,6 +71,7 @@ def test_parts_during_a_schedule() -> None:
     [
         (approval(), "casino.example", PAGE, "games.example", CHILD),
         (approval(), "casino.example", FRAME, "games.example", CHILD),
+        (approval(), "casino.example", ResourceType.OBJECT, "games.example", CHILD),
         (approval(), "casino.example", IMAGE, "", CHILD),
         (approval(), "casino.example", IMAGE, "other.example", CHILD),
         (approval(), "casino.example", IMAGE, "notgames.example", CHILD),
