@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, and_, bindparam, delete, func, insert,
 
 from gatewayfilter.store.backup.differences import Difference, differences, rows_of
 from gatewayfilter.store.backup.feed_steps import check_policies, entry_of, in_feed, step
+from gatewayfilter.store.backup.row_checks import check_row
 from gatewayfilter.store.backup.row_codec import RowCodec
 from gatewayfilter.store.backup.tables import BACKED_UP, BackedUpTable, Part
 from gatewayfilter.store.repositories.change_feed import append_changes
@@ -158,8 +159,10 @@ def _differences(connection: Connection, table: Table, source: RowSource) -> Ite
     if table is POLICY_ITEMS:
         then = check_policies(then)
     for difference in differences(table, rows_of(connection, table), then):
-        if difference.then is not None and in_feed(table):
-            entry_of(table, difference.then)
+        if difference.then is not None:
+            check_row(table, difference.then)
+            if in_feed(table):
+                entry_of(table, difference.then)
         yield difference
 
 

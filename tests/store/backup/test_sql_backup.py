@@ -85,9 +85,22 @@ def fill(store: Store) -> None:
             connection.execute(insert(table), row)
 
 
+KNOWN = {
+    "review_tasks.state": "open",
+    "review_tasks.kind": "page",
+    "unblock_requests.state": "denied",
+    "unblock_requests.rule_ids": [1, 41],
+    "bypass_links.kind": "domain",
+    "bypass_links.rule_ids": [41],
+}
+"""Values that are none of any text."""
+
+
 def sample(column: Any) -> Any:
     if column.name in {"score_breakdown", "decided_at"}:
         return None
+    if (known := KNOWN.get(f"{column.table.name}.{column.name}")) is not None:
+        return known
     match column.type.python_type.__name__ if not isinstance(column.type, JSON) else "json":
         case "int":
             return 41
@@ -262,6 +275,14 @@ def _edited(line: bytes, **values: Any) -> bytes:
         ("policy_items", {"record": {"kind": "pause", "name": "x", "scope": "all", "target": "", "until": "x"}}),
         ("policy_items", {"name": "zzz"}),
         ("review_tasks", {"classification": {"a": "\0"}}),
+        ("review_tasks", {"state": "x"}),
+        ("review_tasks", {"kind": "x"}),
+        ("unblock_requests", {"state": "x"}),
+        ("unblock_requests", {"rule_ids": 7}),
+        ("unblock_requests", {"until": float("inf")}),
+        ("bypass_links", {"kind": "x"}),
+        ("bypass_links", {"rule_ids": ["1"]}),
+        ("bypass_links", {"until": 1e300}),
     ],
 )
 def test_rows_that_cannot_be_used(table: str, edit: dict[str, Any], sqlite_url: str, tmp_path: Path) -> None:
