@@ -13,7 +13,7 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Action, Enforcement, HostAction, HostVerdict, Reason, TlsHandling, Verdict
 from gatewayfilter.urls import canonical_host
 
-_OF_EVERYTHING: Final = frozenset({Reason.SCHEDULE, Reason.POLICY})
+_OF_EVERYTHING: Final = frozenset({Reason.SCHEDULE, Reason.POLICY, Reason.SERVICE, Reason.QUOTA})
 _INTERCEPT: Final = TlsHandling.INTERCEPT
 
 

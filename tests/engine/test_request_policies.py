@@ -1,6 +1,7 @@
 """Values that act on requests, in the engine: connections, learned entries by their certainty, schedules, pauses, `check`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -22,9 +23,11 @@ from gatewayfilter.model import (
     Policy,
     PolicyItem,
     PolicySet,
+    Reason,
     Request,
     Schedule,
     ScheduleEffect,
+    Service,
     Source,
     Window,
     parse_matcher,
@@ -128,6 +131,16 @@ def test_a_rule_for_a_part_does_not_open_a_blocked_host_unread(values: tuple[str
     found = engine(policy("kids", "tls=sni-only", *values), rules=(part, whole))
     assert found.decide_host("www.casino.example", CHILD).action is HostAction.DENY
     assert found.decide_host("open.casino.example", CHILD).action is HostAction.SPLICE
+
+
+@pytest.mark.parametrize("tls", ["sni-only", "page-only"])
+def test_a_rule_for_a_part_does_not_open_a_blocked_service_unread(tls: str) -> None:
+    part = ManualRule(1, ListAction.ALLOW, EntryKind.PREFIX, "clips.example/lessons/*")
+    kids = replace(policy("kids", f"tls={tls}"), services={"clips": True})
+    found = engine(kids, rules=(part,))
+    found.set_services({"clips": Service("clips", "Clips", "短片", "video", ("clips.example",))})
+    verdict = found.decide_host("clips.example", CHILD)
+    assert (verdict.action, verdict.verdict.reason) == (HostAction.DENY, Reason.SERVICE)
 
 
 def test_a_pinned_app_may_pass_unread_to_the_enforced_address() -> None:
