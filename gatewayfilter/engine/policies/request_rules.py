@@ -63,10 +63,8 @@ class RequestRules:
         found = self.hosts.get(url.host)
         if found is None or found.searched is None or self.terms is None:
             return None
-        for text in searched_texts(found.searched, url):
-            if term := self.terms.find(text):
-                return self.search_block(term)
-        return None
+        term = self.terms.find_any(searched_texts(found.searched, url))
+        return None if term == "" else self.search_block(term or "")
 
     def change_of(self, request: Request) -> RequestChange | None:
         """Returns what is changed in an allowed request, and what judges its body; `None` for nothing."""
@@ -126,8 +124,8 @@ class SearchForm:
             texts = [text]
         else:
             texts = list(searched_values(site, body.decode("latin-1")))
-        term = next((term for term in map(terms.find, texts) if term), "")
-        return self.rules.search_block(term) if term else None
+        term = terms.find_any(texts)
+        return None if term == "" else self.rules.search_block(term or "")
 
 
 def first_values(layers: Iterable[Policy]) -> Values:

@@ -20,8 +20,8 @@ from gatewayfilter.urls import Url, parameter_name
 
 LONGEST_TEXT: Final = 2_000
 """Characters of one searched text that are looked through; search engines take a few hundred."""
-MOST_PARAMETERS: Final = 200
-"""Parameters of one request that are looked through."""
+MOST_TEXTS: Final = 200
+"""Searched texts of one request that are looked through."""
 
 _UNSPACED: Final = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _HAN: Final = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -77,6 +77,15 @@ class SearchTerms:
             found = self._find(plain)
         return found or self._find_spelled(words)
 
+    def find_any(self, texts: Iterable[str]) -> str | None:
+        """Returns the first term that any text contains, `""` for none, `None` where they are too many or too long to be read."""
+        for number, text in enumerate(texts):
+            if number >= MOST_TEXTS or len(text) >= LONGEST_TEXT:
+                return None
+            if found := self.find(text):
+                return found
+        return ""
+
     def _find_spelled(self, words: Sequence[str]) -> str:
         for run in _spelled(words):
             for same in self._by_first.values():
@@ -123,7 +132,7 @@ def searched_texts(site: SearchSite, url: Url) -> Iterator[str]:
 
 def searched_values(site: SearchSite, query: str) -> Iterator[str]:
     """Yields the values of the parameters of a query or form that hold what is searched, each of them that is repeated."""
-    for piece in _SEPARATOR.split(query, MOST_PARAMETERS):
+    for piece in _SEPARATOR.split(query):
         name, mark, value = piece.partition("=")
         if mark and parameter_name(name) in site.parameters:
             yield decoded(site, value.replace("+", " "))

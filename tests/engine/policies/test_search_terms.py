@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+from gatewayfilter.engine.policies.request_rules import request_rules
 from gatewayfilter.engine.policies.search_sites import SITES, host_rules
 from gatewayfilter.engine.policies.search_terms import SearchTerms, searched_json, searched_texts
-from gatewayfilter.model import SearchEngine, YouTubeMode
+from gatewayfilter.model import Request, SearchEngine, YouTubeMode
 from gatewayfilter.urls import canonical_host, parse_url
 
 TERMS = SearchTerms(["casino", "make a bomb", "赌博", "café", "казино", "パチンコ"])
@@ -74,6 +75,27 @@ def test_what_is_searched(url: str, texts: list[str]) -> None:
     site = SITE_OF[parsed.host]
     assert site is not None
     assert list(searched_texts(site, parsed)) == texts
+
+
+@pytest.mark.parametrize(
+    ("query", "blocked"),
+    [
+        ("a=1&" * 500 + "q=casino", True),
+        ("q=&" * 500 + "q=casino", True),
+        ("q=" + "+" * 3_000 + "casino", True),
+        ("q=" + "%E2%80%8B" * 3_000 + "casino", True),
+        ("a=1&" * 500 + "q=cats", False),
+    ],
+)
+def test_padding_does_not_hide_a_search(query: str, *, blocked: bool) -> None:
+    rules = request_rules({"search-terms": ("casino", "kids")}, paused=False)
+    assert rules is not None
+    url = parse_url(f"https://www.google.com/search?{query}")
+    assert (rules.judge_search(url) is not None) is blocked
+    change = rules.change_of(Request(parse_url("https://www.google.com/search"), method="POST"))
+    assert change is not None
+    assert change.form is not None
+    assert (change.form.judge(query.encode()) is not None) is blocked
 
 
 def test_searches_as_json() -> None:
