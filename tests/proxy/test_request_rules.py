@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import aiohttp
+import brotli
 import pytest
 import trustme
 from aiohttp import web
@@ -52,6 +53,7 @@ ADDRESSES = {
     "safesearch.brave.com", "restrict.youtube.com", "restrictmoderate.youtube.com",
 }  # fmt: skip
 EXE = b"MZ\x90\x00\x03\x00\x00\x00" + bytes(2000)
+TWICE = brotli.compress(gzip.compress(EXE))
 
 
 @dataclass
@@ -73,7 +75,8 @@ class Sites:
         address = request.transport.get_extra_info("sockname")[0]
         self.seen.append((address, request.host.partition(":")[0], request.raw_path, request.headers, await request.read()))
         headers, pieces = self.answers.get(request.path, ({"content-type": "text/plain"}, (b"site",)))
-        response = web.StreamResponse(headers=headers)
+        status = int(headers.get(":status", "200"))
+        response = web.StreamResponse(status=status, headers={name: headers[name] for name in headers if name != ":status"})
         await response.prepare(request)
         for piece in pieces:
             await response.write(piece)
@@ -356,6 +359,7 @@ DOWNLOADS: list[tuple[str, dict[str, str], tuple[bytes, ...], str]] = [
     ("/a.txt", {"content-type": "text/plain"}, (b"text", b"more"), ""),
     ("/page.exe", {"content-type": "text/html"}, (b"<html>about exe",), ""),
     ("/film.zip", {"content-type": "application/zip"}, (b"PK\x03\x04" + bytes(100),), ""),
+    ("/get", {"content-type": "multipart/byteranges; boundary=x"}, (b"--x\r\n\r\n" + EXE,), "file-type"),
     ("/long", {"content-type": "text/plain", "content-length": "3000000"}, (bytes(3_000_000),), "file-size"),
 ]  # fmt: skip
 
@@ -375,6 +379,11 @@ CUT: list[tuple[str, dict[str, str], tuple[bytes, ...], str]] = [
     ("/cat.jpg", {"content-type": "image/jpeg"}, (EXE,), "file-type"),
     ("/cat.jpg", {"content-type": "image/jpeg"}, (b"M", b"Z" + bytes(3000), bytes(3000)), "file-type"),
     ("/page", {"content-type": "text/html"}, (EXE,), "file-type"),
+    ("/cat.jpg", {"content-type": "image/jpeg", "content-range": "bytes 600-2607/2608"}, (EXE,), "file-type"),
+    ("/cat.jpg", {"content-type": "image/jpeg", "content-encoding": "other"}, (EXE,), "file-type"),
+    ("/cat.jpg", {"content-type": "image/jpeg", "content-encoding": "gzip"}, (b"M", EXE[1:]), "file-type"),
+    ("/cat.jpg", {"content-type": "image/jpeg", "content-encoding": "gzip, br"}, (TWICE,), "file-type"),
+    ("/cat.jpg", {"content-type": "image/jpeg", ":status": "201"}, (EXE,), "file-type"),
     ("/long", {"content-type": "text/plain"}, tuple(bytes(500_000) for _ in range(5)), "file-size"),
 ]
 
@@ -400,7 +409,8 @@ async def test_downloads_are_cut_by_their_body(
     sites.answers[path] = headers, pieces
     got = bytearray()
     async with running(state, tmp_path, "file-types=programs", "max-download-mb=2") as (found, session):
-        async with session.get(sites.url(scheme, "files.example", path), proxy=found.url, ssl=client_tls) as response:
+        url = sites.url(scheme, "files.example", path)
+        async with session.get(url, proxy=found.url, ssl=client_tls, auto_decompress=False) as response:
             with pytest.raises(aiohttp.ClientError):
                 await read_into(got, response.content)
         record = await found.logged(reason)

@@ -18,6 +18,7 @@ _NAME: Final = re.compile(
 _TOTAL: Final = re.compile(r"bytes[ \t]+(\d{1,18})-\d{1,18}/(\d{1,18}|\*)", re.ASCII)
 _MEGABYTE: Final = 1_000_000
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_PARTS: Final = "multipart/byteranges"
 _STARTS_LATE: Final = 512
 """A part of a file that begins within its first bytes, but not with them, hides what it is."""
 
@@ -53,6 +54,9 @@ class DownloadRules:
             sizes = [text for text in (length, part[2] if part else "") if text.isascii() and text.isdecimal()]
             if any(len(text) > 18 or int(text) > self.most_bytes for text in sizes):
                 return self.too_large()
+        declared = media_type(headers.get("content-type", "")[:_LONGEST_HEADER])
+        if declared == _PARTS:  # which hold the beginning of a file, and how large it is, within the body
+            return self._of_type("several parts of a file") if self.types else self.too_large()
         if not self.types:
             return None
         if part is not None and 0 < int(part[1]) < _STARTS_LATE:
@@ -60,7 +64,6 @@ class DownloadRules:
         for name in self.claimed(url, headers):
             if name in self.types:
                 return self._of_type(name)
-        declared = media_type(headers.get("content-type", "")[:_LONGEST_HEADER])
         return self._of_type(declared) if declared.partition("/")[0] in self.media else None
 
     def judge_begin(self, url: Url, headers: Mapping[str, str], begin: bytes) -> Verdict | None:

@@ -37,7 +37,9 @@ _TEXT_TYPES: Final = frozenset({
     "application/json", "application/javascript", "application/x-javascript", "application/ecmascript", "application/xml",
     "application/xhtml+xml", "application/vnd.apple.mpegurl", "application/x-mpegurl", "application/dash+xml", "image/svg+xml",
 })  # fmt: skip
-_WITH_FILES: Final = frozenset({200, 203, 206})
+_WITH_FILES: Final = frozenset(range(200, 300)) - {204, 205}
+"""Answers that browsers save as a file: of those of success, all that have a body."""
+_PART: Final = 206
 _OF_FILES: Final = ("content-type", "content-disposition", "content-encoding", "content-length", "content-range")
 _REDIRECTED_FOR_S: Final = 10.0
 _MOST_REDIRECTED: Final = 1024
@@ -166,7 +168,7 @@ class TrafficChanges:
         if change.verdict is not None and change.verdict.blocked:
             return change.verdict
         downloads = change.downloads
-        checked = _download_headers(response) if downloads is not None else {}
+        checked = _download_headers(flow.request, response) if downloads is not None else {}
         if downloads is not None and checked and (block := downloads.judge_head(request.url, checked)) is not None:
             return block
         changed = _remove_headers(headers, change.remove_headers)
@@ -258,12 +260,19 @@ class _CutDownload:
             self._flow.kill()
 
 
-def _download_headers(response: http.Response) -> dict[str, str]:
-    """Returns the fields by which a download is judged; empty for a response that is none."""
-    if response.status_code not in _WITH_FILES:
+def _download_headers(request: http.Request, response: http.Response) -> dict[str, str]:
+    """Returns the fields by which a download is judged; empty for a response that is none.
+
+    A place in the file counts where a part was requested and is sent: elsewhere browsers take the body for the whole file.
+    """
+    status = response.status_code
+    if status not in _WITH_FILES:
         return {}
     headers = response.headers
-    return {":status": str(response.status_code)} | {name: str(headers[name]) for name in _OF_FILES if name in headers}
+    found = {":status": str(status)} | {name: str(headers[name]) for name in _OF_FILES if name in headers}
+    if status != _PART or "range" not in request.headers:
+        found.pop("content-range", None)
+    return found
 
 
 def _accept_supported_encodings(headers: http.Headers) -> None:

@@ -1,14 +1,15 @@
 """The check of downloads: a body is judged by its first bytes and its size while it streams, and cut where it is blocked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gatewayfilter.content_encoding import EncodingError, StreamDecoder
+from gatewayfilter.content_encoding import KNOWN, EncodingError, StreamDecoder
 from gatewayfilter.model import JudgeDownload, Verdict
 from gatewayfilter.urls import Url
 
 _LOOKED_AT: Final = 512
 """Decoded bytes of a body by which its type is known."""
+_MOST_ENCODINGS: Final = 8
 
 
 class CheckedDownload:
@@ -41,7 +42,9 @@ class CheckedDownload:
         self._bytes = 0
         self._blocked = False
         self._begin = bytearray()
-        self._decoder = _decoder_of(headers) if rules.judges_content and not _is_later_part(headers) else None
+        self._sent = bytearray()
+        self._looks = rules.judges_content and not _is_later_part(headers)
+        self._decoders = _decoders_of(headers) if self._looks else []
 
     def __call__(self, data: bytes) -> list[bytes]:
         """Returns what goes on to the client."""
@@ -62,26 +65,38 @@ class CheckedDownload:
         most = self._rules.most_bytes
         if most and self._bytes > most:
             return self._rules.too_large()
-        if self._decoder is None or not data:
+        if not self._looks or not data:
             return None
         begin = self._begin
+        self._sent += data[: _LOOKED_AT - len(self._sent)]
         try:
-            for piece in self._decoder.feed(data):
+            for piece in _decoded(self._decoders, data):
                 begin += piece[: _LOOKED_AT - len(begin)]
                 if len(begin) >= _LOOKED_AT:
                     break
-        except EncodingError:  # what the client cannot decode is no file
-            self._decoder = None
-        if self._decoder is not None and len(begin) >= _LOOKED_AT:
-            self._decoder = None
+        except EncodingError:  # a client that does not decode it has a file of what was sent
+            self._decoders = []
+            begin[:] = self._sent
+        if len(begin) >= _LOOKED_AT:
+            self._looks = False
         return self._rules.judge_begin(self._url, self._headers, bytes(begin)) if begin else None
 
 
-def _decoder_of(headers: Mapping[str, str]) -> StreamDecoder | None:
-    try:
-        return StreamDecoder(headers.get("content-encoding", ""))
-    except EncodingError:
-        return None
+def _decoders_of(headers: Mapping[str, str]) -> list[StreamDecoder]:
+    """Returns the decoders of a body, the last encoding first; none where browsers take it as it is: one encoding is unknown."""
+    names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
+    names = [name for name in names if name not in {"", "identity"}]
+    if len(names) > _MOST_ENCODINGS or not KNOWN.issuperset(names):
+        return []
+    return [StreamDecoder(name) for name in reversed(names)]
+
+
+def _decoded(decoders: Sequence[StreamDecoder], data: bytes) -> Iterator[bytes]:
+    if not decoders:
+        yield data
+        return
+    for piece in decoders[0].feed(data):
+        yield from _decoded(decoders[1:], piece)
 
 
 def _is_later_part(headers: Mapping[str, str]) -> bool:
