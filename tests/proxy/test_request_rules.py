@@ -294,6 +294,16 @@ async def test_a_tunnel_to_one_name_with_another_one_inside(
     assert sites.seen == []
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_request_inside_a_tunnel_to_another_name_is_led(scheme: str, sites: Sites, state: Path, tmp_path: Path) -> None:
+    async with running(state, tmp_path, "safesearch=on") as (found, _):
+        trust = str(state / "ca" / "mitmproxy-ca-cert.pem")
+        run = ["curl", "-sS", "--proxytunnel", "--proxy", found.url, "--cacert", trust, "-H", "Host: www.ecosia.org"]
+        run.append(sites.url(scheme, "files.example", "/search?q=x"))
+        await asyncio.to_thread(subprocess.run, run, capture_output=True, check=False, timeout=30)
+    assert [(address, host) for address, host, *_ in sites.seen] == [(ENFORCED, "www.ecosia.org")]
+
+
 SEARCHES = [
     ("www.google.com", "/search?q=CASINO", "casino"),
     ("www.google.com", "/search?%71=free+casino", "casino"),

@@ -6,7 +6,7 @@ from typing import Final
 from mitmproxy import http
 
 from gatewayfilter.model import Enforcement
-from gatewayfilter.urls import Url, is_ip_literal, parameter_name
+from gatewayfilter.urls import Url, parameter_name
 
 _SEPARATOR: Final = re.compile("([&;])")
 
@@ -25,8 +25,9 @@ def enforce(request: http.Request, url: Url, enforced: Enforcement) -> None:
         data.path = path + b"?" + with_parameters(query.decode("latin-1"), enforced.parameters).encode("latin-1")
     if enforced.cookies or enforced.headers:
         data.headers.fields = _with_fields(data.headers.fields, enforced)
-    # Where the client chose an address, the name has to be looked up: it leads to the enforced ones (reach_guard.py).
-    if enforced.address and data.host != url.host and is_ip_literal(f"[{data.host}]" if ":" in data.host else data.host):
+    # Where the client chose an address or another name, this one has to be looked up: it leads to the enforced addresses
+    # (reach_guard.py).
+    if enforced.address:
         data.host = url.host
 
 
