@@ -97,14 +97,14 @@ class RequestFilter:
             return None
         started = time.perf_counter_ns()
         if flow.error is not None:  # mitmproxy refuses it itself, with a 400
-            self._counter.unreadable(flow)
+            self._counter.unreadable(flow, self._logged_in.get(flow.client_conn.id, ""))
             return None
         try:
             logged_in = self._logged_in
             flow_request = read_flow(flow, logged_in.get(flow.client_conn.id, "")) if logged_in else read_flow(flow)
         except UrlError:
             self._answerer.bad_request(flow)
-            self._counter.unreadable(flow)
+            self._counter.unreadable(flow, self._logged_in.get(flow.client_conn.id, ""))
             return None
         url = flow_request.request.url
         if flow_request.target:

@@ -39,10 +39,10 @@ class DecisionCounter:
         if self._recorder is not None:
             self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
 
-    def unreadable(self, flow: http.HTTPFlow) -> None:
-        """Counts a request whose URL cannot be read."""
+    def unreadable(self, flow: http.HTTPFlow, user: str) -> None:
+        """Counts a request whose URL cannot be read; `user` is the name of the proxy user, `""` for none."""
         self._counters.add("requests")
         self._counters.add("blocked")
         if self._recorder is not None:
             client = flow.client_conn.peername[0] if flow.client_conn.peername else ""
-            self._recorder.record_unreadable(client, flow.request.method, _BAD_REQUEST)
+            self._recorder.record_unreadable(client, flow.request.method, _BAD_REQUEST, user)

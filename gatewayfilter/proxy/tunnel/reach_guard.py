@@ -105,12 +105,12 @@ class ReachGuard:
     def error(self, flow: http.HTTPFlow) -> None:
         """Counts and logs a request that was allowed, but whose target address was refused."""
         if flow.error is not None and flow.error.msg == INTERNAL_MESSAGE:
-            self._record(flow, lambda: read_flow(flow).request)
+            self._record(flow, lambda: read_flow(flow, self._user_of(flow)).request)
 
     def tcp_error(self, flow: tcp.TCPFlow) -> None:
         """Counts and logs a tunnel whose target address was refused."""
         if flow.error is not None and flow.error.msg == INTERNAL_MESSAGE:
-            self._record(flow, lambda: read_tunnel(flow.client_conn, flow.server_conn)[0])
+            self._record(flow, lambda: read_tunnel(flow.client_conn, flow.server_conn, self._user_of(flow))[0])
 
     def _record(self, flow: Flow, read: Callable[[], Request]) -> None:
         self._counters.add("blocked")
@@ -120,9 +120,12 @@ class ReachGuard:
             request = read()
         except UrlError:
             client = str(flow.client_conn.peername[0]) if flow.client_conn.peername else ""
-            self._recorder.record_unreadable(client, "", INTERNAL)
+            self._recorder.record_unreadable(client, "", INTERNAL, self._user_of(flow))
         else:
             self._recorder.record(request, INTERNAL, 0)
+
+    def _user_of(self, flow: Flow) -> str:
+        return self._logged_in.get(flow.client_conn.id, "")
 
     def leads_home(self, client: str, host: str, ours: str, theirs: str) -> bool:
         """Returns whether a connection ends at this machine although the client must not reach it.

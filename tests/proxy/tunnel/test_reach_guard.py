@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 from mitmproxy.connection import Client, ConnectionState, Server
+from mitmproxy.flow import Error
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+from mitmproxy.test import tflow
 
 from gatewayfilter.addresses.links import NO_LINKS, Links
 from gatewayfilter.config import ProxySettings
-from gatewayfilter.model import Reason
+from gatewayfilter.model import LogDetail, LogRecord, Reason
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.reach_guard import InternalAddressError, ReachGuard
 from gatewayfilter.telemetry import Counters
 from tests.proxy.connection_fakes import PASS, WireGateway, connect, tcp_server, wire_gateway
@@ -161,6 +164,24 @@ async def test_the_parent_proxy_may_be_anywhere(state: Path, names: dict[str, li
 def guard_of(links: Callable[[], Links] = lambda: NO_LINKS, **settings: Any) -> tuple[ReachGuard, Counters]:
     counters = Counters()
     return ReachGuard(ProxySettings.model_validate(settings), counters, {}, links=links), counters
+
+
+def test_what_is_refused_is_logged_as_the_users_policy_has_it() -> None:
+    class Details:
+        varies_log = True
+
+        def log_detail(self, client: str, user: str = "") -> LogDetail | None:
+            return LogDetail.OFF if user == "kim" else None
+
+    flow, tunnel = tflow.tflow(err=Error(INTERNAL_MESSAGE)), tflow.ttcpflow(err=Error(INTERNAL_MESSAGE))
+    for user, logged in (("", 2), ("kim", 0)):
+        written: list[LogRecord] = []
+        recorder = DecisionRecorder(written.append, details=Details())
+        users = {one.client_conn.id: user for one in (flow, tunnel)}
+        guard = ReachGuard(ProxySettings(), Counters(), {}, recorder, logged_in=users)
+        guard.error(flow)
+        guard.tcp_error(tunnel)
+        assert len(written) == logged
 
 
 def infos(*addresses: str) -> list[Any]:
