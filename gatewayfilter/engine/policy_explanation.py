@@ -48,7 +48,8 @@ def explain_by_policy(state: EngineState, request: Request, now: float) -> Expla
                 *_tell_requests(effective, request),
             ]
     verdict = decide_by_policy(state, request, now)
-    blocked = effective.block_all or decide_by_lists(state, effective, question)
+    service = blocked_service(effective, usual.facts.services) if effective.services else None
+    blocked = effective.block_all or service or decide_by_lists(state, effective, question)
     part = lifted(state, client.scopes, request, blocked, now) if blocked.blocked else None
     return Explanation(request, (*answers, *(tell_part(part) if part == verdict else ())), verdict)
 

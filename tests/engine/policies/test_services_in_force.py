@@ -9,6 +9,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import (
+    APPROVED,
     Action,
     CategoryAction,
     Change,
@@ -29,6 +30,7 @@ from gatewayfilter.model import (
     QuotaKind,
     Reason,
     Request,
+    ResourceType,
     Schedule,
     ScheduleEffect,
     Service,
@@ -163,6 +165,15 @@ def test_a_manual_rule_outranks_a_service() -> None:
     found = engine(kids(clips=True), rules=(ALLOW_CLIPS,))
     assert outcome(found, "clips.example") == "allow manual-allow"
     assert found.decide_host("clips.example", CHILD).action is HostAction.INTERCEPT
+
+
+def test_parts_of_an_approved_site_are_explained() -> None:
+    rule = ManualRule(1, ListAction.ALLOW, EntryKind.DOMAIN, ".other.example", group=APPROVED)
+    found = engine(kids(), BY_NIGHT, now=NOON + 9 * 3600, rules=(rule,))
+    url, page = parse_url("https://clips.example/a.png"), parse_url("https://other.example/")
+    told = found.explain(Request(url, page, ResourceType.IMAGE, client=CHILD))
+    assert not told.verdict.blocked
+    assert told.answers[-1].decider == "parts"
 
 
 def test_a_schedule_that_uses_another_policy_blocks_its_services() -> None:
