@@ -11,14 +11,18 @@ from typing import Final
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import CountQuotas
-from gatewayfilter.model import Action, QuotaUse, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import Action, QuotaUse, Reason, Request, ResourceType, Verdict, key_of_client
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import canonical_host, parse_url
 
 _OWN: Final = frozenset({ResourceType.DOCUMENT, ResourceType.MEDIA, ResourceType.WEBSOCKET})
 _ALLOWED: Final = Verdict(Action.ALLOW, Reason.UNKNOWN)
 _MOST: Final = 10_000
-"""Uses that wait while the database is away, and that are remembered within one minute."""
+"""Uses that wait while the database is away, and that are remembered within one minute.
+
+Clients that policies name have as much room again: devices that take many addresses must not use up theirs.
+"""
+_BY_ADDRESS: Final = key_of_client("")
 
 
 class UsageCounter:
@@ -84,7 +88,8 @@ class UsageCounter:
             use = QuotaUse(used.client, quota, minute)
             if use in self._noted:
                 continue
-            if len(self._noted) >= _MOST or len(self._waiting) >= _MOST:
+            most = _MOST if use.client.startswith(_BY_ADDRESS) else 2 * _MOST
+            if len(self._noted) >= most or len(self._waiting) >= most:
                 self._counters.add("quota_uses_dropped")
                 continue
             self._noted.add(use)

@@ -1,5 +1,7 @@
 """The usage counter: each minute once, of what counts alone, within its bounds."""
 
+from dataclasses import replace
+
 import pytest
 
 from gatewayfilter.model import Action, QuotasUsed, QuotaUse, Reason, Request, ResourceType, Verdict
@@ -22,7 +24,8 @@ class Quotas:
 
     def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
         assert not verdict.blocked
-        return QuotasUsed(f"address:{request.client}", ("hour",)) if own and request.url.host == "clips.example" else None
+        client = f"client:{request.user}" if request.user else f"address:{request.client}"
+        return QuotasUsed(client, ("hour",)) if own and request.url.host == "clips.example" else None
 
 
 def request(kind: ResourceType = ResourceType.DOCUMENT, client: str = "10.0.0.2") -> Request:
@@ -71,6 +74,15 @@ def test_what_is_too_much_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch
         usage.request(request(client=f"10.0.0.{number}"), ALLOWED)
     assert len(usage.take(10)) == 3
     assert counters.as_dict()["quota_uses_dropped"] == 2
+
+
+def test_many_addresses_do_not_use_up_the_room_of_known_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_counter, "_MOST", 3)
+    usage = counter([600.0])
+    for number in range(5):
+        usage.request(request(client=f"10.0.0.{number}"), ALLOWED)
+    usage.request(replace(request(), user="kim"), ALLOWED)
+    assert usage.take(10)[-1] == QuotaUse("client:kim", "hour", 10)
 
 
 def test_it_follows_whether_there_are_quotas() -> None:

@@ -15,6 +15,7 @@ from gatewayfilter.model import (
     QuotaUse,
     Spent,
     from_record,
+    key_of_client,
     kind_of_item,
     to_record,
 )
@@ -29,7 +30,8 @@ _MOST_MINUTES: Final = 1_560
 """Minutes of the longest day: 26 hours, where a zone moves back by two."""
 _KEPT_DAYS: Final = 2
 _MOST_CLIENTS: Final = 10_000
-"""Clients of one quota and day: addresses of IPv6 are as many as a device likes."""
+"""Addresses of one quota and day: those of IPv6 are as many as a device likes. Clients that policies name are not limited."""
+_BY_ADDRESS: Final = key_of_client("")
 
 
 class SqlQuotaUsage:
@@ -112,9 +114,11 @@ def _merge(connection: Connection, key: tuple[str, str, int], minutes: Iterable[
         return used
     of_quota = _USAGE.quota == quota
     connection.execute(delete(QUOTA_USAGE).where(of_quota, _USAGE.day < day - _KEPT_DAYS))
-    same_day = select(_USAGE.client).where(of_quota, _USAGE.day == day).limit(_MOST_CLIENTS)
-    if len(connection.execute(same_day).all()) >= _MOST_CLIENTS:
-        return None
+    if client.startswith(_BY_ADDRESS):
+        by_address = _USAGE.client.startswith(_BY_ADDRESS, autoescape=True)
+        same_day = select(_USAGE.client).where(of_quota, _USAGE.day == day, by_address).limit(_MOST_CLIENTS)
+        if len(connection.execute(same_day).all()) >= _MOST_CLIENTS:
+            return None
     connection.execute(insert(QUOTA_USAGE), {"client": client, "quota": quota, "day": day, "minutes": data})
     return used
 

@@ -153,3 +153,5 @@ def test_the_clients_of_a_day_are_bounded(store: Store, monkeypatch: pytest.Monk
     with_quota(store)
     store.usage.add([QuotaUse(f"address:2001:db8::{number}", "hour", NOON) for number in range(10)])
     assert len(store.usage.sums(NOON * 60)) == 3
+    store.usage.add([QuotaUse("client:child", "hour", NOON)])
+    assert QuotaSum("client:child", "hour", 1) in store.usage.sums(NOON * 60)
