@@ -72,10 +72,10 @@ def test_of_a_log_that_grew_in_a_flood_the_newest_rows_stay(store: Store) -> Non
     store.log.write([record(30)] * 4_000)
     for _ in range(10):
         store.log.write([record(1_700)] * 100)
-    assert 0 < store.log.shrink(1_500_000) <= 4_600
+    assert 0 < store.log.shrink(1_500_000) <= 4_700
     left = [len(found.url) for _, found in store.log.tail(10_000)]
     assert set(left) == {1_700}
-    assert 400 <= len(left) <= 1_000
+    assert 350 <= len(left) <= 1_000
     assert store.log.shrink(1_500_000) == 0
 
 
