@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 _WEB_PORTS: Final = frozenset({80, 443})
 _NOT_HTTP: Final = Verdict(Action.BLOCK, Reason.NOT_HTTP)
+_BY_PORT: Final = frozenset({Reason.SERVICE, Reason.QUOTA})
+"""Blocks that may be of a port, which the decision on a host does not have."""
 _UNKNOWN: Final = Verdict(Action.BLOCK, Reason.UNKNOWN, unknown=True)
 _COMPLAIN_EVERY_S: Final = 10.0
 
@@ -130,12 +132,12 @@ class RawTunnels:
 
     def _verdict(self, requests: tuple[Request, ...]) -> Verdict:
         spliced = self._spliced(requests)
-        if spliced is not None:
-            return spliced
         verdicts = [self._decide.decide(request) for request in requests]
         for verdict in verdicts:
-            if verdict.blocked:
+            if verdict.blocked and (spliced is None or verdict.reason in _BY_PORT):
                 return verdict
+        if spliced is not None:
+            return spliced
         return _UNKNOWN if any(self._blocks_unknown(verdict) for verdict in verdicts) else verdicts[0]
 
     def _blocks_unknown(self, verdict: Verdict) -> bool:

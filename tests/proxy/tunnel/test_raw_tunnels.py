@@ -10,9 +10,13 @@ from mitmproxy.connection import Client, Server
 from mitmproxy.test import tflow
 
 from gatewayfilter.config import ProxySettings, Settings, TlsSettings
-from gatewayfilter.model import HostVerdict
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.model import Client as KnownClient
+from gatewayfilter.model import Group, HostVerdict, Policy, PolicySet, Service, parse_matcher
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
+from gatewayfilter.telemetry import Counters
 from tests.proxy.connection_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.split_clients import channel
@@ -77,6 +81,19 @@ def test_each_name_is_judged(host: str, sni: str | None, unknown: str, *, blocke
     if not gateway.counters["hook_errors"]:
         [record] = gateway.records
         assert record.action == ("block" if blocked else "allow")
+
+
+@pytest.mark.parametrize(("port", "blocked"), [(25565, True), (22, False)])
+def test_the_port_of_a_blocked_service_is_blocked_at_hosts_that_pass_unread(port: int, *, blocked: bool) -> None:
+    items = (Group("kids", "kids"), KnownClient("child", (parse_matcher("192.0.2.7"),), "kids"))
+    builder = SnapshotBuilder()
+    builder.set_policies(PolicySet.of((*items, Policy("kids", requests={"tls": "sni-only"}, services={"blocks": True}))))
+    services = {"blocks": Service("blocks", "Blocks", "方块", "games", ("blocks.example",), ports=(25565,))}
+    engine = FilterEngine(Snapshot.from_bytes(builder.build()), services=services)
+    found = RawTunnels(engine, engine, None, ProxySettings(), Counters())
+    flow = tflow.ttcpflow(client_conn=client(), server_conn=Server(address=("any.example", port)))
+    found.tcp_start(flow)
+    assert (flow.server_conn.error is not None) is blocked
 
 
 @pytest.mark.parametrize("data", [GREETING, BINARY])
