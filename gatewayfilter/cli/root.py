@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -153,8 +154,12 @@ def run_to_exit_code(command: Callable[[], object]) -> int:
     return result if isinstance(result, int) else 0
 
 
+_CLICK_NUMBERS = re.compile(r"is not a valid integer(?: range)?$")
+
+
 def _usage_sentence(error: click.ClickException) -> str:
     message = error.format_message().rstrip(".")
+    message = _CLICK_NUMBERS.sub("is no whole number", message)
     message = f"{message[:1].lower()}{message[1:]}"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{message} (see '{error.ctx.command_path} --help')"

@@ -88,6 +88,7 @@ def test_the_version(cli: Cli) -> None:
         (["run", "--listen", "nowhere"], "setting 'proxy.listen' (option): must be HOST:PORT, not 'nowhere'"),
         (["run", "--mode", "sideways"], "setting 'proxy.mode' (option): must be regular"),
         (["run", "--workers", "-1"], "setting 'proxy.workers' (option)"),
+        (["review", "show", "abc"], "invalid value for 'TASK': 'abc' is no whole number (see"),
         (["list", "add"], "missing argument 'PATTERN...'"),
         (["list", "add", "a b"], "'a b' is no URL, host, wildcard or /regex/"),
         (["list", "add", "com"], "'com' is a whole top-level domain or public suffix; add it with --force if you mean it"),

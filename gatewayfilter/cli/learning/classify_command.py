@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import Classification
 
+_FILE_ENDINGS = frozenset({".htm", ".html", ".xhtml", ".txt", ".md", ".pdf", ".eml", ".json", ".jsonl"})
+"""Endings by which a name alone is a file's, not a host's."""
 ALONE = 200
 """Lines that are judged without workers: half a second of work, as long as they take to start."""
 
@@ -151,7 +153,7 @@ def _of_url(invocation: Invocation, text: str) -> Classification:
 
 
 def _read_url(text: str) -> Url:
-    if text.startswith(("/", ".", "~")):
+    if text.startswith(("/", ".", "~")) or ("/" not in text and Path(text).suffix.lower() in _FILE_ENDINGS):
         raise ClassifyError(f"there is no file {text}")
     try:
         return parse_loose_url(text)

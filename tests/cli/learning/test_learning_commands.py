@@ -114,6 +114,7 @@ def test_classify_reads_files_and_standard_input(cli: Cli, tmp_path: Path) -> No
     ("arguments", "sentence"),
     [
         (["classify", "/not/there"], "there is no file /not/there"),
+        (["classify", "nofile.html"], "there is no file nofile.html"),
         (["classify", "a b"], "there is no file 'a b', and it is no URL either"),
         (["classify", "."], "cannot read .: Is a directory"),
         (["classify", "http://127.0.0.1:9/"], "was not fetched: 127.0.0.1 is not a public address"),
