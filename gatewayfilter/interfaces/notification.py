@@ -50,8 +50,8 @@ class NotificationStore(Protocol):
         """Returns the notifications with a number above this one, the oldest first."""
         ...
 
-    def channel(self, name: str) -> ChannelState:
-        """Returns the state of a channel; a new one begins with the next notification."""
+    def channel(self, name: str, since: float = ...) -> ChannelState:
+        """Returns the state of a channel; a new one begins with the notifications of this time, by default with the next one."""
         ...
 
     def put_channel(self, name: str, state: ChannelState) -> None:

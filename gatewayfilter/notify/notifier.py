@@ -27,6 +27,8 @@ FIRST_RETRY_S: Final = 5.0
 LONGEST_RETRY_S: Final = 3600.0
 TOO_OLD_S: Final = 86_400.0
 """A notification that could not be sent for so long is dropped."""
+BACKLOG_S: Final = 600.0
+"""What a new channel still sends: a page may be asked for before the notifier of a new installation has started."""
 _MOST_AT_ONCE: Final = 500
 
 
@@ -100,7 +102,7 @@ class ChannelSender:
             StoreError: the database refuses.
         """
         if self._state is None:
-            self._state = self._store.channel(self._channel.name)
+            self._state = self._store.channel(self._channel.name, self._clock() - BACKLOG_S)
         state, now = self._state, self._clock()
         if now < state.retry_at <= now + LONGEST_RETRY_S or 0 <= now - state.sent_at < self._digest_s:
             return False

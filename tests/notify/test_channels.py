@@ -4,6 +4,7 @@ import email
 import email.policy
 import hmac
 import json
+import socket
 import ssl
 import sys
 import time
@@ -122,10 +123,10 @@ def test_a_server_that_hangs_has_a_deadline(greeting: bytes) -> None:
 
 
 def test_nothing_listens() -> None:
-    silent = Silent()
-    silent.close()
-    with pytest.raises(NotifyError, match="refused"):
-        NtfyChannel(f"http://127.0.0.1:{silent.port}/x", "", 2.0).send(compose([request()]))
+    with socket.socket() as held:  # bound, so that no other socket takes the port, and not listening
+        held.bind(("127.0.0.1", 0))
+        with pytest.raises(NotifyError, match="refused"):
+            NtfyChannel(f"http://127.0.0.1:{held.getsockname()[1]}/x", "", 2.0).send(compose([request()]))
 
 
 @pytest.fixture

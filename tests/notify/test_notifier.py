@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.errors import NotifyError
 from gatewayfilter.notify.message import Message
-from gatewayfilter.notify.notifier import TOO_OLD_S, ChannelSender, Notifier, open_channels
+from gatewayfilter.notify.notifier import BACKLOG_S, TOO_OLD_S, ChannelSender, Notifier, open_channels
 from gatewayfilter.settings import NotifySettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
@@ -72,11 +72,19 @@ def test_the_first_is_sent_at_once_and_a_flood_is_one_message_a_minute(store: St
 
 
 def test_a_channel_begins_with_what_happens_after_it_was_set_up(store: Store) -> None:
-    store.notifications.add("request", "old", 1000.0, {"request": 1})
+    long_ago, now = 1000.0 - BACKLOG_S - 1, 1000.0
+    store.notifications.add("request", "old", long_ago, {"request": 1})
     bench = Bench(store, FakeChannel())
     bench.run(5)
     assert bench.channel.sent == []
-    assert not store.notifications.add("request", "old", 1000.0, {"request": 1})
+    assert not store.notifications.add("request", "old", now, {"request": 1})
+
+
+def test_what_happened_while_a_new_installation_started_is_sent(store: Store) -> None:
+    store.notifications.add("request", "early", 995.0, {"request": 1, "url": "http://a.example/"})
+    bench = Bench(store, FakeChannel())
+    bench.run(5)
+    assert [message.events for message in bench.channel.sent] != []
 
 
 def test_failures_are_tried_again_ever_later(store: Store) -> None:

@@ -1,5 +1,6 @@
 """Notifications of the operator that wait to be sent, and how far each channel is."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -36,13 +37,13 @@ class SqlNotifications:
             rows = connection.execute(_AFTER, {"after": last_id, "most": limit}).all()
         return [Notification(row.id, row.event, row.at, row.facts) for row in rows]
 
-    def channel(self, name: str) -> ChannelState:
-        """Returns the state of a channel; a new one begins with the next notification."""
+    def channel(self, name: str, since: float = math.inf) -> ChannelState:
+        """Returns the state of a channel; a new one begins with the notifications of this time, by default with the next one."""
         with self._database.write(Area.UNBLOCK) as connection:
             row = connection.execute(select(NOTIFY_CHANNELS).where(_CHANNELS.name == name)).one_or_none()
             if row is not None:
                 return ChannelState(row.last_id, row.sent_at, row.failures, row.retry_at)
-            state = ChannelState(connection.scalar(_NEWEST) or 0)
+            state = ChannelState(connection.scalar(_NEWEST.where(_COLUMNS.at < since)) or 0)
             connection.execute(insert(NOTIFY_CHANNELS), {"name": name, **_values(state)})
             return state
 
