@@ -23,7 +23,7 @@ def learned(gateway: GatewayProcess, url: str) -> Answer:
     return until("block page", visit, VERDICT_S)
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.slow), "https"])
 def test_first_visit_passes_and_the_next_one_is_blocked(
     gateway: GatewayProcess, http_site: Origin, https_site: Origin, scheme: str
 ) -> None:
@@ -67,6 +67,7 @@ def test_block_page_speaks_chinese(gateway: GatewayProcess, http_site: Origin) -
     assert "赌博" in gateway.get(url, {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}).text
 
 
+@pytest.mark.slow
 def test_harmless_page_becomes_known_good_and_is_never_fetched(gateway: GatewayProcess, http_site: Origin) -> None:
     url = f"{http_site.base}/garden/19"
     assert gateway.get(url).status == 200
@@ -77,6 +78,7 @@ def test_harmless_page_becomes_known_good_and_is_never_fetched(gateway: GatewayP
     assert http_site.crawls("/garden/19") == 0  # it was judged as it passed
 
 
+@pytest.mark.slow
 def test_a_list_takes_effect_while_serving(gateway: GatewayProcess, http_site: Origin, tmp_path: Path) -> None:
     rules = tmp_path / "own-ads.txt"
     rules.write_text("[Adblock Plus 2.0]\n/ads/banner.js$script\n")

@@ -108,6 +108,7 @@ def test_lines_of_ten_megabytes_are_judged() -> None:
     assert answer["harmful"]
 
 
+@pytest.mark.slow
 def test_the_command_judges_by_the_words_of_the_state_folder_and_makes_none(cli: Cli, tmp_path: Path, state: Path) -> None:
     file = tmp_path / "pages.jsonl"
     file.write_text("\n".join(json.dumps(record) for record in ({"text": CASINO, "n": 1}, {"text": BEANS}, {"n": 3})))

@@ -96,6 +96,7 @@ def test_import_reads_compressed_and_wide_files(cli: Cli, tmp_path: Path) -> Non
     assert [rule["pattern"] for rule in cli("list", "show", "--json").json] == [".a.example", ".b.example"]
 
 
+@pytest.mark.slow
 def test_what_is_no_list_for_people_is_pointed_to_the_sources(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("".join(f"host{number}.example\n" for number in range(100_001)))
     answer = cli("list", "import", tmp_path / "long.txt")

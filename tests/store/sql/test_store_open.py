@@ -114,6 +114,7 @@ def test_a_database_at_the_head_opens_without_alembic(sqlite_url: str) -> None:
     subprocess.run([sys.executable, "-c", code, sqlite_url], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'new.sqlite3'}"
     code = "import sys; from gatewayfilter.store import Store; print(flush=True); input(); Store.open(sys.argv[1]).close()"
