@@ -46,6 +46,8 @@ from gatewayfilter.settings import (
     StoreSettings,
     TlsSettings,
     UnknownRule,
+    WebSettings,
+    WebTls,
     bundled_folder,
     default_data_dir,
     split_address,
@@ -84,6 +86,8 @@ __all__ = [
     "StoreSettings",
     "TlsSettings",
     "UnknownRule",
+    "WebSettings",
+    "WebTls",
     "bundled_folder",
     "default_data_dir",
     "known_keys",
@@ -226,7 +230,7 @@ _LIST_KEYS = frozenset({
     "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
     "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
     "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
-    "proxy.allow_networks",
+    "proxy.allow_networks", "web.names",
 })  # fmt: skip
 
 

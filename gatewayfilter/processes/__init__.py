@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Loaded
 from gatewayfilter.processes.fork_server import start_fork_server
 
 
-def run(settings: Settings, say: Callable[[str], None] = print) -> int:
+def run(loaded: Loaded, say: Callable[[str], None] = print) -> int:
     """Runs the filter until SIGTERM or Ctrl-C.
 
     Args:
-        settings: all settings.
+        loaded: all settings, with their origins.
         say: prints lines for the operator.
 
     Returns:
@@ -23,4 +23,4 @@ def run(settings: Settings, say: Callable[[str], None] = print) -> int:
     context = start_fork_server()
     from gatewayfilter.processes.supervisor import supervise  # noqa: PLC0415  while the fork server imports
 
-    return supervise(settings, context, say)
+    return supervise(loaded, context, say)

@@ -28,6 +28,9 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
     if left < timedelta(days=RENEW_WITHIN_DAYS):
         yield as_callable(f"  Warning   the certificate authority ends in {left.days} days: gatewayfilter ca renew")
     yield from _lists(settings)
+    if settings.web.listen:
+        scheme = "https" if settings.web.uses_tls else "http"
+        yield f"  Dashboard {scheme}://{settings.web.listen}/"
     yield f"  State     {settings.data_dir}"
     if settings.proxy.mode != "transparent":
         local = f"127.0.0.1:{port}" if everywhere else address

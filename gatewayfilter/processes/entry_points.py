@@ -3,7 +3,7 @@
 import os
 from multiprocessing.connection import Connection
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Loaded, Settings
 
 PRELOAD = (
     "gatewayfilter.processes.proxy_worker",
@@ -38,6 +38,13 @@ def metrics(settings: Settings) -> None:
     from gatewayfilter.processes.metrics.endpoint import run_metrics  # noqa: PLC0415  only where it is wanted
 
     run_metrics(settings)
+
+
+def web(loaded: Loaded) -> None:
+    """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
+    from gatewayfilter.processes.web import run_web  # noqa: PLC0415  only in its own process
+
+    run_web(loaded)
 
 
 def learner(settings: Settings) -> None:

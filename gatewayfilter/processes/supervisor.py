@@ -2,6 +2,7 @@
 
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -9,13 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import IO
 
 from gatewayfilter.certificates.authority import ensure_ca
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Loaded, Settings
 from gatewayfilter.errors import StartupError
 from gatewayfilter.processes import entry_points
 from gatewayfilter.processes.banner import banner
@@ -34,8 +36,9 @@ DRAIN_S = 8.0
 READY_POLL_S = 0.05
 
 
-def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str], None]) -> int:
+def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], None]) -> int:
     """Prepares the state and runs the children until SIGTERM or Ctrl-C; as `gatewayfilter.processes.run`."""
+    settings = loaded.settings
     set_up_logging(settings.log.level, settings.log.format)
     prepare_data_dir(settings)
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
@@ -49,13 +52,25 @@ def supervise(settings: Settings, context: ForkServerContext, say: Callable[[str
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
         crawlers = [Child(f"crawler-{index}", entry_points.crawler, (index, bound), context) for index in further]
         exporters = [Child("metrics", entry_points.metrics, (bound,), context)] if bound.metrics.listen else []
-        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], say).run()
+        # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
+        spawning = multiprocessing.get_context("spawn")
+        served = replace(loaded, settings=bound)
+        dashboards = [Child("web", entry_points.web, (served,), spawning)] if bound.web.listen else []
+        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, say).run()
 
 
 class _Supervisor:
-    def __init__(self, settings: Settings, proxies: list[Child], others: list[Child], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        proxies: list[Child],
+        others: list[Child],
+        later: list[Child],
+        say: Callable[[str], None],
+    ) -> None:
         self._settings = settings
         self._proxies = proxies
+        self._later = later  # started when the proxy serves, so that they do not slow its start
         self._children = [*proxies, *others]
         self._say = say
         self._run_folder = settings.data_dir / "run"
@@ -67,7 +82,7 @@ class _Supervisor:
         self._started_at = round(time.time(), 3)
 
     def run(self) -> int:
-        for pattern in ("proxy-*.json", "crawler-*.json"):
+        for pattern in ("proxy-*.json", "crawler-*.json", "web.json"):
             for stale in self._run_folder.glob(pattern):
                 stale.unlink(missing_ok=True)
         waker, wakened = socket.socketpair()
@@ -147,6 +162,9 @@ class _Supervisor:
         states = [_state(self._run_folder / f"{child.name}.json") for child in self._proxies]
         if states and all(state == "serving" for state in states):
             self._ready = True
+            for child in self._later:
+                child.start()
+            self._children += self._later
             self._write_status()
             self._manager.ready(f"filtering on {self._settings.proxy.listen}")
             try:

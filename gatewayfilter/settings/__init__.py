@@ -18,6 +18,7 @@ from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, R
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import StoreSettings
 from gatewayfilter.settings.tls import DenyRule, TlsSettings
+from gatewayfilter.settings.web import WebSettings, WebTls
 
 __all__ = [
     "BlockDetails",
@@ -54,6 +55,8 @@ __all__ = [
     "Strictness",
     "TlsSettings",
     "UnknownRule",
+    "WebSettings",
+    "WebTls",
     "bundled_folder",
     "default_data_dir",
     "split_address",
@@ -90,6 +93,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
+    web: WebSettings = WebSettings()
 
     @property
     def store_url(self) -> str:

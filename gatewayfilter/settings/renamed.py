@@ -24,7 +24,6 @@ RENAMED_TASK_OPTIONS: Final[Mapping[str, str]] = {"pages_a_site": "pages_per_sit
 RETIRED_SETTINGS: Final[Mapping[str, tuple[str, bool]]] = {
     "cache.url": ("this version has no shared cache", False),
     "queue.url": ("this version has no shared queue", False),
-    "web.listen": ("this version has no web interface", True),
 }
 """Key → why it has no effect, and whether earlier releases took a value; where they did not, a value is still an error."""
 

@@ -115,6 +115,11 @@ def running_listen(settings: Settings) -> str:
     return str(_facts(settings, "supervisor").get("listen", ""))
 
 
+def serving_workers(settings: Settings, now: float | None = None) -> int:
+    """Returns how many proxy workers serve, by their status files."""
+    return _workers(settings, _facts(settings, "supervisor"), time.time() if now is None else now).serving
+
+
 def filter_status(settings: Settings, store: Store, now: float | None = None) -> FilterStatus:
     """Returns the state of the filter.
 

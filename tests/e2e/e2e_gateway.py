@@ -76,6 +76,7 @@ class GatewayProcess:
             "GATEWAYFILTER_CRAWL__ALLOW_NETWORKS": "127.0.0.0/8",
             "GATEWAYFILTER_CRAWL__PER_HOST_DELAY_S": "0",
             "GATEWAYFILTER_LOG__LEVEL": "info",
+            "GATEWAYFILTER_WEB__LISTEN": "",
             **{f"GATEWAYFILTER_{name.upper()}": value for name, value in settings.items()},
         }
         self.address = ""

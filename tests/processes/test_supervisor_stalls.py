@@ -39,7 +39,7 @@ def test_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stall_s: float
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     worker = Worker()
     settings = Settings(data_dir=tmp_path, proxy=ProxySettings(stall_s=stall_s))
-    supervisor = _Supervisor(settings, [cast("Child", worker)], [], print)
+    supervisor = _Supervisor(settings, [cast("Child", worker)], [], [], print)
     clock[0] += away_s
     supervisor._end_stalled()
     assert worker.asked == asked

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 @click.option("--mode", metavar="MODE", help="regular, transparent or upstream:URL, in place of proxy.mode.")
 @click.option("--workers", type=int, metavar="N", help="Proxy processes, 0 for one a core, in place of proxy.workers.")
 @click.option("--no-learn", is_flag=True, help="Do not fetch and judge unknown pages.")
-@click.option("--no-web", is_flag=True, hidden=True, help="Accepted for scripts; this version has no web interface.")
+@click.option("--no-web", is_flag=True, help="Do not serve the dashboard.")
 @click.pass_obj
 def run(
     invocation: Invocation, *, listen: str | None, mode: str | None, workers: int | None, no_learn: bool, no_web: bool
@@ -42,19 +42,19 @@ def run(
     from gatewayfilter.processes import run as run_processes
     from gatewayfilter.use_cases.settings_files import check_files
 
-    del no_web
     options = {
         "proxy__listen": listen,
         "proxy__mode": mode,
         "proxy__workers": workers,
         "learn__enabled": False if no_learn else None,
+        "web__listen": "" if no_web else None,
     }
     loaded = invocation.loaded(_log_warning, **options)
     if (loaded.settings.data_dir / ".restore").exists():
         _complete_restore(loaded)
         loaded = invocation.loaded(_log_warning, **options)  # the file may be a restored one
     check_files(loaded.settings)
-    return run_processes(loaded.settings)
+    return run_processes(loaded)
 
 
 def _complete_restore(loaded: Loaded) -> None:

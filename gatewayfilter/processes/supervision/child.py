@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess, SpawnContext, SpawnProcess
 
 from gatewayfilter.processes.supervision.heartbeat import heard
 
@@ -41,7 +41,7 @@ class Child:
         name: str,
         target: Callable[..., None],
         args: tuple[object, ...],
-        context: ForkServerContext,
+        context: ForkServerContext | SpawnContext,
         *,
         beats: bool = False,
     ) -> None:
@@ -52,7 +52,7 @@ class Child:
         self._target = target
         self._args = args
         self._context = context
-        self._process: ForkServerProcess | None = None
+        self._process: ForkServerProcess | SpawnProcess | None = None
         self._beats = beats
         self._line: Connection | None = None
         self._heard_at: float | None = None

@@ -1,0 +1,117 @@
+"""The gate of every request: host names, foreign pages, size of the body, header fields of the answer.
+
+A page of the web could send a browser here under a name of its own (DNS rebinding), or by a form. Only names of this filter are
+answered, and no change that another site's page sends.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Collection
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY: Final = 1 << 20
+"""Bytes of a request's body."""
+MAX_UPLOAD: Final = 64 << 20
+"""Bytes of a request's body on the paths of `uploads`."""
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+CONTENT_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; worker-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_FIELDS: Final = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+}
+
+
+class Gate:
+    """ASGI middleware around everything else.
+
+    Args:
+        app: what is served.
+        names: host names that are answered, without ports; IP addresses always are.
+        uploads: beginnings of paths whose bodies may be large.
+        tls: whether the connection is encrypted.
+    """
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str], uploads: tuple[str, ...] = (), tls: bool = False) -> None:
+        self._app = app
+        self._names = frozenset(names)
+        self._uploads = uploads
+        self._fields = _FIELDS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a request, or refuses it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        await (refusal or self._app)(scope, self._bounded(scope, receive), self._hardened(send))
+
+    def _refusal(self, scope: Scope, headers: Headers) -> PlainTextResponse | None:
+        host = headers.get("host", "")
+        if not self._is_own(host):
+            return PlainTextResponse("unknown host; web.names adds one\n", 421)
+        if scope["method"] not in _SAFE and not _same_origin(headers, scope["scheme"], host):
+            return PlainTextResponse("a page of another site sent this\n", 403)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._limit(scope):
+            return PlainTextResponse("too large\n", 413)
+        return None
+
+    def _is_own(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return name.lower() in self._names
+        return True
+
+    def _limit(self, scope: Scope) -> int:
+        return MAX_UPLOAD if self._uploads and scope["path"].startswith(self._uploads) else MAX_BODY
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        left = self._limit(scope)
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return message if left >= 0 else {"type": "http.disconnect"}
+
+        return bounded
+
+    def _hardened(self, send: Send) -> Send:
+        async def hardened(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._fields.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        return hardened
+
+
+def own_names(listen_host: str, further: Collection[str]) -> frozenset[str]:
+    """Returns the host names of the dashboard."""
+    machine = socket.gethostname().lower()
+    return frozenset({"localhost", listen_host.lower(), machine, machine.partition(".")[0], f"{machine}.local", *further})
+
+
+def _same_origin(headers: Headers, scheme: str, host: str) -> bool:
+    site = headers.get("sec-fetch-site", "")
+    if site and site not in {"same-origin", "none"}:
+        return False
+    origin = headers.get("origin")
+    return origin is None or origin == f"{scheme}://{host}"

@@ -1,0 +1,12 @@
+"""The REST API below `/api/v1`."""
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter
+
+from gatewayfilter.web.api.system import health
+
+
+def routers() -> Iterator[APIRouter]:
+    """Yields the routers of all subjects, in the order of the reference page."""
+    yield health.router

@@ -1,0 +1,1 @@
+"""The API of reviews, words, crawler and extraction rules."""

@@ -1,0 +1,1 @@
+"""The API of rules, sources and the check of a URL."""

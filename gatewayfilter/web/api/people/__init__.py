@@ -1,0 +1,1 @@
+"""The API of clients, groups, policies, schedules, quotas, services and pauses."""

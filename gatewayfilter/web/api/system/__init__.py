@@ -1,0 +1,1 @@
+"""The API of the installation: HTTPS, settings, backup, accounts, audit, state."""

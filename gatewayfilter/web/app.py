@@ -1,0 +1,68 @@
+"""The ASGI application of the dashboard and its API."""
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import Response
+from starlette.types import ASGIApp
+
+from gatewayfilter import __version__
+from gatewayfilter.config import split_address
+from gatewayfilter.web import api, pages
+from gatewayfilter.web.access.csrf import check_csrf
+from gatewayfilter.web.access.gate import Gate, own_names
+from gatewayfilter.web.access.identity import Authenticator
+from gatewayfilter.web.errors import install_error_answers
+from gatewayfilter.web.rendering.assets import Assets
+from gatewayfilter.web.rendering.pages import Pages
+from gatewayfilter.web.services import WebServices
+
+UPLOADS = ("/api/v1/restore", "/backup/restore", "/api/v1/rules/import", "/rules/import")
+"""Beginnings of the paths that accept large bodies."""
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool = False) -> ASGIApp:
+    """Returns the application.
+
+    Args:
+        services: what handlers use.
+        authenticator: finds who sends a request.
+        tls: whether the connection is encrypted.
+    """
+    app = FastAPI(
+        title="GatewayFilter",
+        version=__version__,
+        summary="The filter's REST API: everything that its commands and its dashboard do.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    assets = Assets()
+    app.state.services, app.state.authenticator, app.state.pages = services, authenticator, Pages(assets)
+    app.state.tls = tls
+    install_error_answers(app)
+    app.include_router(_static(assets))
+    for router in api.routers():
+        app.include_router(router, prefix="/api/v1", dependencies=[Depends(check_csrf)])
+    for router in pages.routers():
+        app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
+    web = services.settings.web
+    host = split_address(web.listen)[0] if web.listen else "localhost"
+    return Gate(app, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
+
+
+def _static(assets: Assets) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/static/{version}/{name:path}")
+    def static(request: Request, version: str, name: str) -> Response:
+        asset = assets.find(name)
+        if asset is None:
+            return Response(status_code=404)
+        etag = f'"{assets.version}"'
+        caching = {"cache-control": _FOREVER if version == assets.version else "no-cache", "etag": etag}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=caching)
+        return Response(asset.content, media_type=asset.media_type, headers=caching)
+
+    return router

@@ -1,0 +1,88 @@
+"""Errors as answers: problem details (RFC 9457) below `/api`, a page with one sentence elsewhere."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+from starlette.exceptions import HTTPException
+
+from gatewayfilter.errors import GatewayFilterError, StoreError
+from gatewayfilter.web.rendering.pages import is_partial, render
+
+_log = logging.getLogger(__name__)
+
+API: Final = "/api/"
+PROBLEM: Final = "application/problem+json"
+LOGIN: Final = "/login"
+
+
+def install_error_answers(app: FastAPI) -> None:
+    """Has every error of handlers answered as this module describes."""
+
+    @app.exception_handler(HTTPException)
+    def on_refusal(request: Request, error: HTTPException) -> Response:
+        return answer(request, error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    def on_bad_request(request: Request, error: RequestValidationError) -> Response:
+        return answer(request, 422, _sentence(error.errors()), faults=_faults(error.errors()))
+
+    @app.exception_handler(StoreError)
+    def on_no_database(request: Request, error: StoreError) -> Response:
+        _log.warning("%s %s: %s", request.method, request.url.path, error)
+        return answer(request, 503, str(error), {"retry-after": "5"})
+
+    @app.exception_handler(GatewayFilterError)
+    def on_bad_input(request: Request, error: GatewayFilterError) -> Response:
+        return answer(request, 422, str(error))
+
+    @app.exception_handler(Exception)
+    def on_fault(request: Request, error: Exception) -> Response:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return answer(request, 500, "a fault of the program; the log has it")
+
+
+def answer(
+    request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[Mapping[str, str]] = ()
+) -> Response:
+    """Returns the answer for an error.
+
+    Args:
+        request: what failed.
+        status: the HTTP status.
+        detail: one sentence.
+        headers: further header fields.
+        faults: wrong fields: `field` and `detail` of each.
+    """
+    if request.url.path.startswith(API):
+        body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+        if faults:
+            body["errors"] = list(faults)
+        fields = dict(headers or {})
+        if status == 401:
+            fields.setdefault("www-authenticate", "Bearer")
+        return JSONResponse(body, status, fields, PROBLEM)
+    if status == 401 and request.method == "GET" and not is_partial(request):
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"{LOGIN}?next={quote(path, safe='')}" if path != "/" else LOGIN, 303)
+    if is_partial(request):
+        response: Response = render(request, "components/_problem.html", status, detail=detail)
+        response.headers["hx-retarget"], response.headers["hx-reswap"] = "#toasts", "beforeend"
+    else:
+        response = render(request, "system/error.html", status, detail=detail)
+    for name, value in (headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+def _faults(errors: Sequence[Any]) -> list[dict[str, str]]:
+    return [{"field": ".".join(map(str, error["loc"]))[:200], "detail": str(error["msg"])[:300]} for error in errors[:20]]
+
+
+def _sentence(errors: Sequence[Any]) -> str:
+    return "; ".join(f"{fault['field']}: {fault['detail']}" for fault in _faults(errors)[:3])

@@ -1,0 +1,12 @@
+"""The pages of the dashboard."""
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter
+
+from gatewayfilter.web.pages.system import probes
+
+
+def routers() -> Iterator[APIRouter]:
+    """Yields the routers of all subjects."""
+    yield probes.router

@@ -1,0 +1,1 @@
+"""The pages of reviews, words, crawler and extraction rules."""

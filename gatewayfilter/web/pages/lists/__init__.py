@@ -1,0 +1,1 @@
+"""The pages of rules, sources and the check of a URL."""

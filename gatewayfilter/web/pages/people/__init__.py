@@ -1,0 +1,1 @@
+"""The pages of clients, groups, policies, schedules, quotas, services and pauses."""

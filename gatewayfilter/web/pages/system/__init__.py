@@ -1,0 +1,1 @@
+"""The pages of the installation: HTTPS, settings, backup, accounts, audit, state."""

@@ -1,0 +1,1 @@
+"""Pages: templates, translations, numbers and dates, navigation, static files."""

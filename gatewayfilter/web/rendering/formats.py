@@ -1,0 +1,67 @@
+"""Numbers, times and sizes as a language writes them."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from babel import Locale
+from babel.dates import format_date, format_datetime, format_time, format_timedelta
+from babel.numbers import format_decimal, format_percent
+
+from gatewayfilter.web.rendering.catalogs import LOCALES
+
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
+
+
+class Formats:
+    """The formats of one language, for templates.
+
+    Args:
+        language: `en` or `zh`.
+        zone: in which times are shown; the machine's own by default.
+    """
+
+    def __init__(self, language: str, zone: tzinfo | None = None) -> None:
+        self._locale = Locale.parse(LOCALES[language])
+        self._zone = zone
+
+    def number(self, value: float) -> str:
+        """Returns a number with its separators: `41,200`."""
+        return format_decimal(value, locale=self._locale)
+
+    def percent(self, value: float) -> str:
+        """Returns a share from 0 to 1 in percent; below ten with a decimal: `7.6%`."""
+        return format_percent(value, "#,##0.0%" if 0 < value < 0.1 else "#,##0%", locale=self._locale)
+
+    def size(self, value: float) -> str:
+        """Returns a number of bytes: `12.4 MB`."""
+        unit = 0
+        while value >= 1000 and unit < len(_UNITS) - 1:
+            value, unit = value / 1000, unit + 1
+        return f"{format_decimal(value, '#,##0.#' if unit else '#,##0', locale=self._locale)} {_UNITS[unit]}"
+
+    def moment(self, at: float) -> str:
+        """Returns date and time to the second, for Unix seconds."""
+        return format_datetime(self._local(at), "medium", tzinfo=self._zone, locale=self._locale)
+
+    def day(self, at: float) -> str:
+        """Returns the date of Unix seconds."""
+        return format_date(self._local(at), "medium", locale=self._locale)
+
+    def clock(self, at: float) -> str:
+        """Returns the time of day of Unix seconds: `20:15:03`."""
+        return format_time(self._local(at), "HH:mm:ss", locale=self._locale)
+
+    def ago(self, at: float, now: float) -> str:
+        """Returns how long ago or ahead Unix seconds are: `3 minutes ago`."""
+        return format_timedelta(timedelta(seconds=at - now), add_direction=True, format="long", locale=self._locale)
+
+    def duration(self, seconds: float) -> str:
+        """Returns a span of time: `3 hours`."""
+        return format_timedelta(timedelta(seconds=seconds), threshold=1.2, format="long", locale=self._locale)
+
+    def iso(self, at: float) -> str:
+        """Returns Unix seconds for the `datetime` attribute of `<time>`."""
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+    def _local(self, at: float) -> datetime:
+        return datetime.fromtimestamp(at, UTC).astimezone(self._zone)

@@ -1,0 +1,101 @@
+"""Pages from templates, in the language and theme of the request."""
+
+import time
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gatewayfilter import __version__
+from gatewayfilter.web.rendering.assets import Assets
+from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
+from gatewayfilter.web.rendering.formats import Formats
+from gatewayfilter.web.rendering.navigation import entries_for
+
+LANGUAGE_COOKIE: Final = "language"
+THEME_COOKIE: Final = "theme"
+_THEMES: Final = frozenset({"light", "dark"})
+
+
+class Pages:
+    """Renders templates. One for the process.
+
+    Args:
+        assets: the static files.
+    """
+
+    def __init__(self, assets: Assets) -> None:
+        self._assets = assets
+        self._environments = {language: self._environment(language) for language in LANGUAGES}
+        self._formats = {language: Formats(language) for language in LANGUAGES}
+
+    def _environment(self, language: str) -> Environment:
+        environment = Environment(
+            loader=PackageLoader("gatewayfilter.web", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
+        )
+        environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
+        environment.globals["static"] = self._assets.url
+        environment.globals["version"] = __version__
+        return environment
+
+    def formats(self, request: Request) -> Formats:
+        """Returns the formats of the request's language."""
+        return self._formats[language_of(request)]
+
+    def gettext(self, request: Request, message: str, **values: object) -> str:
+        """Returns a message in the request's language, for texts that are made in Python."""
+        translated = self._environments[language_of(request)].globals["gettext"](message, **values)  # type: ignore[operator]
+        return str(translated)
+
+    def fragment(self, request: Request, template: str, /, **context: Any) -> str:
+        """Returns the HTML of a template.
+
+        Args:
+            request: whose language, theme and identity count.
+            template: its path below `templates/`.
+            context: its variables, beside `identity`, `csrf`, `nav`, `active`, `language`, `theme`, `fmt`, `now`, `request_path`.
+        """
+        identity = getattr(request.state, "identity", None)
+        language = language_of(request)
+        theme = request.cookies.get(THEME_COOKIE, "")
+        shared = {
+            "identity": identity,
+            "csrf": identity.csrf if identity else "",
+            "nav": entries_for(int(identity.role)) if identity else (),
+            "active": "",
+            "language": language,
+            "locale": LOCALES[language].replace("_", "-"),
+            "theme": theme if theme in _THEMES else "",
+            "fmt": self._formats[language],
+            "now": time.time(),
+            "request_path": request.url.path,
+        }
+        return self._environments[language].get_template(template).render({**shared, **context})
+
+    def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
+        """Returns a template as the answer to a request; arguments as `fragment`."""
+        return HTMLResponse(self.fragment(request, template, **context), status)
+
+
+def language_of(request: Request) -> str:
+    """Returns the language of the answer: by cookie, account, or the browser."""
+    identity = getattr(request.state, "identity", None)
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "") or (identity.language if identity else "")
+    return best_language(request.headers.get("accept-language", ""), chosen)
+
+
+def render(request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
+    """Returns a page of the application that serves the request; as `Pages.page`."""
+    pages: Pages = request.app.state.pages
+    return pages.page(request, template, status, **context)
+
+
+def is_partial(request: Request) -> bool:
+    """Returns whether htmx asks for a part of a page."""
+    return request.headers.get("hx-request") == "true" and request.headers.get("hx-boosted") != "true"

@@ -1,0 +1,105 @@
+"""The process that serves the dashboard. The proxy never waits for it; its failure affects no request."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import uvicorn
+
+from gatewayfilter import wiring
+from gatewayfilter.config import Loaded, split_address
+from gatewayfilter.errors import StartupError
+from gatewayfilter.telemetry import StatusFile
+from gatewayfilter.web.access.identity import Authenticator
+from gatewayfilter.web.app import create_app
+from gatewayfilter.web.services import WebServices
+from gatewayfilter.web.tls import server_context
+
+_log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 256
+"""Connections at once, live logs included; further ones get 503."""
+_TICK_S: Final = 5.0
+_DRAIN_S: Final = 2
+
+
+class _Server(uvicorn.Server):
+    """Ends on SIGTERM only: the supervisor answers Ctrl-C."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        signal.signal(signal.SIGTERM, self._end)
+        yield
+
+    def _end(self, _number: int, _frame: object) -> None:
+        self.should_exit = True
+
+
+def serve(loaded: Loaded, authenticator: Authenticator) -> None:
+    """Serves the dashboard until SIGTERM.
+
+    Args:
+        loaded: the settings with their origins.
+        authenticator: finds who sends a request.
+
+    Raises:
+        StartupError: the address is in use, or certificate and key cannot be used.
+        StoreError: the database cannot be opened.
+    """
+    settings = loaded.settings
+    with _listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
+        tls = settings.web.uses_tls
+        app = create_app(WebServices(loaded, store), authenticator, tls=tls)
+        server = _Server(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                lifespan="off",
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                http="h11",
+                loop="asyncio",
+                h11_max_incomplete_event_size=32_768,
+                limit_concurrency=MAX_CONNECTIONS,
+                timeout_keep_alive=20,
+                timeout_graceful_shutdown=_DRAIN_S,
+            )
+        )
+        server.config.load()
+        server.config.ssl = server_context(settings) if tls else None
+        asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), tls=tls))
+
+
+async def _run(server: _Server, listener: socket.socket, status: StatusFile, *, tls: bool) -> None:
+    host, port = listener.getsockname()[:2]
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    url = f"{'https' if tls else 'http'}://{address}/"
+    _log.info("the dashboard is on %s", url)
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        while not serving.done():
+            status.write(state="serving", listen=address, url=url)
+            await asyncio.wait([serving], timeout=_TICK_S)
+        await serving
+    finally:
+        status.remove()
+
+
+@contextmanager
+def _listening(address: str) -> Iterator[socket.socket]:
+    host, port = split_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise StartupError(f"cannot listen on web.listen {address}: {error.strerror}") from error
+        listener.set_inheritable(False)
+        yield listener

@@ -1,0 +1,67 @@
+"""What all requests of the dashboard share: settings, database, the engine over the newest lists, catalogues."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from gatewayfilter import wiring
+from gatewayfilter.config import Loaded, Settings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.model import Service
+from gatewayfilter.sources import Categories, Subscriptions
+from gatewayfilter.store import Store
+
+
+class WebServices:
+    """The parts of the filter that handlers use. Thread-safe.
+
+    Args:
+        loaded: the settings with their origins.
+        store: the database; the caller closes it.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, loaded: Loaded, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.loaded = loaded
+        self.store = store
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._engine: FilterEngine | None = None
+        self._snapshot: Path | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """All settings."""
+        return self.loaded.settings
+
+    @cached_property
+    def categories(self) -> Categories:
+        """The registry of categories."""
+        return wiring.categories()
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """The subscriptions, as their files are now."""
+        return wiring.subscriptions(self.settings)
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """The catalogue of services by id."""
+        return wiring.usable_services(self.settings)
+
+    def engine(self) -> FilterEngine:
+        """Returns the decision as the workers make it now: the newest snapshot, and the changes since.
+
+        Raises:
+            SnapshotError: there is no snapshot.
+            StoreError: the changes cannot be read.
+        """
+        with self._lock:
+            newest = wiring.snapshot_folder(self.settings).current()
+            if self._engine is None or newest != self._snapshot:
+                self._engine, self._snapshot = wiring.newest_engine(self.settings, clock=self.clock), newest
+            while changes := self.store.feed.read(self._engine.feed_seq):
+                self._engine.apply(changes)
+            return self._engine
