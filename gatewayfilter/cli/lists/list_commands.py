@@ -11,13 +11,15 @@ from gatewayfilter.cli.lists.list_groups import disable, enable, groups, is_on, 
 from gatewayfilter.cli.lists.list_import_export import export_entries, import_entries
 from gatewayfilter.cli.lists.list_search import search
 from gatewayfilter.cli.lists.list_stats import stats
+from gatewayfilter.cli.lists.meaning_option import meaning_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import expiry_option, show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
-from gatewayfilter.cli.ui.patterns import (
+from gatewayfilter.errors import PolicyError, RuleError
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
+from gatewayfilter.use_cases.lists.patterns import (
     Pattern,
     host_of_key,
-    meaning_option,
     mixed_scripts,
     read_pattern,
     refuse_network,
@@ -25,8 +27,6 @@ from gatewayfilter.cli.ui.patterns import (
     verb_of,
     written,
 )
-from gatewayfilter.errors import PolicyError, RuleError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
-from gatewayfilter.cli.ui.patterns import Pattern, read_pattern
 from gatewayfilter.model import EntryKind, ManualRule
+from gatewayfilter.use_cases.lists.patterns import Pattern, read_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.lists.list_readers import ReadEntries, read_entries
-from gatewayfilter.cli.lists.list_writers import COMPLETE_FORMATS, FORMATS, EntryWriter
+from gatewayfilter.cli.lists.meaning_option import meaning_option
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import expiry_option
 from gatewayfilter.cli.ui.output import counted, print_json, say
-from gatewayfilter.cli.ui.patterns import meaning_option, pattern_of_key, refuse_unspliceable
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError, RuleError
 from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
+from gatewayfilter.use_cases.lists.list_readers import ReadEntries, read_entries
+from gatewayfilter.use_cases.lists.list_writers import COMPLETE_FORMATS, FORMATS, EntryWriter
+from gatewayfilter.use_cases.lists.patterns import pattern_of_key, refuse_unspliceable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,11 +11,11 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, print_table, say
-from gatewayfilter.cli.ui.patterns import Pattern
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule, Request, ResourceType
 from gatewayfilter.urls import parse_loose_url, parse_url
+from gatewayfilter.use_cases.lists.patterns import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.lists.list_readers import read_entries
-from gatewayfilter.cli.lists.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
-from gatewayfilter.cli.ui.patterns import read_pattern
 from gatewayfilter.errors import GatewayFilterError, ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.use_cases.lists.list_readers import read_entries
+from gatewayfilter.use_cases.lists.list_writers import COMPLETE_FORMATS, FORMATS, write_entries
+from gatewayfilter.use_cases.lists.patterns import read_pattern
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
 EVERY_KIND = [

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.cli.ui.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
 from gatewayfilter.errors import GatewayFilterError, UrlError
 from gatewayfilter.model import EntryKind, ListAction
+from gatewayfilter.use_cases.lists.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
 
 EVERY_KIND = [
     ("example.com", EntryKind.DOMAIN, ".example.com", "example.com and its subdomains"),

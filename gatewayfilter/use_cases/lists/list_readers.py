@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from gatewayfilter.cli.ui.patterns import Pattern, read_pattern, read_url
 from gatewayfilter.errors import ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.use_cases.lists.patterns import Pattern, read_pattern, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
