@@ -5,6 +5,14 @@ class GatewayFilterError(Exception):
     """Something that has one clear sentence for the user; a command answers with it and exit code 2."""
 
 
+class MissingError(GatewayFilterError):
+    """Something that was asked for by its name or number and is not there."""
+
+
+class ConflictError(GatewayFilterError):
+    """Something that was changed since it was read: the edit would undo somebody else's."""
+
+
 class UrlError(GatewayFilterError, ValueError):
     """A URL or host that cannot be read as one."""
 
@@ -19,6 +27,10 @@ class ListError(GatewayFilterError):
 
 class RuleError(GatewayFilterError, ValueError):
     """One rule or pattern that cannot be read."""
+
+
+class BroadRuleError(RuleError):
+    """A pattern that is usually too broad, such as a whole top-level domain; it can be added on purpose."""
 
 
 class UnsupportedError(RuleError):

@@ -46,6 +46,25 @@ class PublisherFeed(ChangeFeed, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RuleQuery:
+    """Which manual rules are asked for; what is left out does not narrow it.
+
+    Attributes:
+        text: part of the pattern, the comment or the group, whatever its case.
+        action: what they do.
+        group: their group, `""` for those in none.
+        scope: whom they apply to, `""` for those that apply to everybody.
+        enabled: whether they are switched on.
+    """
+
+    text: str = ""
+    action: ListAction | None = None
+    group: str | None = None
+    scope: str | None = None
+    enabled: bool | None = None
+
+
 class ListStore(Protocol):
     """Manual rules and learned entries. Each change and its step in the feed are one transaction."""
 
@@ -74,6 +93,33 @@ class ListStore(Protocol):
 
     def remove_rule(self, rule_id: int) -> bool:
         """Removes a rule. Returns False when there was none."""
+        ...
+
+    def rule(self, rule_id: int) -> ManualRule | None:
+        """Returns a rule by its number, `None` for none."""
+        ...
+
+    def edit_rule(self, rule_id: int, edit: Callable[[ManualRule], ManualRule]) -> ManualRule | None:
+        """Changes everything of a rule but its number, in one transaction.
+
+        Args:
+            rule_id: its number.
+            edit: returns the rule as it is to be for the rule as it is; what it raises leaves everything as it was.
+
+        Returns:
+            The rule as it is now, `None` when there is none of this number.
+
+        Raises:
+            RuleError: another rule has this kind, pattern, group and scope.
+        """
+        ...
+
+    def page_of_rules(self, query: RuleQuery, after: int = 0, limit: int = 100) -> list[ManualRule]:
+        """Returns rules that a query names, newest first: those numbered below `after` (0: from the newest)."""
+        ...
+
+    def count_rules(self, query: RuleQuery) -> int:
+        """Returns the number of rules that a query names."""
         ...
 
     def rules(self) -> list[ManualRule]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.lists.list_groups import disable, enable, groups, is_on, matching
+from gatewayfilter.cli.lists.list_groups import disable, enable, groups
 from gatewayfilter.cli.lists.list_import_export import export_entries, import_entries
 from gatewayfilter.cli.lists.list_search import search
 from gatewayfilter.cli.lists.list_stats import stats
@@ -15,25 +15,13 @@ from gatewayfilter.cli.lists.meaning_option import meaning_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import expiry_option, show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
-from gatewayfilter.errors import PolicyError, RuleError
-from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
-from gatewayfilter.use_cases.lists.patterns import (
-    Pattern,
-    host_of_key,
-    mixed_scripts,
-    read_pattern,
-    refuse_network,
-    refuse_unspliceable,
-    verb_of,
-    written,
-)
+from gatewayfilter.errors import BroadRuleError, RuleError
+from gatewayfilter.model import LearnedEntry, ListAction
+from gatewayfilter.use_cases.lists.patterns import Pattern, verb_of, written
+from gatewayfilter.use_cases.lists.rule_editing import RuleValues, add_rules, forget_learned, read_wanted, remove_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.model import PolicySet
-    from gatewayfilter.store import Store
 
 
 @click.group(
@@ -88,61 +76,30 @@ def add(  # noqa: PLR0913  each is an option
     is switched off, too.
     """
     action = ListAction(meaning)
-    read = [_wanted(f"|{text}" if exact else text, action, force=force) for text in patterns]
+    read = [_wanted(text, action, exact=exact, force=force) for text in patterns]
+    values = RuleValues(action, comment, group, expires, scope)
     with invocation.store() as store:
-        _check_scope(scope, action, store.policies.read())
-        enabled = is_on(store.lists.rules(), group)
-        rules = [
-            store.lists.add_rule(
-                action,
-                pattern.kind,
-                pattern.text,
-                comment=comment,
-                group=group,
-                expires_at=expires,
-                enabled=enabled,
-                scope=scope,
-            )
-            for pattern in read
-        ]
+        added = add_rules(store, read, values)
     if invocation.json:
-        print_json(rules)
+        print_json([item.rule for item in added])
         return
-    for rule, pattern in zip(rules, read, strict=True):
+    for item in added:
         until = f" until {show_day(expires)}" if expires else ""
         until += f" for {scope}" if scope else ""
-        say(f"{rule.rule_id}: {verb_of(action)} {pattern.describe(action)}{until}")
-        if pattern.whole_site:
-            say(f"   (this page alone; for the whole site: {pattern.whole_site})")
-        if mixed := mixed_scripts(pattern):
-            say(f"gatewayfilter: {mixed!r} mixes letters of several alphabets; is that the host you mean?", err=True)
-    if not enabled:
+        say(f"{item.rule.rule_id}: {verb_of(action)} {item.pattern.describe(action)}{until}")
+        if item.whole_site:
+            say(f"   (this page alone; for the whole site: {item.whole_site})")
+        if item.mixed_scripts:
+            say(f"gatewayfilter: {item.mixed_scripts!r} mixes letters of several alphabets; is that the host you mean?", err=True)
+    if not added[0].rule.enabled:
         say(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
 
 
-def _check_scope(scope: str, action: ListAction, policies: PolicySet) -> None:
-    if not scope:
-        return
-    kind, _, name = scope.partition(":")
-    known = {"client": name in policies.clients, "group": policies.group(name) is not None}
-    if not known.get(kind, False):
-        raise PolicyError(f"there is no {kind} {name!r}" if kind in known else f"{scope!r} is no client:NAME or group:NAME")
-    if action is ListAction.SPLICE:
-        raise PolicyError("a rule for some clients allows or blocks; splicing is for everybody")
-
-
-def _wanted(text: str, action: ListAction, *, force: bool) -> Pattern:
-    refuse_network(text)
+def _wanted(text: str, action: ListAction, *, exact: bool, force: bool) -> Pattern:
     try:
-        pattern = read_pattern(text, force=force)
-    except RuleError as error:
-        try:
-            read_pattern(text, force=True)
-        except RuleError:
-            raise error from None
+        return read_wanted(text, action, exact=exact, force=force)
+    except BroadRuleError as error:
         raise RuleError(f"{error}; add it with --force if you mean it") from error
-    refuse_unspliceable(action, pattern.kind)
-    return pattern
 
 
 @list_group.command(examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"), prints_data=True)
@@ -156,37 +113,14 @@ def remove(invocation: Invocation, *, entries: tuple[str, ...], group: str | Non
     Exit code 1 when one of them is not there; the others are removed.
     """
     with invocation.store() as store:
-        found = _forget(store, entries) if learned else _remove(store, entries, group)
-    missing = [entry for entry, count in found.items() if not count]
+        found = forget_learned(store, entries) if learned else remove_rules(store, entries, group)
     if invocation.json:
-        print_json({"removed": sum(found.values()), "missing": missing})
+        print_json(found)
     else:
-        say(f"{counted(sum(found.values()), 'entry', 'entries')} removed.")
-        for entry in missing:
+        say(f"{counted(found.removed, 'entry', 'entries')} removed.")
+        for entry in found.missing:
             say(f"gatewayfilter: there is no entry {entry!r}", err=True)
-    return 1 if missing else 0
-
-
-def _remove(store: Store, entries: Sequence[str], group: str | None) -> dict[str, int]:
-    rules = [rule for rule in store.lists.rules() if group is None or rule.group == group]
-    found: dict[str, int] = {}
-    for entry in entries:
-        wanted = matching(rules, entry)
-        found[entry] = sum(store.lists.remove_rule(rule.rule_id) for rule in wanted)
-        rules = [rule for rule in rules if rule not in wanted]
-    return found
-
-
-def _forget(store: Store, entries: Sequence[str]) -> dict[str, int]:
-    return {entry: store.lists.remove_learned(_learned_keys(store, read_pattern(entry, force=True))) for entry in entries}
-
-
-def _learned_keys(store: Store, pattern: Pattern) -> list[str]:
-    if pattern.kind not in {EntryKind.DOMAIN, EntryKind.HOST}:
-        return [pattern.text]
-    covered = f".{pattern.text.removeprefix('.')}"
-    keys = (entry.key for entry in store.lists.learned())
-    return [key for key in keys if f".{host_of_key(key)}".endswith(covered)]
+    return 1 if found.missing else 0
 
 
 @list_group.command(examples=("gatewayfilter list show", "gatewayfilter list show --learned --action block"), prints_data=True)

@@ -17,7 +17,7 @@ from gatewayfilter.model import (
     from_record,
     kind_of_item,
 )
-from gatewayfilter.store.repositories.lists import identity_of
+from gatewayfilter.store.repositories.rule_rows import identity_of
 from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, MANUAL_RULES, POLICY_ITEMS
 from gatewayfilter.urls import digest_of
 

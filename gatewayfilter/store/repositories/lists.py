@@ -1,46 +1,35 @@
 """Manual rules and learned entries. Each change and its step in the feed are one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from hashlib import md5
-from itertools import batched, chain
+from itertools import batched
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
+from gatewayfilter.interfaces import RuleQuery
 from gatewayfilter.model import ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store.repositories.change_feed import append_changes
+from gatewayfilter.store.repositories.rule_rows import (
+    RULE_COLUMNS,
+    RULES,
+    SELECT_RULES,
+    count_rules,
+    edit_rule,
+    find_rule,
+    identity_of,
+    merge_rules,
+    outlasts,
+    page_of_rules,
+    rule_of,
+    rules_by_identity,
+    switch,
+)
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import LEARNED_ENTRIES, LIST_CHANGES, MANUAL_RULES
 from gatewayfilter.urls import digest_of
 
 _CHUNK = 500
 """Maximum rows per statement; SQLite may be built with a limit of 999 parameters."""
-
-_RULES = MANUAL_RULES.c
-_RULE_COLUMNS = (
-    _RULES.id,
-    _RULES.action,
-    _RULES.kind,
-    _RULES.pattern,
-    _RULES.comment,
-    _RULES.group_name,
-    _RULES.expires_at,
-    _RULES.enabled,
-    _RULES.scope,
-)
-_SELECT_RULES = select(*_RULE_COLUMNS).order_by(_RULES.id)
-_SELECT_IDENTITIES = select(_RULES.identity, *_RULE_COLUMNS).where(_RULES.identity.in_(bindparam("identities", expanding=True)))
-_UPDATE_RULE = (
-    update(MANUAL_RULES)
-    .where(_RULES.id == bindparam("rule_id"))
-    .values(
-        action=bindparam("new_action"),
-        comment=bindparam("new_comment"),
-        expires_at=bindparam("new_expires_at"),
-        enabled=bindparam("new_enabled"),
-    )
-)
 
 _LEARNED = LEARNED_ENTRIES.c
 _LEARNED_COLUMNS = (
@@ -104,8 +93,8 @@ class SqlListStore:
         wanted = ManualRule(0, action, kind, pattern, comment, group, expires_at, enabled, scope)
         identity = identity_of(wanted)
         with self._database.write(Area.LISTS) as connection:
-            _merge_rules(connection, {identity: wanted})
-            return _rule(_rules_by_identity(connection, [identity])[identity])
+            merge_rules(connection, {identity: wanted})
+            return rule_of(rules_by_identity(connection, [identity])[identity])
 
     def put_rule(self, rule: ManualRule) -> ManualRule:
         """Adds a manual rule (its `rule_id` does not count), or replaces the one of its kind, pattern, group and scope.
@@ -114,17 +103,17 @@ class SqlListStore:
         """
         identity = identity_of(rule)
         with self._database.write(Area.LISTS) as connection:
-            found = _rules_by_identity(connection, [identity])
-            before = _rule(found[identity]) if identity in found else None
-            if before is None or not _outlasts(before, rule):
-                _merge_rules(connection, {identity: rule})
-            return _rule(_rules_by_identity(connection, [identity])[identity])
+            found = rules_by_identity(connection, [identity])
+            before = rule_of(found[identity]) if identity in found else None
+            if before is None or not outlasts(before, rule):
+                merge_rules(connection, {identity: rule})
+            return rule_of(rules_by_identity(connection, [identity])[identity])
 
     def remove_ended(self, group: str, now: float) -> int:
         """Removes the rules of a group that have ended. Returns their number."""
         with self._database.write(Area.LISTS) as connection:
-            ended = (_RULES.group_name == group) & (_RULES.expires_at <= now)
-            gone = [_rule(row) for row in connection.execute(_SELECT_RULES.where(ended))]
+            ended = (RULES.group_name == group) & (RULES.expires_at <= now)
+            gone = [rule_of(row) for row in connection.execute(SELECT_RULES.where(ended))]
             if gone:
                 connection.execute(delete(MANUAL_RULES).where(ended))
                 append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule) for rule in gone])
@@ -137,27 +126,47 @@ class SqlListStore:
         """
         wanted = {identity_of(rule): rule for rule in rules}
         with self._database.write(Area.LISTS) as connection:
-            return sum(_merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
+            return sum(merge_rules(connection, dict(chunk)) for chunk in batched(wanted.items(), _CHUNK))
 
     def switch_rules(self, rule_ids: Sequence[int], *, enabled: bool) -> int:
         """Switches rules on or off, in one transaction. Returns the number of changed ones."""
         with self._database.write(Area.LISTS) as connection:
-            return sum(_switch(connection, chunk, enabled=enabled) for chunk in batched(dict.fromkeys(rule_ids), _CHUNK))
+            return sum(switch(connection, chunk, enabled=enabled) for chunk in batched(dict.fromkeys(rule_ids), _CHUNK))
 
     def remove_rule(self, rule_id: int) -> bool:
         """Removes a rule. Returns False when there was none."""
         with self._database.write(Area.LISTS) as connection:
-            row = connection.execute(select(*_RULE_COLUMNS).where(_RULES.id == rule_id)).one_or_none()
+            row = connection.execute(select(*RULE_COLUMNS).where(RULES.id == rule_id)).one_or_none()
             if row is None:
                 return False
-            connection.execute(delete(MANUAL_RULES).where(_RULES.id == rule_id))
-            append_changes(connection, [(ChangeKind.MANUAL_REMOVED, _rule(row))])
+            connection.execute(delete(MANUAL_RULES).where(RULES.id == rule_id))
+            append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule_of(row))])
             return True
+
+    def rule(self, rule_id: int) -> ManualRule | None:
+        """Returns a rule by its number, `None` for none."""
+        with self._database.read() as connection:
+            return find_rule(connection, rule_id)
+
+    def edit_rule(self, rule_id: int, edit: Callable[[ManualRule], ManualRule]) -> ManualRule | None:
+        """Changes everything of a rule but its number, in one transaction; see `interfaces.ListStore`."""
+        with self._database.write(Area.LISTS) as connection:
+            return edit_rule(connection, rule_id, edit)
+
+    def page_of_rules(self, query: RuleQuery, after: int = 0, limit: int = 100) -> list[ManualRule]:
+        """Returns rules that a query names, newest first: those numbered below `after` (0: from the newest)."""
+        with self._database.read() as connection:
+            return page_of_rules(connection, query, after, limit)
+
+    def count_rules(self, query: RuleQuery) -> int:
+        """Returns the number of rules that a query names."""
+        with self._database.read() as connection:
+            return count_rules(connection, query)
 
     def rules(self) -> list[ManualRule]:
         """Returns all rules, oldest first."""
         with self._database.read() as connection:
-            return [_rule(row) for row in connection.execute(_SELECT_RULES)]
+            return [rule_of(row) for row in connection.execute(SELECT_RULES)]
 
     def put_learned(
         self, entries: Sequence[LearnedEntry], *, unless: Callable[[LearnedEntry], bool] = lambda _: False
@@ -230,98 +239,6 @@ class SqlListStore:
         """
         with self._database.write(Area.LISTS) as connection:
             return connection.execute(_COMPACT, {"up_to": up_to}).rowcount
-
-
-def remove_rules_of(connection: Connection, scope: str) -> None:
-    """Removes the manual rules of a scope, in the transaction in which its clients are removed (`Area.LISTS`)."""
-    gone = [_rule(row) for row in connection.execute(_SELECT_RULES.where(_RULES.scope == scope))]
-    if gone:
-        connection.execute(delete(MANUAL_RULES).where(_RULES.scope == scope))
-        append_changes(connection, [(ChangeKind.MANUAL_REMOVED, rule) for rule in gone])
-
-
-def move_rules(connection: Connection, scope: str, other: str) -> None:
-    """Gives the manual rules of a scope to another one, in the transaction in which its client is renamed (`Area.LISTS`)."""
-    rules = [_rule(row) for row in connection.execute(_SELECT_RULES.where(_RULES.scope == scope))]
-    if rules:
-        remove_rules_of(connection, scope)
-        moved = [replace(rule, scope=other) for rule in rules]
-        _merge_rules(connection, {identity_of(rule): rule for rule in moved})
-
-
-def identity_of(rule: ManualRule) -> bytes:
-    """Returns what identifies a rule: 16 bytes of its kind, group, pattern and scope."""
-    parts = (rule.kind.value, rule.group, rule.pattern, *([rule.scope] if rule.scope else []))
-    return md5("\0".join(parts).encode(errors="surrogatepass"), usedforsecurity=False).digest()
-
-
-def _rules_by_identity(connection: Connection, identities: Sequence[bytes]) -> dict[bytes, Sequence[Any]]:
-    rows = connection.execute(_SELECT_IDENTITIES, {"identities": identities})
-    return {identity: values for identity, *values in rows}
-
-
-def _merge_rules(connection: Connection, wanted: Mapping[bytes, ManualRule]) -> int:
-    """Inserts or updates these rules. Returns the number of new or changed ones."""
-    found = {identity: _rule(values) for identity, values in _rules_by_identity(connection, list(wanted)).items()}
-    new = {identity: rule for identity, rule in wanted.items() if identity not in found}
-    changed = [(old, replace(wanted[identity], rule_id=old.rule_id)) for identity, old in found.items()]
-    changed = [(old, rule) for old, rule in changed if old != rule]
-    steps: list[tuple[ChangeKind, ManualRule]] = []
-    if changed:
-        connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
-        for old, rule in changed:
-            steps += [(ChangeKind.MANUAL_REMOVED, old), (ChangeKind.MANUAL_ADDED, rule)]
-    if new:
-        connection.execute(insert(MANUAL_RULES), [_rule_row(identity, rule) for identity, rule in new.items()])
-        stored = _rules_by_identity(connection, list(new))
-        steps += [(ChangeKind.MANUAL_ADDED, _rule(stored[identity])) for identity in new]
-    append_changes(connection, steps)
-    return len(new) + len(changed)
-
-
-def _outlasts(before: ManualRule, rule: ManualRule) -> bool:
-    if not before.enabled or before.action is not rule.action:
-        return False
-    return before.expires_at is None or (rule.expires_at is not None and before.expires_at > rule.expires_at)
-
-
-def _switch(connection: Connection, rule_ids: Sequence[int], *, enabled: bool) -> int:
-    rows = connection.execute(_SELECT_RULES.where(_RULES.id.in_(rule_ids), _RULES.enabled != enabled))
-    changed = [(old, replace(old, enabled=enabled)) for old in map(_rule, rows)]
-    if changed:
-        connection.execute(_UPDATE_RULE, [_changed_values(rule) for _, rule in changed])
-        pairs = (((ChangeKind.MANUAL_REMOVED, old), (ChangeKind.MANUAL_ADDED, rule)) for old, rule in changed)
-        append_changes(connection, chain.from_iterable(pairs))
-    return len(changed)
-
-
-def _rule(values: Sequence[Any]) -> ManualRule:
-    rule_id, action, kind, *rest = values
-    return ManualRule(rule_id, ListAction(action), EntryKind(kind), *rest)
-
-
-def _rule_row(identity: bytes, rule: ManualRule) -> dict[str, object]:
-    return {
-        "identity": identity,
-        "action": rule.action.value,
-        "kind": rule.kind.value,
-        "pattern": rule.pattern,
-        "group_name": rule.group,
-        "comment": rule.comment,
-        "expires_at": rule.expires_at,
-        "enabled": rule.enabled,
-        "scope": rule.scope,
-    }
-
-
-def _changed_values(rule: ManualRule) -> dict[str, object]:
-    return {
-        "rule_id": rule.rule_id,
-        "new_action": rule.action.value,
-        "new_comment": rule.comment,
-        "new_expires_at": rule.expires_at,
-        "new_enabled": rule.enabled,
-    }
 
 
 def _digests(keys: Iterable[str]) -> list[bytes]:

@@ -18,7 +18,7 @@ from gatewayfilter.model import (
     to_record,
 )
 from gatewayfilter.store.repositories.change_feed import append_changes
-from gatewayfilter.store.repositories.lists import move_rules, remove_rules_of
+from gatewayfilter.store.repositories.rule_rows import move_rules, remove_rules_of
 from gatewayfilter.store.repositories.traffic.quota_usage import rename_usage
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import POLICY_ITEMS

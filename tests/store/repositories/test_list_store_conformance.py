@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayfilter.interfaces import ChangeFeed, ListStore, PublisherFeed
+from gatewayfilter.errors import RuleError
+from gatewayfilter.interfaces import ChangeFeed, ListStore, PublisherFeed, RuleQuery
 from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store import Store
 
@@ -73,6 +74,69 @@ def test_rules_are_switched_off_and_on(lists: ListStore, feed: ChangeFeed) -> No
     assert lists.switch_rules([], enabled=True) == 0
     assert lists.add_rule(BLOCK, EntryKind.HOST, "d.example", enabled=False).enabled is False
     assert lists.add_rule(BLOCK, EntryKind.HOST, "d.example").enabled is True
+
+
+def test_a_rule_is_edited_and_keeps_its_number(lists: ListStore, feed: ChangeFeed) -> None:
+    old = lists.add_rule(BLOCK, EntryKind.HOST, "a.example", comment="x")
+    other = lists.add_rule(BLOCK, EntryKind.HOST, "b.example")
+    seq = feed.last_seq()
+    new = ManualRule(old.rule_id, ALLOW, EntryKind.DOMAIN, ".c.example", "y", "kids", 9.5, enabled=False, scope="client:tab")
+    assert lists.edit_rule(old.rule_id, lambda rule: replace(new, rule_id=rule.rule_id + 7)) == new
+    assert lists.rule(old.rule_id) == new
+    assert [(change.kind, change.manual) for change in feed.read(seq)] == [(REMOVED, old), (ADDED, new)]
+    assert lists.add_rule(BLOCK, EntryKind.HOST, "a.example").rule_id > other.rule_id, "its old pattern is free again"
+    seq = feed.last_seq()
+    assert lists.edit_rule(old.rule_id, lambda rule: rule) == new
+    assert feed.read(seq) == []
+
+
+def test_an_edit_that_cannot_be_leaves_everything_as_it_was(lists: ListStore, feed: ChangeFeed) -> None:
+    first, second = (lists.add_rule(BLOCK, EntryKind.HOST, f"{name}.example") for name in "ab")
+    seq = feed.last_seq()
+    with pytest.raises(RuleError, match=f"rule {second.rule_id} has this pattern"):
+        lists.edit_rule(first.rule_id, lambda rule: replace(rule, pattern="b.example"))
+
+    def refuse(rule: ManualRule) -> ManualRule:
+        raise RuleError(rule.pattern)
+
+    with pytest.raises(RuleError, match=r"a\.example"):
+        lists.edit_rule(first.rule_id, refuse)
+    assert lists.edit_rule(999, refuse) is None
+    assert lists.rule(999) is None
+    assert lists.rules() == [first, second]
+    assert feed.read(seq) == []
+
+
+def test_rules_come_in_pages_newest_first(lists: ListStore) -> None:
+    made = [lists.add_rule(BLOCK, EntryKind.HOST, f"h{number}.example", group="kids" * (number % 2)) for number in range(7)]
+    newest = made[::-1]
+    assert lists.page_of_rules(RuleQuery(), limit=3) == newest[:3]
+    assert lists.page_of_rules(RuleQuery(), newest[2].rule_id, 3) == newest[3:6]
+    assert lists.page_of_rules(RuleQuery(), newest[5].rule_id, 3) == newest[6:]
+    assert lists.count_rules(RuleQuery()) == 7
+    assert lists.page_of_rules(RuleQuery(group="kids")) == [rule for rule in newest if rule.group]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (RuleQuery(text="A.EXAMPLE"), ["a.example"]),
+        (RuleQuery(text="100%_"), ["b.example"]),
+        (RuleQuery(text="%"), ["b.example"]),
+        (RuleQuery(text="kid"), [".c.example"]),
+        (RuleQuery(text="' or 1=1 --"), []),
+        (RuleQuery(action=ALLOW), ["b.example"]),
+        (RuleQuery(scope="client:tab"), [".c.example"]),
+        (RuleQuery(scope="", enabled=True), ["a.example"]),
+        (RuleQuery(group=""), ["b.example", "a.example"]),
+    ],
+)
+def test_rules_are_found(lists: ListStore, query: RuleQuery, found: list[str]) -> None:
+    lists.add_rule(BLOCK, EntryKind.HOST, "a.example")
+    lists.add_rule(ALLOW, EntryKind.HOST, "b.example", comment="100%_sure", enabled=False)
+    lists.add_rule(BLOCK, EntryKind.DOMAIN, ".c.example", group="kids", scope="client:tab")
+    assert [rule.pattern for rule in lists.page_of_rules(query)] == found
+    assert lists.count_rules(query) == len(found)
 
 
 def test_kind_pattern_and_group_make_a_rule(lists: ListStore) -> None:
