@@ -1,0 +1,95 @@
+import gzip
+import io
+import os
+
+import pytest
+
+from gatewayfilter.errors import ListError
+from gatewayfilter.model import EntryKind, ListAction, ManualRule
+from gatewayfilter.store import Store
+from gatewayfilter.use_cases.lists.list_writers import write_entries
+from gatewayfilter.use_cases.lists.rule_editing import RuleValues
+from gatewayfilter.use_cases.lists.rule_transfer import (
+    ImportPreview,
+    RejectedLine,
+    RuleExport,
+    exported_rules,
+    import_rules,
+    preview_import,
+    read_rules,
+    text_of,
+)
+
+TEXT = "a.example # why\n0.0.0.0 b.example\n@@||c.example^\n((\n"
+
+
+def test_a_file_is_read_previewed_and_stored(store: Store) -> None:
+    found = read_rules(TEXT, RuleValues(comment="from a file", group="mine", expires_at=4e9), "my.txt")
+    assert found.rules == (
+        ManualRule(0, ListAction.BLOCK, EntryKind.DOMAIN, ".a.example", "why", "mine", 4e9),
+        ManualRule(0, ListAction.BLOCK, EntryKind.HOST, "b.example", "from a file", "mine", 4e9),
+        ManualRule(0, ListAction.ALLOW, EntryKind.DOMAIN, ".c.example", "from a file", "mine", 4e9),
+    )
+    (rejected,) = found.rejected
+    assert (rejected.line, rejected.text) == (4, "((")
+    assert preview_import(store, found.rules) == ImportPreview(new=3, changed=0, same=0)
+    assert store.lists.rules() == [], "a preview stores nothing"
+    assert import_rules(store, found.rules) == 3
+    others = read_rules("a.example # why\n0.0.0.0 b.example\nd.example", RuleValues(group="mine", expires_at=4e9), "my.txt")
+    assert preview_import(store, [*others.rules, *others.rules]) == ImportPreview(new=1, changed=1, same=1)
+
+
+def test_what_only_hosts_can_do_is_refused_for_pages() -> None:
+    found = read_rules("a.example\nb.example/page", RuleValues(ListAction.SPLICE), "my.txt")
+    assert [rule.pattern for rule in found.rules] == [".a.example"]
+    assert found.rejected == (
+        RejectedLine(0, "b.example/page", "only the connections of whole hosts can pass unread, not a url"),
+    )
+
+
+def test_a_file_without_a_rule_names_its_first_line() -> None:
+    with pytest.raises(ListError, match=r"my\.txt holds no usable entry; line 2, '\(\('"):
+        read_rules("# mine\n((\n", RuleValues(), "my.txt")
+
+
+@pytest.mark.parametrize(
+    "content", [TEXT.encode(), TEXT.encode("utf-8-sig"), TEXT.encode("utf-16"), gzip.compress(TEXT.encode())]
+)
+def test_text_of_any_usual_file(content: bytes) -> None:
+    assert text_of(io.BytesIO(content), "my.txt") == TEXT
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"x" * 101, "larger than 100 bytes"),
+        (gzip.compress(bytes(10_000_000)), "larger than 100 bytes"),
+        (gzip.compress(os.urandom(90))[:-20], "damaged or cut off"),
+        (b"\xff\x00\xfe", "not UTF-8 text: byte 0"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_sentence(content: bytes, why: str) -> None:
+    with pytest.raises(ListError, match=why):
+        text_of(io.BytesIO(content), "my.txt", 100)
+
+
+def test_an_export_leaves_out_what_does_not_count(store: Store) -> None:
+    for pattern, group, expires_at, enabled, action in [
+        (".a.example", "", None, True, ListAction.BLOCK),
+        (".b.example", "kids", None, True, ListAction.BLOCK),
+        (".c.example", "", 5.0, True, ListAction.BLOCK),
+        (".d.example", "", None, False, ListAction.BLOCK),
+        (".e.example", "", None, True, ListAction.ALLOW),
+    ]:
+        store.lists.add_rule(action, EntryKind.DOMAIN, pattern, group=group, expires_at=expires_at, enabled=enabled)
+
+    def names(wanted: RuleExport) -> str:
+        return "".join(rule.pattern[1] for rule in exported_rules(store, wanted, 10.0))
+
+    assert names(RuleExport()) == "abde"
+    assert names(RuleExport("hosts")) == "ab"
+    assert names(RuleExport("adblock")) == "abe"
+    assert names(RuleExport("csv", ListAction.ALLOW)) == "e"
+    assert names(RuleExport("json", group="kids")) == "b"
+    lines, _ = write_entries(exported_rules(store, RuleExport(), 10.0), "json")
+    assert preview_import(store, read_rules("\n".join(lines), RuleValues(), "own").rules) == ImportPreview(0, 0, 4)
