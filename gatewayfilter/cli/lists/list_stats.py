@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -20,34 +19,18 @@ if TYPE_CHECKING:
 @click.pass_obj
 def stats(invocation: Invocation) -> None:
     """Count your entries, what was learned, and what the snapshot in use holds."""
-    from gatewayfilter.wiring import open_engine
+    from gatewayfilter.use_cases.lists.list_counts import list_counts
 
-    now = time.time()
     with invocation.store() as store:
-        rules = store.lists.rules()
-        learned = Counter((entry.action.value, entry.category) for entry in store.lists.learned())
-        info = open_engine(invocation.settings(), store).snapshot.info
-    expired = sum(rule.expires_at is not None and rule.expires_at <= now for rule in rules)
-    off = sum(not rule.enabled for rule in rules)
-    own = Counter((rule.action.value, rule.kind.value) for rule in rules)
+        found = list_counts(invocation.settings(), store, time.time())
     if invocation.json:
-        print_json(
-            {
-                "own": [{"action": action, "kind": kind, "entries": count} for (action, kind), count in sorted(own.items())],
-                "own_expired": expired,
-                "own_off": off,
-                "learned": [
-                    {"action": action, "category": category, "entries": count}
-                    for (action, category), count in sorted(learned.items())
-                ],
-                "snapshot": info,
-            }
-        )
+        print_json(found)
         return
-    rows: list[tuple[object, ...]] = [("own", action, kind, f"{count:,}") for (action, kind), count in sorted(own.items())]
-    rows += [("own", "", "expired", f"{expired:,}")] if expired else []
-    rows += [("own", "", "switched off", f"{off:,}")] if off else []
-    rows += [("learned", action, category, f"{count:,}") for (action, category), count in sorted(learned.items())]
+    info = found.snapshot
+    rows: list[tuple[object, ...]] = [("own", item.action, item.kind, f"{item.entries:,}") for item in found.own]
+    rows += [("own", "", "expired", f"{found.own_expired:,}")] if found.own_expired else []
+    rows += [("own", "", "switched off", f"{found.own_off:,}")] if found.own_off else []
+    rows += [("learned", item.action, item.category, f"{item.entries:,}") for item in found.learned]
     rows += [
         ("snapshot", "block", "blacklist", f"{info.blacklist:,}"),
         ("snapshot", "allow", "whitelist", f"{info.whitelist:,}"),
