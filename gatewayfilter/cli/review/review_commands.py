@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +12,8 @@ from gatewayfilter.cli.review.review_show import page, show
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
-from gatewayfilter.cli.ui.review_rows import all_tasks, summary
-from gatewayfilter.model import in_words
+from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.model import ReviewState, in_words
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -57,25 +56,13 @@ def show_list(
     `certainty` is the classifier's, `group` is the first task with the same or a similar page, `asked` how often users requested
     to unblock the page.
     """
-    from gatewayfilter.cli.review.unblock_index import UnblockIndex
-    from gatewayfilter.errors import ReviewError
-    from gatewayfilter.model import ReviewState
+    from gatewayfilter.use_cases.learning.review_tasks import TaskQuery, task_page
 
+    query = TaskQuery(None if state == "all" else ReviewState(state), category, group or 0, only_asked, doubtful)
     with invocation.store() as store:
-        wanted = None if state == "all" else ReviewState(state)
-        index = UnblockIndex(store.unblock)
-        alike = store.reviews.get(group) if group else None
-        if group and alike is None:
-            raise ReviewError(f"there is no task {group}")
-        every = chain.from_iterable(
-            all_tasks(store, wanted, category, alike.group_id if alike else 0, doubtful=part)
-            for part in (False, True)
-            if part or not doubtful
-        )
-        chosen = (task for task in every if (index.of(task) or not only_asked) and (doubtful is not False or task.blocked))
-        tasks = list(islice(chosen, limit))
+        tasks = task_page(store, query, limit).tasks
     if invocation.json:
-        print_json([{**summary(task), "asked": index.times(task)} for task in tasks])
+        print_json([{**summary(item.task), "asked": item.asked} for item in tasks])
     elif not tasks:
         say("No task waits." if state == "open" else "There are no such tasks.")
     else:
@@ -91,10 +78,11 @@ def show_list(
                     f"{task.classification.score:.0f}",
                     in_words(task.classification.certainty, task.classification.doubt),
                     show_moment(task.created_at),
-                    index.times(task) or "",
+                    item.asked or "",
                     task.url,
                 )
-                for task in tasks
+                for item in tasks
+                for task in [item.task]
             ],
         )
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import getpass
 import os
-import time
 from typing import TYPE_CHECKING
 
 import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, say
-from gatewayfilter.cli.ui.review_rows import PAGE, summary
+from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.use_cases.learning.review_deciding import Because, Decision, ReviewMove, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.learn import ReviewService
-    from gatewayfilter.model import ManualRule, ReviewTask
-    from gatewayfilter.store import Store
+
+_NAMED = {Because.NAMED: "", Because.SAME_CONTENT: " (the same content)", Because.ALIKE: " (alike)"}
 
 
 def _who() -> str:
@@ -51,7 +48,7 @@ def approve(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who:
 
     Open tasks about the same content are decided with it. Exit code 2 when a task could not be decided; the others are.
     """
-    return _decide(invocation, tasks, lambda service, task: service.approve(task, who, note), alike=alike)
+    return _decide(invocation, tasks, Decision(ReviewMove.APPROVE, who, note), alike=alike)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review reject 12 --note 'a museum'",), prints_data=True)
@@ -67,7 +64,7 @@ def reject(invocation: Invocation, *, tasks: tuple[int, ...], alike: bool, who: 
     Open tasks about the same content are decided with it. It also closes users' requests about these pages, as any
     decision does. Exit code 2 when a task could not be decided; the others are.
     """
-    return _decide(invocation, tasks, lambda service, task: service.reject(task, who, note, overturn=overturn), alike=alike)
+    return _decide(invocation, tasks, Decision(ReviewMove.REJECT, who, note, overturn=overturn), alike=alike)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review change 12 fraud",), prints_data=True)
@@ -83,16 +80,7 @@ def change(invocation: Invocation, *, task: int, category: str, alike: bool, who
 
     Open tasks about the same content are decided with it.
     """
-    from gatewayfilter.errors import ReviewError
-    from gatewayfilter.wiring import categories
-
-    registry = categories()
-    if category not in registry:
-        known = sorted(entry.category_id for entry in registry)
-        raise ReviewError(f"there is no category {category!r}: there are {', '.join(known)}")
-    return _decide(
-        invocation, (task,), lambda service, number: service.change(number, category, who, note, overturn=overturn), alike=alike
-    )
+    return _decide(invocation, (task,), Decision(ReviewMove.CHANGE, who, note, category, overturn), alike=alike)
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review undo 12",), prints_data=True)
@@ -102,7 +90,7 @@ def change(invocation: Invocation, *, task: int, category: str, alike: bool, who
 @click.pass_obj
 def undo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str) -> int:
     """Take the last step of tasks back: lists, verdicts and tasks are as they were before it. Again takes back the one before."""
-    return _decide(invocation, tasks, lambda service, task: service.undo(task, who, note), spread=False)
+    return _decide(invocation, tasks, Decision(ReviewMove.UNDO, who, note))
 
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review redo 12",), prints_data=True)
@@ -112,79 +100,20 @@ def undo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str)
 @click.pass_obj
 def redo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str) -> int:
     """Do the step of tasks again that was undone last; only until something else is decided."""
-    return _decide(invocation, tasks, lambda service, task: service.redo(task, who, note), spread=False)
+    return _decide(invocation, tasks, Decision(ReviewMove.REDO, who, note))
 
 
-def _decide(
-    invocation: Invocation,
-    tasks: tuple[int, ...],
-    decide: Callable[[ReviewService, int], ReviewTask],
-    *,
-    alike: bool = False,
-    spread: bool = True,
-) -> int:
-    """Decides tasks one by one; one that cannot be decided is reported, and the others are still decided.
-
-    Args:
-        invocation: of the command.
-        tasks: their numbers.
-        decide: makes the step.
-        alike: also of the open tasks of their groups.
-        spread: also of the open tasks about the same content.
-    """
-    from gatewayfilter.cli.review.unblock_index import UnblockIndex, complete_requests
-    from gatewayfilter.errors import ReviewError
-    from gatewayfilter.model import ReviewState
-    from gatewayfilter.wiring import review_service
-
-    decided: list[ReviewTask] = []
-    refused: list[ReviewError] = []
+def _decide(invocation: Invocation, tasks: tuple[int, ...], decision: Decision, *, alike: bool = False) -> int:
     with invocation.store() as store:
-        service = review_service(invocation.settings(), store)
-        same = [task.task_id for number in tasks if spread for task in service.same_content(number)]
-        near = _open_alike(store, tasks) if alike else []
-        for number in dict.fromkeys((*tasks, *same, *near)):
-            try:
-                decided.append(decide(service, number))
-            except ReviewError as error:
-                refused.append(error)
-        index = UnblockIndex(store.unblock)
-        for task in decided:
-            if task.state is not ReviewState.OPEN:
-                complete_requests(store.unblock, index, task)
-        rules = _rules_in_the_way(store, decided)
-    if invocation.json and decided:
-        print_json([summary(task) for task in decided])
-    for task in () if invocation.json else decided:
-        named = "" if task.task_id in tasks else " (the same content)" if task.task_id in same else " (alike)"
+        found = decide(invocation.settings(), store, tasks, decision, alike=alike)
+    if invocation.json and found.tasks:
+        print_json([summary(item.task) for item in found.tasks])
+    for item in () if invocation.json else found.tasks:
+        task = item.task
+        named = _NAMED[item.because]
         say(f"task {task.task_id}: {task.state.value}, {'blocked' if task.blocked else 'not blocked'}: {task.url}{named}")
-        for rule in rules.get(task.task_id, ()):
+        for rule in item.allowing:
             say(f"  your rule {rule.rule_id} allows it all the same; to remove it: gatewayfilter list remove {rule.rule_id}")
-    for why in refused:
+    for why in found.refused:
         say(f"gatewayfilter: {why}", err=True)
-    return 2 if refused else 0
-
-
-def _rules_in_the_way(store: Store, decided: list[ReviewTask]) -> dict[int, list[ManualRule]]:
-    """Returns manual rules that allow, for all clients, what was just blocked: a manual rule outranks every list."""
-    from gatewayfilter.engine.state.manual_rules import ManualRules
-    from gatewayfilter.model import ListAction
-    from gatewayfilter.urls import parse_url
-
-    rules = ManualRules(store.lists.rules() if any(task.blocked for task in decided) else ())
-    if not rules:
-        return {}
-    now = time.time()
-    found = {}
-    for task in decided:
-        url = parse_url(task.url)
-        matching = rules.matching(url, rules.for_host(url), now) if task.blocked else []
-        found[task.task_id] = [rule for rule in matching if rule.action is ListAction.ALLOW and not rule.group]
-    return found
-
-
-def _open_alike(store: Store, tasks: tuple[int, ...]) -> list[int]:
-    from gatewayfilter.model import ReviewState
-
-    groups = {found.group_id for number in tasks if (found := store.reviews.get(number)) is not None}
-    return [other.task_id for group in groups for other in store.reviews.tasks(ReviewState.OPEN, group_id=group, limit=PAGE)]
+    return 2 if found.refused else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -19,23 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.interfaces import UnblockRequest
-    from gatewayfilter.model import Classification, Evidence, ReviewStep, ReviewTask
+    from gatewayfilter.model import Classification, Evidence, ReviewTask
+    from gatewayfilter.use_cases.learning.review_tasks import TaskFacts
     from gatewayfilter.use_cases.rejudging import JudgedToday
 
 _EXCERPT = 600
 _MOST_ALIKE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """Facts beside a task: the others of its group, its steps (newest first), where its page is stored, the requests for it."""
-
-    alike: list[ReviewTask]
-    steps: list[ReviewStep]
-    archived: str
-    unblock_requests: list[UnblockRequest]
-    today: JudgedToday | None
 
 
 @click.command(
@@ -52,7 +40,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
     Evidence and score breakdown are those of when the task was made. Where the words have changed since, the page is judged again
     and both stand beside each other.
     """
-    from gatewayfilter.cli.review.unblock_index import UnblockIndex
+    from gatewayfilter.use_cases.learning.review_tasks import task_facts
     from gatewayfilter.use_cases.rejudging import judged_today
 
     with invocation.store() as store:
@@ -60,13 +48,7 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
         if found is None:
             say(f"There is no task {task}.", err=True)
             return 1
-        facts = _Facts(
-            alike=[other for other in store.reviews.tasks(group_id=found.group_id) if other.task_id != task],
-            steps=store.reviews.steps(task),
-            archived=store.verdicts.archived(found.url),
-            unblock_requests=UnblockIndex(store.unblock).of(found),
-            today=judged_today(invocation.settings(), store, found),
-        )
+        facts, today = task_facts(store, found), judged_today(invocation.settings(), store, found)
     if invocation.json:
         print_json(
             {
@@ -75,14 +57,14 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
                 "alike": [other.task_id for other in facts.alike],
                 "steps": facts.steps,
                 "archived": facts.archived,
-                "asked": facts.unblock_requests,
+                "asked": facts.requests,
                 "classification": found.classification,
                 "score_breakdown": found.score_breakdown,
-                "today": facts.today,
+                "today": today,
             }
         )
     else:
-        _show_task(found, facts, whole_text=whole_text)
+        _show_task(found, facts, today, whole_text=whole_text)
     return 0
 
 
@@ -109,7 +91,7 @@ def page(invocation: Invocation, *, task: int) -> int:
     return 0
 
 
-def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
+def _show_task(task: ReviewTask, facts: TaskFacts, today: JudgedToday | None, *, whole_text: bool) -> None:
     judged = task.classification
     say(f"task {task.task_id}: {task.url}")
     if task.final_url:
@@ -122,8 +104,8 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
         say(f"certainty that it is harmful: {worded}{', so it was allowed' if task.doubtful else ''}")
     if judged.title:
         say(f"title: {judged.title}")
-    _show_evidence(task, facts.today)
-    _show_score(task, facts.today)
+    _show_evidence(task, today)
+    _show_score(task, today)
     show_second_look(judged)
     if task.text:
         cut = "" if whole_text or len(task.text) <= _EXCERPT else "…"
@@ -131,7 +113,7 @@ def _show_task(task: ReviewTask, facts: _Facts, *, whole_text: bool) -> None:
     _show_alike(task, facts.alike)
     if facts.archived:
         say(f"archived: {facts.archived}")
-    for request in facts.unblock_requests:
+    for request in facts.requests:
         remark = f": {request.comment}" if request.comment else ""
         say(f"{show_moment(request.at)}  {request.client or 'a visitor'}  asked for {request.url}, {request.times}x{remark}")
     for step in reversed(facts.steps):

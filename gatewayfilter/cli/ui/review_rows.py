@@ -5,23 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewayfilter.model import ReviewState, ReviewTask
-    from gatewayfilter.store import Store
-
-PAGE = 500
-"""Tasks read at once."""
-
-
-def all_tasks(
-    store: Store, state: ReviewState | None, category: str = "", group_id: int = 0, *, doubtful: bool | None = None
-) -> Iterator[ReviewTask]:
-    """Yields tasks in the order of their numbers, read page by page; with `doubtful` those in doubt only, or the others."""
-    after = 0
-    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE, doubtful=doubtful):
-        yield from batch
-        after = batch[-1].task_id
+    from gatewayfilter.model import ReviewTask
 
 
 def summary(task: ReviewTask) -> dict[str, object]:

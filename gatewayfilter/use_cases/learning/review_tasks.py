@@ -1,0 +1,154 @@
+"""Review tasks in pages, and all the facts about one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from gatewayfilter.errors import MissingError, ReviewError
+from gatewayfilter.model import ReviewState, ReviewTask
+from gatewayfilter.use_cases.learning.unblock_index import UnblockIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gatewayfilter.interfaces import UnblockRequest
+    from gatewayfilter.model import ReviewStep
+    from gatewayfilter.store import Store
+
+PAGE = 500
+"""Tasks read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks are asked for.
+
+    Attributes:
+        state: `None` for any.
+        category: `""` for any.
+        group_of: the number of a task: only those with pages similar to its page; 0 for any.
+        asked: only those about pages that users requested to unblock.
+        doubtful: `True` for pages in doubt alone, `False` for those that are blocked meanwhile, `None` for both.
+    """
+
+    state: ReviewState | None = ReviewState.OPEN
+    category: str = ""
+    group_of: int = 0
+    asked: bool = False
+    doubtful: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """A task, and how often users requested to unblock its page."""
+
+    task: ReviewTask
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPosition:
+    """Where a page of tasks ends: those in doubt come after all others."""
+
+    task_id: int = 0
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """Tasks of a page, and what the next one begins after; `None` when this is the last."""
+
+    tasks: tuple[ListedTask, ...]
+    after: TaskPosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """Facts beside a task.
+
+    Attributes:
+        alike: the other tasks of its group.
+        steps: that were taken, newest first.
+        archived: where its page is stored, `""` for nowhere.
+        requests: of users to unblock its page.
+    """
+
+    alike: tuple[ReviewTask, ...]
+    steps: tuple[ReviewStep, ...]
+    archived: str
+    requests: tuple[UnblockRequest, ...]
+
+
+def all_tasks(
+    store: Store,
+    state: ReviewState | None,
+    category: str = "",
+    group_id: int = 0,
+    *,
+    doubtful: bool | None = None,
+    after: int = 0,
+) -> Iterator[ReviewTask]:
+    """Yields tasks in the order of their numbers, read page by page; with `doubtful` those in doubt only, or the others."""
+    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE, doubtful=doubtful):
+        yield from batch
+        after = batch[-1].task_id
+
+
+def find_task(store: Store, task_id: int) -> ReviewTask:
+    """Returns a task.
+
+    Raises:
+        MissingError: there is none of this number.
+    """
+    task = store.reviews.get(task_id)
+    if task is None:
+        raise MissingError(f"there is no task {task_id}")
+    return task
+
+
+def task_page(store: Store, query: TaskQuery, limit: int, after: TaskPosition | None = None) -> TaskPage:
+    """Returns tasks, the oldest first, and after them those about pages in doubt.
+
+    Args:
+        store: the database.
+        query: which.
+        limit: most tasks.
+        after: where the page before ended, `None` for the first.
+
+    Raises:
+        ReviewError: there is no task `query.group_of`.
+    """
+    group = store.reviews.get(query.group_of) if query.group_of else None
+    if query.group_of and group is None:
+        raise ReviewError(f"there is no task {query.group_of}")
+    index = UnblockIndex(store.unblock)
+    found = (
+        ListedTask(task, index.times(task))
+        for task in _in_order(store, query, group.group_id if group else 0, after or TaskPosition())
+        if (index.of(task) or not query.asked) and (query.doubtful is not False or task.blocked)
+    )
+    tasks = tuple(islice(found, limit + 1))
+    shown = tasks[:limit]
+    last = shown[-1].task if len(tasks) > limit else None
+    return TaskPage(shown, TaskPosition(last.task_id, last.doubtful) if last is not None else None)
+
+
+def _in_order(store: Store, query: TaskQuery, group_id: int, after: TaskPosition) -> Iterator[ReviewTask]:
+    if not after.doubtful and not query.doubtful:
+        yield from all_tasks(store, query.state, query.category, group_id, doubtful=False, after=after.task_id)
+        after = TaskPosition(0, doubtful=True)
+    yield from all_tasks(
+        store, query.state, query.category, group_id, doubtful=True, after=after.task_id if after.doubtful else 0
+    )
+
+
+def task_facts(store: Store, task: ReviewTask) -> TaskFacts:
+    """Returns what is known beside a task."""
+    return TaskFacts(
+        alike=tuple(other for other in store.reviews.tasks(group_id=task.group_id) if other.task_id != task.task_id),
+        steps=tuple(store.reviews.steps(task.task_id)),
+        archived=store.verdicts.archived(task.url),
+        requests=tuple(UnblockIndex(store.unblock).of(task)),
+    )
