@@ -80,11 +80,13 @@ class LogPage:
         records: pairs of id and record.
         before: continues below this id; `None` when there is no older record.
         searched_to: time of the oldest record that was looked at (Unix seconds), `None` for none.
+        timed_out: whether it ended before it was full, because its time was over.
     """
 
     records: tuple[tuple[int, LogRecord], ...]
     before: int | None = None
     searched_to: float | None = None
+    timed_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Records that the index does not cover yet are compared one by one; then the index is searched from its newest end. What is found
 is compared with the query, because the index holds less than the records. A page ends when it is full or its time is over, and
-names the id where the next one goes on.
+names the id where the next one goes on. So that a slow disk does not prolong it, a statement reads a span of ids that is fitted
+to the time left, and few records at once.
 """
 
 import time
@@ -12,6 +13,7 @@ from itertools import batched
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select, text
+from sqlalchemy.exc import DBAPIError
 
 from gatewayfilter.model import LogPage, LogQuery, LogRecord, searched_part
 from gatewayfilter.model.log_query import SHORTEST_TEXT, USER_PREFIX
@@ -24,23 +26,54 @@ from gatewayfilter.store.sql.schema import DECISIONS, LOG_HOURS
 
 PAGE_S: Final = 0.15
 """Time after which a page ends, full or not."""
-_SCANNED: Final = 1_000
+_SCANNED: Final = 500
 _FOUND: Final = 200
+_READ: Final = 20
+"""Records that one statement reads by their ids: each may be on a page of its own of a file that is not in memory."""
+_FIRST_SPAN: Final = 50_000
+_LEAST_SPAN: Final = 10_000
+_FASTEST_GROWTH: Final = 8
+_SAMPLED: Final = 200
+_QUERY_CANCELED: Final = "57014"
+"""PostgreSQL's code for a statement that reached `statement_timeout`."""
 _POSTGRES_NEWEST: Final = 20_000
 """Newest ids that PostgreSQL reads in their order before it uses the indexes, which it does not read in that order."""
 
 _COLUMNS = DECISIONS.c
 _BELOW = (
-    RECORD.where(_COLUMNS.id <= bindparam("top"), _COLUMNS.id >= bindparam("low")).order_by(_COLUMNS.id.desc()).limit(_SCANNED)
+    RECORD.where(_COLUMNS.id <= bindparam("top"), _COLUMNS.id >= bindparam("low"))
+    .order_by(_COLUMNS.id.desc())
+    .limit(bindparam("most"))
 )
 _BY_ID = RECORD.where(_COLUMNS.id.in_(bindparam("ids", expanding=True))).order_by(_COLUMNS.id.desc())
 _MATCH = text(
     "SELECT rowid FROM log_terms WHERE log_terms MATCH :terms AND rowid <= :top AND rowid >= :low ORDER BY rowid DESC LIMIT :most"
 )
-_SAMPLE = select(_COLUMNS.url).order_by(_COLUMNS.id.desc()).limit(500)
+_SAMPLE = select(_COLUMNS.url).order_by(_COLUMNS.id.desc()).limit(_SAMPLED)
 _NEWEST = select(func.max(_COLUMNS.id))
 _OLDEST = select(func.min(_COLUMNS.id))
 _AT = select(_COLUMNS.at).where(_COLUMNS.id >= bindparam("number")).order_by(_COLUMNS.id).limit(1)
+
+
+type Candidates = Iterator[tuple[list[tuple[int, LogRecord]], int]]
+"""Records that may fulfil a query, and the id down to which none is missing, in descending order."""
+
+
+class _Budget:
+    """The time of a page.
+
+    Args:
+        clock: seconds.
+        budget_s: from now on.
+    """
+
+    def __init__(self, clock: Callable[[], float], budget_s: float) -> None:
+        self.now = clock
+        self._deadline = clock() + budget_s
+
+    def left_s(self) -> float:
+        """Returns the seconds that are left, 0 for none."""
+        return max(0.0, self._deadline - self.now())
 
 
 class SqlLogSearch:
@@ -62,87 +95,103 @@ class SqlLogSearch:
         Raises:
             StoreError: the database refuses.
         """
-        deadline = self._clock() + budget_s
+        budget = _Budget(self._clock, budget_s)
         query = _storable(query)
         with self._database.read() as connection:
             low, top = _bounds(connection, query, before)
             if top < low:
                 return LogPage(())
-            found, reached = self._search(connection, query, limit, (low, top), deadline)
+            found, reached = self._search(connection, query, limit, (low, top), budget)
             if reached <= low:
                 return LogPage(tuple(found), None, connection.scalar(_AT, {"number": low}))
-            return LogPage(tuple(found), reached, connection.scalar(_AT, {"number": reached}))
+            at = connection.scalar(_AT, {"number": reached})
+            return LogPage(tuple(found), reached, at, timed_out=len(found) < limit)
 
     def _search(
-        self, connection: Connection, query: LogQuery, limit: int, bounds: tuple[int, int], deadline: float
+        self, connection: Connection, query: LogQuery, limit: int, bounds: tuple[int, int], budget: _Budget
     ) -> tuple[list[tuple[int, LogRecord]], int]:
         """Returns what was found, and the id down to which all is looked at."""
         found: list[tuple[int, LogRecord]] = []
         reached = bounds[1] + 1
-        for rows, down_to in self._candidates(connection, query, bounds):
+        for rows, down_to in self._candidates(connection, query, bounds, budget):
             for number, record in rows:
                 if query.matches(record):
                     found.append((number, record))
                     if len(found) == limit:
                         return found, number
             reached = down_to
-            if self._clock() >= deadline:
+            if not budget.left_s():
                 break
         return found, reached
 
-    def _candidates(
-        self, connection: Connection, query: LogQuery, bounds: tuple[int, int]
-    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
-        """Yields records that may fulfil a query, and the id down to which none is missing, in descending order."""
+    def _candidates(self, connection: Connection, query: LogQuery, bounds: tuple[int, int], budget: _Budget) -> Candidates:
         low, top = bounds
         if not self._database.path:
-            yield from self._from_postgres(connection, query, low, top)
+            yield from _from_postgres(connection, query, bounds, budget)
             return
         terms = match_of(query, list(connection.scalars(_SAMPLE)) if query.text else ())
         indexed = progress(connection, TERMS) if terms and has_terms(connection) else low - 1
         yield from _scan(connection, max(low, indexed + 1), top)
         if indexed >= low:
-            yield from self._from_terms(connection, terms, low, min(top, indexed))
+            yield from _from_terms(connection, terms, (low, min(top, indexed)), budget)
 
-    def _from_terms(
-        self, connection: Connection, terms: str, low: int, top: int
-    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
-        while top >= low:
-            ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": low, "most": _FOUND}))
-            down_to = ids[-1] if len(ids) == _FOUND else low
-            yield _read(connection, ids), down_to
-            top = down_to - 1
 
-    def _from_postgres(
-        self, connection: Connection, query: LogQuery, low: int, top: int
-    ) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
-        conditions = _conditions(query)
-        if not conditions:
-            yield from _scan(connection, low, top)
-            return
-        edge = max(low, top - _POSTGRES_NEWEST + 1)
-        newest = RECORD.where(and_(*conditions, _COLUMNS.id.between(edge, top))).order_by(_COLUMNS.id.desc())
-        yield [numbered(row) for row in connection.execute(newest)], edge
-        top = edge - 1
-        by_index = (_COLUMNS.id + literal_column("0")).desc()  # keeps the planner from reading all rows in the order of ids
-        while top >= low:
-            older = RECORD.where(and_(*conditions, _COLUMNS.id.between(low, top))).order_by(by_index).limit(_FOUND)
+def _from_terms(connection: Connection, terms: str, bounds: tuple[int, int], budget: _Budget) -> Candidates:
+    low, top = bounds
+    span = _FIRST_SPAN
+    while top >= low:
+        edge, begun = max(low, top - span + 1), budget.now()
+        ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": edge, "most": _FOUND}))
+        down_to = ids[-1] if len(ids) == _FOUND else edge
+        took_s = budget.now() - begun
+        if not ids:
+            yield [], down_to
+        for part in batched(ids, _READ):
+            rows = [numbered(row) for row in connection.execute(_BY_ID, {"ids": part})]
+            yield rows, down_to if part[-1] == ids[-1] else part[-1]
+        span = _fitted_span(top - down_to + 1, took_s, budget.left_s())
+        top = down_to - 1
+
+
+def _fitted_span(covered: int, took_s: float, left_s: float) -> int:
+    """Returns for how many ids the time left suffices, after a statement over `covered` ids."""
+    fitting = covered * left_s / max(took_s, 1e-6)
+    return int(min(max(fitting, _LEAST_SPAN), max(covered, _LEAST_SPAN) * _FASTEST_GROWTH))
+
+
+def _from_postgres(connection: Connection, query: LogQuery, bounds: tuple[int, int], budget: _Budget) -> Candidates:
+    low, top = bounds
+    conditions = _conditions(query)
+    if not conditions:
+        yield from _scan(connection, low, top)
+        return
+    edge = max(low, top - _POSTGRES_NEWEST + 1)
+    newest = RECORD.where(and_(*conditions, _COLUMNS.id.between(edge, top))).order_by(_COLUMNS.id.desc())
+    yield [numbered(row) for row in connection.execute(newest)], edge
+    top = edge - 1
+    by_index = (_COLUMNS.id + literal_column("0")).desc()  # keeps the planner from reading all rows in the order of ids
+    while top >= low:
+        older = RECORD.where(and_(*conditions, _COLUMNS.id.between(low, top))).order_by(by_index).limit(_FOUND)
+        try:
+            connection.execute(text(f"SET LOCAL statement_timeout = {int(budget.left_s() * 1000) + 1}"))
             rows = [numbered(row) for row in connection.execute(older)]
-            top = rows[-1][0] if len(rows) == _FOUND else low
-            yield rows, top
-            top -= 1
+            connection.execute(text("SET LOCAL statement_timeout = DEFAULT"))
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", "") != _QUERY_CANCELED:
+                raise
+            connection.rollback()
+            return
+        top = rows[-1][0] if len(rows) == _FOUND else low
+        yield rows, top
+        top -= 1
 
 
 def _scan(connection: Connection, low: int, top: int) -> Iterator[tuple[list[tuple[int, LogRecord]], int]]:
     while top >= low:
-        rows = [numbered(row) for row in connection.execute(_BELOW, {"top": top, "low": low})]
+        rows = [numbered(row) for row in connection.execute(_BELOW, {"top": top, "low": low, "most": _SCANNED})]
         down_to = rows[-1][0] if len(rows) == _SCANNED else low
         yield rows, down_to
         top = down_to - 1
-
-
-def _read(connection: Connection, ids: list[int]) -> list[tuple[int, LogRecord]]:
-    return [numbered(row) for part in batched(ids, _FOUND) for row in connection.execute(_BY_ID, {"ids": part})]
 
 
 def _bounds(connection: Connection, query: LogQuery, before: int | None) -> tuple[int, int]:

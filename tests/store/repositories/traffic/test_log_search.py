@@ -2,13 +2,18 @@
 
 import dataclasses
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from sqlalchemy import ColumnElement, event, literal_column, or_
 
 import gatewayfilter.store.repositories.traffic.log_search as log_search_module
 from gatewayfilter.model import LogQuery, LogRecord
 from gatewayfilter.store import Store
+from tests.store.postgres_cluster import why_not
 
 HOSTILE = [
     'http://a.example/"quoted" NEAR(x y) * AND OR NOT %25_',
@@ -103,6 +108,9 @@ def test_search_finds_what_a_comparison_with_all_records_finds(
     monkeypatch.setattr(log_search_module, "_FOUND", 5)
     monkeypatch.setattr(log_search_module, "_SCANNED", 50)
     monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 40)
+    monkeypatch.setattr(log_search_module, "_READ", 2)
+    monkeypatch.setattr(log_search_module, "_FIRST_SPAN", 20)
+    monkeypatch.setattr(log_search_module, "_LEAST_SPAN", 7)
     if records:
         index(store)
     if indexed == 150:
@@ -128,6 +136,68 @@ def test_pages_stop_at_their_budget(store: Store, monkeypatch: pytest.MonkeyPatc
     page = store.log_search.page(LogQuery(text="page1"), budget_s=0.0)
     assert page.before is not None
     assert page.searched_to is not None
+    assert page.timed_out
+    assert not store.log_search.page(LogQuery(), 5).timed_out
+
+
+def test_a_slow_disk_makes_pages_shorter_and_not_later(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements that take 60 ms each: a page of 150 ms has three of them at most, and the pages together find all."""
+    store = Store.open(sqlite_url)
+    records = fill(store)
+    index(store)
+    monkeypatch.setattr(log_search_module, "_READ", 10)
+    monkeypatch.setattr(log_search_module, "_FIRST_SPAN", 40)
+    monkeypatch.setattr(log_search_module, "_LEAST_SPAN", 40)
+    statements = 0
+    read = store._database.read
+
+    @contextmanager
+    def counted() -> Iterator[Any]:
+        with read() as connection:
+            event.listen(connection, "before_cursor_execute", count)
+            yield connection
+            event.remove(connection, "before_cursor_execute", count)
+
+    def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        nonlocal statements
+        statements += "log_terms MATCH" in statement or "id IN" in statement
+
+    monkeypatch.setattr(store._database, "read", counted)
+    search = log_search_module.SqlLogSearch(store._database, lambda: statements * 0.06)
+    found, before = [], None
+    for _ in range(100):
+        begun = statements
+        page = search.page(LogQuery(text="page"), 50, before=before)
+        assert statements - begun <= 3
+        found += [one for _, one in page.records]
+        before = page.before
+        if before is None:
+            break
+        assert page.timed_out
+    assert found == [one for one in reversed(records) if "page" in one.url]
+    store.close()
+
+
+@pytest.mark.real
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_postgresql_cancels_a_statement_at_the_end_of_the_time(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.open(postgres_url)
+    fill(store)
+    monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 40)
+    slow = literal_column("(SELECT count(pg_sleep(0.05)) FROM generate_series(1, 40 + 0 * decisions.id)) > 0")
+    conditions = log_search_module._conditions
+
+    def asked(query: LogQuery) -> list[ColumnElement[bool]]:
+        return [*conditions(query), or_(log_search_module._COLUMNS.id > 260, slow)]
+
+    monkeypatch.setattr(log_search_module, "_conditions", asked)
+    begun = time.monotonic()
+    page = store.log_search.page(LogQuery(text="page"), 500)
+    assert time.monotonic() - begun < 1.5
+    assert page.timed_out
+    assert page.before == 261
+    assert store.log_search.page(LogQuery(text="page"), 3).records[0][0] == 300
+    store.close()
 
 
 def test_clocks_that_jump_hide_nothing(store: Store) -> None:
