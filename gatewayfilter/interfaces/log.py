@@ -1,8 +1,9 @@
 """Queries of the decision log."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from gatewayfilter.model import LogPage, LogQuery, LogSummary, SeenClient
+from gatewayfilter.model import LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
 
 
 class LogSearch(Protocol):
@@ -20,6 +21,10 @@ class LogStats(Protocol):
         self, since: float | None = None, until: float | None = None, clients: frozenset[str] | None = None, top: int = ...
     ) -> LogSummary:
         """Returns the counts of a time span, widened to whole hours, for some clients or everybody."""
+        ...
+
+    def timeline(self, edges: Sequence[float], clients: frozenset[str] | None = None) -> LogTimeline:
+        """Returns the counts between each two of these times, in whole hours, for some clients or everybody."""
         ...
 
     def clients(self) -> list[SeenClient]:

@@ -21,12 +21,14 @@ from gatewayfilter.model.device import Device
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
 from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.model.log_query import (
+    LogBucket,
     LogCount,
     LogDimension,
     LogHour,
     LogPage,
     LogQuery,
     LogSummary,
+    LogTimeline,
     SeenClient,
     client_of,
     host_of,
@@ -134,6 +136,7 @@ __all__ = [
     "LearnedEntry",
     "LinkClaims",
     "ListAction",
+    "LogBucket",
     "LogCount",
     "LogDetail",
     "LogDimension",
@@ -142,6 +145,7 @@ __all__ = [
     "LogQuery",
     "LogRecord",
     "LogSummary",
+    "LogTimeline",
     "ManualRule",
     "Matcher",
     "MatcherKind",

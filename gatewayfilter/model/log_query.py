@@ -108,6 +108,45 @@ class LogHour:
 
 
 @dataclass(frozen=True, slots=True)
+class LogBucket:
+    """The decisions of a part of a chart that begins at `start` (Unix seconds).
+
+    Attributes:
+        start: Unix seconds.
+        allowed: requests that were allowed, those of unknown URLs left out.
+        blocked: requests that were blocked.
+        unknown: allowed requests of URLs on no list, which are to be learned.
+        learned: of all of these, decided by a learned entry.
+    """
+
+    start: float
+    allowed: int = 0
+    blocked: int = 0
+    unknown: int = 0
+    learned: int = 0
+
+    @property
+    def decisions(self) -> int:
+        """All of them."""
+        return self.allowed + self.blocked + self.unknown
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimeline:
+    """A chart of decisions.
+
+    Attributes:
+        buckets: in order, those without a decision among them.
+        until: end of the last one (Unix seconds).
+        uncounted: number of the newest decisions that are not counted yet.
+    """
+
+    buckets: tuple[LogBucket, ...]
+    until: float
+    uncounted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LogSummary:
     """Counts of the decisions in a time span.
 

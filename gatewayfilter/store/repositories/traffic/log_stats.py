@@ -1,23 +1,21 @@
 """Statistics of the decision log, from the counts per hour and day and from the newest decisions that are not counted yet."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import batched
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from gatewayfilter.model import LogCount, LogDimension, LogHour, LogSummary, SeenClient
-from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, Key, count_records, hour_of
-from gatewayfilter.store.repositories.traffic.log_rows import COUNTS, progress, records_after
+from gatewayfilter.model import LogCount, LogDimension, LogHour, LogSummary, LogTimeline, SeenClient
+from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, Key, hour_of
+from gatewayfilter.store.repositories.traffic.log_rows import COUNTS, progress
+from gatewayfilter.store.repositories.traffic.log_timeline import fresh_counts, make_timeline
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import DECISIONS, LOG_COUNTS, LOG_DEVICES, LOG_HOURS
 
 TOP: Final = 100
 """Names of each dimension."""
-MOST_UNCOUNTED: Final = 20_000
-"""Newest decisions that a summary counts itself: some 100 ms."""
-_CHUNK: Final = 2_000
 _STARTS: Final = 500
 _MOST_HOURS: Final = 24 * 45
 """Hours that are charted and summed one by one; longer spans begin and end at a day."""
@@ -64,7 +62,7 @@ class SqlLogStats:
             StoreError: the database refuses.
         """
         with self._database.read() as connection:
-            fresh, uncounted = self._fresh(connection)
+            fresh, uncounted = fresh_counts(connection)
             span = _span(connection, fresh, since, until)
             if span is None:
                 return LogSummary(None, None, uncounted=uncounted)
@@ -81,12 +79,28 @@ class SqlLogStats:
             uncounted,
         )
 
+    def timeline(self, edges: Sequence[float], clients: frozenset[str] | None = None) -> LogTimeline:
+        """Returns the counts between each two of these times; an hour counts where it begins.
+
+        Spans of more than 45 days, or of more than 100 clients and 30 days, are read by days (UTC).
+
+        Args:
+            edges: Unix seconds, ascending: where the first part begins, where each next one does, and where the last one ends.
+            clients: addresses as logged, and users as `user:NAME`; `None` for everybody.
+
+        Raises:
+            StoreError: the database refuses.
+            ValueError: fewer than two edges, more than 2,001, or they do not ascend.
+        """
+        with self._database.read() as connection:
+            return make_timeline(connection, edges, clients)
+
     def clients(self) -> list[SeenClient]:
         """Returns the clients that are counted, the newest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(LOG_DEVICES).order_by(LOG_DEVICES.c.first_at.desc(), LOG_DEVICES.c.client))
             found = {row.client: SeenClient(row.client, row.first_at, row.last_at) for row in rows}
-            fresh, _ = self._fresh(connection)
+            fresh, _ = fresh_counts(connection)
         for period, dimension, start, _, name, _ in sorted(fresh):
             if (period, dimension) == (HOUR_S, LogDimension.CLIENT):
                 known = found.get(name, SeenClient(name, float(start), 0.0))
@@ -97,17 +111,6 @@ class SqlLogStats:
         """Returns the id up to which the log is counted, and the newest id."""
         with self._database.read() as connection:
             return progress(connection, COUNTS), connection.scalar(_LAST_ID) or 0
-
-    def _fresh(self, connection: Connection) -> tuple[Counter[Key], int]:
-        """Returns the counts of the oldest decisions that are not in the database, and the number of further ones."""
-        counted, newest = progress(connection, COUNTS), connection.scalar(_LAST_ID) or 0
-        if newest - counted > MOST_UNCOUNTED:
-            return Counter(), newest - counted
-        found: Counter[Key] = Counter()
-        while rows := records_after(connection, counted, newest, _CHUNK):
-            found.update(count_records(record for _, record in rows))
-            counted = rows[-1][0]
-        return found, 0
 
 
 class _Tally:

@@ -184,7 +184,9 @@ def test_postgresql_cancels_a_statement_at_the_end_of_the_time(postgres_url: str
     store = Store.open(postgres_url)
     fill(store)
     monkeypatch.setattr(log_search_module, "_POSTGRES_NEWEST", 40)
-    slow = literal_column("(SELECT count(pg_sleep(0.05)) FROM generate_series(1, 40 + 0 * decisions.id)) > 0")
+    slow: ColumnElement[bool] = literal_column(
+        "(SELECT count(pg_sleep(0.05)) FROM generate_series(1, 40 + 0 * decisions.id)) > 0"
+    )
     conditions = log_search_module._conditions
 
     def asked(query: LogQuery) -> list[ColumnElement[bool]]:

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
 import gatewayfilter.store.repositories.traffic.log_counts as log_counts_module
-import gatewayfilter.store.repositories.traffic.log_stats as log_stats_module
-from gatewayfilter.model import LogDimension, LogRecord, client_of, host_of
+import gatewayfilter.store.repositories.traffic.log_timeline as log_timeline_module
+from gatewayfilter.model import LogBucket, LogDimension, LogRecord, client_of, host_of
 from gatewayfilter.store import Store
 
 BEGIN = 1_000_000 // 86_400 * 86_400.0
@@ -139,11 +140,73 @@ def test_times_beyond_the_calendar_are_counted(store: Store) -> None:
 
 
 def test_a_large_backlog_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_stats_module, "MOST_UNCOUNTED", 100)
+    monkeypatch.setattr(log_timeline_module, "MOST_UNCOUNTED", 100)
     store.log.write(days(150))
     assert (store.log_stats.summary().decisions, store.log_stats.summary().uncounted) == (0, 150)
     assert store.log_counter.step() == 150
     assert (store.log_stats.summary().decisions, store.log_stats.summary().uncounted) == (150, 0)
+
+
+def buckets(records: list[LogRecord], edges: list[float]) -> list[LogBucket]:
+    """The parts of a timeline, by comparison with each record; hours count where they begin."""
+    found = []
+    for begin, end in pairwise(edges):
+        mine = [one for one in records if begin <= one.at // 3_600 * 3_600 < end]
+        blocked = sum(one.action == "block" for one in mine)
+        unknown = sum(one.reason == "unknown" for one in mine)
+        learned = sum(one.reason == "learned" for one in mine)
+        found.append(LogBucket(begin, len(mine) - blocked - unknown, blocked, unknown, learned))
+    return found
+
+
+EDGES = [
+    [BEGIN + number * DAY for number in range(8)],
+    [BEGIN + 2 * DAY + number * 3_600 for number in range(25)],
+    [BEGIN + 7_200 + number * 21_600 for number in range(12)],
+    [BEGIN + 1_800 + number * DAY / 2 for number in range(12)],
+    [BEGIN - 9 * DAY, BEGIN - DAY],
+]
+
+
+@pytest.mark.parametrize("counted", [0, 200, 400])
+def test_a_timeline_counts_what_a_comparison_with_all_records_counts(counted: int, store: Store) -> None:
+    records = [one._replace(reason="learned") if number % 6 == 0 else one for number, one in enumerate(days())]
+    records = [one._replace(reason="whitelist") if number % 7 == 0 else one for number, one in enumerate(records)]
+    store.log.write(records[:counted])
+    follow(store)
+    store.log.write(records[counted:])
+    for edges in EDGES:
+        found = store.log_stats.timeline(edges)
+        assert list(found.buckets) == buckets(records, edges)
+        assert (found.until, found.uncounted) == (edges[-1], 0)
+        mine = [one for one in records if client_of(one) in {"user:kim", "192.0.2.1"}]
+        of_two = store.log_stats.timeline(edges, frozenset({"user:kim", "192.0.2.1"}))
+        assert list(of_two.buckets) == buckets(mine, edges)
+        assert sum(one.decisions for one in store.log_stats.timeline(edges, frozenset()).buckets) == 0
+
+
+def test_a_timeline_of_years_is_made_of_days(store: Store) -> None:
+    records = [record(BEGIN + number * 50_000, number) for number in range(200)]
+    store.log.write(records[:150])
+    follow(store)
+    store.log.write(records[150:])
+    edges = [BEGIN + number * DAY for number in range(130)]
+    assert list(store.log_stats.timeline(edges).buckets) == buckets(records, edges)
+
+
+@pytest.mark.parametrize("edges", [[], [1.0], [2.0, 1.0], [1.0, 1.0], list(range(5_000))])
+def test_edges_of_a_timeline_ascend(edges: list[float], store: Store) -> None:
+    with pytest.raises(ValueError, match="ascending"):
+        store.log_stats.timeline(edges)
+
+
+def test_newest_decisions_are_counted_for_a_bounded_time(store: Store) -> None:
+    store.log.write(days(2_000))
+    times = iter(range(1_000))
+    with store._database.read() as connection:
+        counts, left = log_timeline_module.fresh_counts(connection, lambda: next(times) * 0.04)
+    assert 0 < sum(number for key, number in counts.items() if key[:2] == (3_600, LogDimension.CLIENT)) < 2_000
+    assert left > 0
 
 
 def test_clients_with_their_first_and_newest_decision(store: Store) -> None:
