@@ -316,6 +316,10 @@ class DecisionLog(DecisionWriter, Protocol):
         """Returns the newest `limit` records with an id above `after`, oldest first, each with its id."""
         ...
 
+    def newest(self) -> int:
+        """Returns the newest id below which no record can still appear, 0 for an empty log."""
+        ...
+
     def purge(self, before: float) -> int:
         """Removes records older than `before` (Unix seconds). Returns their number."""
         ...

@@ -16,7 +16,15 @@ from gatewayfilter.store.repositories.traffic.log_counts import (
     subtract_counts,
     trim_counts,
 )
-from gatewayfilter.store.repositories.traffic.log_rows import COLUMN_NAMES, COUNTS, RECORD, TERMS, numbered, progress
+from gatewayfilter.store.repositories.traffic.log_rows import (
+    COLUMN_NAMES,
+    COUNTS,
+    RECORD,
+    TERMS,
+    newest_settled,
+    numbered,
+    progress,
+)
 from gatewayfilter.store.repositories.traffic.log_terms_table import forget_terms
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.log_size import measure_log
@@ -76,6 +84,10 @@ class SqlDecisionLog:
         with self._database.read() as connection:
             rows = connection.execute(_TAIL, {"after": after, "most": limit}).all()
         return [numbered(row) for row in reversed(rows)]
+
+    def newest(self) -> int:
+        """Returns the newest id below which no record can still appear, 0 for an empty log."""
+        return newest_settled(self._database)
 
     def purge(self, before: float) -> int:
         """Removes records older than `before` (Unix seconds), and what was counted of that time. Returns their number.

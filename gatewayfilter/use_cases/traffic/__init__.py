@@ -1,0 +1,1 @@
+"""Readers of the decision log: overview, grouped pages and live records."""
