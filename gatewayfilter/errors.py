@@ -45,6 +45,14 @@ class PolicyError(GatewayFilterError):
     """A client, group, policy, schedule or pause that cannot be as requested."""
 
 
+class AccountError(GatewayFilterError):
+    """An account, password or token of the dashboard that cannot be as requested."""
+
+
+class UndoError(GatewayFilterError):
+    """A change that cannot be taken back, with the reason."""
+
+
 class SourceError(GatewayFilterError):
     """A subscription that cannot be added, fetched or found."""
 

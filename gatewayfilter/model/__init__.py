@@ -1,5 +1,15 @@
 """The data model that the packages exchange: requests and verdicts, list entries, classifications, reviews. All immutable."""
 
+from gatewayfilter.model.access.account import (
+    Account,
+    ApiToken,
+    Role,
+    Scope,
+    WebSession,
+    check_account_name,
+    folded_name,
+)
+from gatewayfilter.model.access.audit import Actor, AuditEntry, KeptAnswer, Via
 from gatewayfilter.model.certainty import CERTAINTY_LEVELS, DOUBTFUL, CertaintyLevel, evidence_in_chinese, in_words, level_of
 from gatewayfilter.model.classification import HOST_ZONE, Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.client_matcher import Matcher, MatcherKind, canonical_address, parse_matcher
@@ -109,8 +119,12 @@ __all__ = [
     "NONE",
     "PAGE_TYPES",
     "UNBLOCK_PATH",
+    "Account",
     "Action",
+    "Actor",
+    "ApiToken",
     "AppliedRule",
+    "AuditEntry",
     "BodyEdit",
     "CategoryAction",
     "CertaintyLevel",
@@ -132,6 +146,7 @@ __all__ = [
     "HostVerdict",
     "JudgeDownload",
     "JudgeForm",
+    "KeptAnswer",
     "KnownRequest",
     "LearnedEntry",
     "LinkClaims",
@@ -169,8 +184,10 @@ __all__ = [
     "ReviewState",
     "ReviewStep",
     "ReviewTask",
+    "Role",
     "Schedule",
     "ScheduleEffect",
+    "Scope",
     "ScoreBreakdown",
     "SearchEngine",
     "SeenClient",
@@ -181,15 +198,19 @@ __all__ = [
     "TlsHandling",
     "UnknownAction",
     "Verdict",
+    "Via",
+    "WebSession",
     "Window",
     "YouTubeMode",
     "canonical_address",
+    "check_account_name",
     "check_name",
     "check_service",
     "client_of",
     "engines_of",
     "evidence_in_chinese",
     "expanded_types",
+    "folded_name",
     "from_record",
     "host_of",
     "in_words",

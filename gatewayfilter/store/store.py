@@ -7,6 +7,11 @@ from typing import Self
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.backup.sql_backup import SqlBackup
+from gatewayfilter.store.repositories.access.accounts import SqlAccounts
+from gatewayfilter.store.repositories.access.api_tokens import SqlApiTokens
+from gatewayfilter.store.repositories.access.audit import SqlAudit
+from gatewayfilter.store.repositories.access.kept_answers import SqlKeptAnswers
+from gatewayfilter.store.repositories.access.web_sessions import SqlWebSessions
 from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
 from gatewayfilter.store.repositories.crawling.crawlers import SqlCrawlers
 from gatewayfilter.store.repositories.crawling.frontier import SqlFrontier
@@ -62,6 +67,11 @@ class Store:
         unblock: requests of users to unblock a page.
         bypass: links that unblock a page.
         notifications: events that the operator is notified of.
+        accounts: of the dashboard.
+        sessions: of browsers.
+        tokens: of the API.
+        audit: who changed what.
+        kept_answers: to requests with an idempotency key.
         backup: the tables as a whole, to back them up and to restore them.
     """
 
@@ -90,6 +100,11 @@ class Store:
         self.bypass = SqlBypassLinks(database, self.lists)
         self.unblock = SqlUnblockRequests(database, self.lists, self.bypass)
         self.notifications = SqlNotifications(database)
+        self.accounts = SqlAccounts(database)
+        self.sessions = SqlWebSessions(database)
+        self.tokens = SqlApiTokens(database)
+        self.audit = SqlAudit(database)
+        self.kept_answers = SqlKeptAnswers(database)
         self.backup = SqlBackup(database)
 
     @classmethod
@@ -119,6 +134,10 @@ class Store:
     def deciding(self) -> AbstractContextManager[None]:
         """Runs all writes of the thread meanwhile in one transaction, during which no other task is opened or decided."""
         return self._database.together(Area.REVIEWS)
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Runs all writes of the thread meanwhile in one transaction, during which no other list or policy is changed."""
+        return self._database.together(Area.LISTS)
 
     def settling(self) -> AbstractContextManager[None]:
         """Runs all writes of the thread meanwhile in one transaction: the outcomes of several URLs of the frontier."""

@@ -7,8 +7,8 @@ from sqlalchemy import Table
 
 from gatewayfilter.errors import BackupError
 from gatewayfilter.interfaces import RequestState
-from gatewayfilter.model import EntryKind, ReviewKind, ReviewState
-from gatewayfilter.store.sql.schema import BYPASS_LINKS, REVIEW_TASKS, UNBLOCK_REQUESTS
+from gatewayfilter.model import EntryKind, ReviewKind, ReviewState, Role, Scope
+from gatewayfilter.store.sql.schema import ACCOUNTS, API_TOKENS, BYPASS_LINKS, REVIEW_TASKS, UNBLOCK_REQUESTS
 
 _LATEST: Final = 1e11
 """Unix seconds of the year 5138: the calendar has no much later ones."""
@@ -37,6 +37,11 @@ def _check_numbers(value: object) -> None:
         raise ValueError("no list of numbers")
 
 
+def _check_texts(value: object) -> None:
+    if not (isinstance(value, list) and all(isinstance(text, str) for text in value)):
+        raise ValueError("no list of texts")
+
+
 _NONE: Final[Mapping[str, Callable[[Any], object]]] = {}
 _CHECKS: Final[Mapping[Table, Mapping[str, Callable[[Any], object]]]] = {
     REVIEW_TASKS: {"state": ReviewState, "kind": ReviewKind},
@@ -47,6 +52,15 @@ _CHECKS: Final[Mapping[Table, Mapping[str, Callable[[Any], object]]]] = {
         "decided_at": _check_moment,
         "until": _check_moment,
     },
+    ACCOUNTS: {
+        "role": Role,
+        "recovery": _check_texts,
+        "networks": _check_texts,
+        "created_at": _check_moment,
+        "changed_at": _check_moment,
+        "logged_in_at": _check_moment,
+    },
+    API_TOKENS: {"scope": Scope, "created_at": _check_moment, "expires_at": _check_moment, "used_at": _check_moment},
     BYPASS_LINKS: {
         "kind": EntryKind,
         "rule_ids": _check_numbers,

@@ -17,14 +17,39 @@ from gatewayfilter.store.backup.row_codec import RowCodec
 from gatewayfilter.store.backup.tables import BACKED_UP, BackedUpTable, Part
 from gatewayfilter.store.repositories.change_feed import append_changes
 from gatewayfilter.store.sql.database import Area, Database
-from gatewayfilter.store.sql.schema import DECISIONS, HEAD, LOG_COUNTS, LOG_DEVICES, LOG_HOURS, LOG_PROGRESS, POLICY_ITEMS
+from gatewayfilter.store.sql.schema import (
+    ACCOUNTS,
+    DECISIONS,
+    HEAD,
+    LOG_COUNTS,
+    LOG_DEVICES,
+    LOG_HOURS,
+    LOG_PROGRESS,
+    POLICY_ITEMS,
+    WEB_SESSIONS,
+)
 
 _CHUNK: Final = 500
-_AREAS: Final = (Area.VERDICTS, Area.REVIEWS, Area.FINGERPRINTS, Area.LISTS, Area.UNBLOCK, Area.LOG, Area.LOG_COUNTS)
+_AREAS: Final = (
+    Area.VERDICTS,
+    Area.REVIEWS,
+    Area.FINGERPRINTS,
+    Area.LISTS,
+    Area.UNBLOCK,
+    Area.ACCESS,
+    Area.LOG,
+    Area.LOG_COUNTS,
+)
 """The order in which the locks are taken; that of the learner and of decisions on reviews."""
 
 DERIVED_OF_LOG: Final = (LOG_COUNTS, LOG_HOURS, LOG_DEVICES, LOG_PROGRESS)
 """Made from the decisions in the background; without progress, counts and the search index are made again from the first one."""
+
+_DEPENDENT: Final[Mapping[Table, Sequence[Table]]] = {
+    DECISIONS: DERIVED_OF_LOG,
+    ACCOUNTS: (WEB_SESSIONS,),  # the number of an account may be that of another person afterwards
+}
+"""Tables that are emptied when a restore changes another one."""
 
 _LAST_NUMBER: Final = text("SELECT pg_sequence_last_value(CAST(:sequence AS regclass))")
 
@@ -184,8 +209,8 @@ def _replace_table(connection: Connection, item: BackedUpTable, source: RowSourc
             if in_feed(table):
                 append_changes(connection, [step(table, row, put=True) for row in rows])
     _advance_numbers(connection, table)
-    if table is DECISIONS and changes.added + changes.changed + changes.removed:
-        for derived in DERIVED_OF_LOG:
+    if changes.added + changes.changed + changes.removed:
+        for derived in _DEPENDENT.get(table, ()):
             connection.execute(delete(derived))
     return changes
 

@@ -12,6 +12,8 @@ from sqlalchemy import Table
 
 from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.schema import (
+    ACCOUNTS,
+    API_TOKENS,
     BYPASS_LINKS,
     DECISIONS,
     FINGERPRINTS,
@@ -61,6 +63,8 @@ BACKED_UP: Final = (
     BackedUpTable(REVIEW_STEPS, "decisions on review tasks", Part.STATE, Area.REVIEWS),
     BackedUpTable(UNBLOCK_REQUESTS, "unblock requests", Part.STATE, Area.UNBLOCK),
     BackedUpTable(BYPASS_LINKS, "bypass links", Part.STATE, Area.UNBLOCK),
+    BackedUpTable(ACCOUNTS, "accounts of the dashboard", Part.STATE, Area.ACCESS),
+    BackedUpTable(API_TOKENS, "tokens of the API", Part.STATE, Area.ACCESS),
     BackedUpTable(PAGE_VERDICTS, "verdicts on pages", Part.FINGERPRINTS, Area.VERDICTS),
     BackedUpTable(FINGERPRINTS, "fingerprints", Part.FINGERPRINTS, Area.FINGERPRINTS),
     BackedUpTable(DECISIONS, "decisions in the log", Part.LOG, Area.LOG),
@@ -75,6 +79,9 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "task_sites": "how far crawl tasks are: they start again",
     "quota_usage": "minutes of the last days: they count on from zero, so a restore never takes time away",
     "devices": "what was seen on the links: devices are seen again",
+    "web_sessions": "sessions of browsers: people log in again",
+    "idempotency": "answers to requests of the last day, which are not repeated after a restore",
+    "audit": "what was changed on this machine: a restore must not remove what is held about it",
     "notifications": "messages that are being sent: a second machine would send them twice",
     "notify_channels": "how far each channel is with them",
     "log_counts": "derived from the decisions: counted again in the background",

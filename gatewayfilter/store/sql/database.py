@@ -47,6 +47,7 @@ class Area(IntEnum):
     CRAWLERS = 0x6766_0008
     LOG_COUNTS = 0x6766_0009
     LOG_INDEXES = 0x6766_000A
+    ACCESS = 0x6766_000B
 
 
 class Database:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
@@ -21,17 +20,18 @@ from sqlalchemy import (
     true,
 )
 
-HEAD = "0018"
+from gatewayfilter.store.sql.access_schema import ACCOUNTS, API_TOKENS, AUDIT, IDEMPOTENCY, WEB_SESSIONS
+from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
+
+__all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
+
+HEAD = "0019"
 """The migration that makes this schema."""
-
-_SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only in an INTEGER primary key
-
-METADATA = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
 MANUAL_RULES = Table(
     "manual_rules",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("identity", LargeBinary(16), nullable=False),  # MD5 of kind, group, pattern and scope
     Column("action", String(8), nullable=False),
     Column("kind", String(8), nullable=False),
@@ -92,7 +92,7 @@ LEARNED_ENTRIES = Table(
 LIST_CHANGES = Table(
     "list_changes",
     METADATA,
-    Column("seq", _SERIAL, primary_key=True, autoincrement=True),
+    Column("seq", SERIAL, primary_key=True, autoincrement=True),
     Column("kind", String(16), nullable=False),
     Column("payload", JSON, nullable=False),
     sqlite_autoincrement=True,  # a sequence number is never used twice
@@ -101,7 +101,7 @@ LIST_CHANGES = Table(
 FRONTIER = Table(
     "frontier",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),  # in order of arrival
+    Column("id", SERIAL, primary_key=True, autoincrement=True),  # in order of arrival
     Column("digest", LargeBinary(16), nullable=False),  # MD5 of url
     Column("url", Text, nullable=False),
     Column("priority", Integer, nullable=False),
@@ -160,7 +160,7 @@ PAGE_VALIDATORS = Table(
 DECISIONS = Table(
     "decisions",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("at", Double, nullable=False),
     Column("client", Text, nullable=False),
     Column("method", Text, nullable=False),
@@ -250,7 +250,7 @@ FINGERPRINTS = Table(
 REVIEW_TASKS = Table(
     "review_tasks",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("digest", LargeBinary(16), nullable=False),  # MD5 of key
     Column("kind", String(8), nullable=False),
     Column("url", Text, nullable=False),
@@ -281,7 +281,7 @@ REVIEW_TASKS = Table(
 REVIEW_STEPS = Table(
     "review_steps",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("task_id", BigInteger, nullable=False),
     Column("at", Double, nullable=False),
     Column("who", Text, nullable=False),
@@ -295,7 +295,7 @@ REVIEW_STEPS = Table(
 UNBLOCK_REQUESTS = Table(
     "unblock_requests",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("digest", LargeBinary(16), nullable=False),  # MD5 of the client's name or address, and of url
     Column("url", Text, nullable=False),
     Column("client", Text, nullable=False),
@@ -323,7 +323,7 @@ UNBLOCK_REQUESTS = Table(
 BYPASS_LINKS = Table(
     "bypass_links",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("url", Text, nullable=False),
     Column("kind", String(8), nullable=False),
     Column("pattern", Text, nullable=False),
@@ -343,7 +343,7 @@ BYPASS_LINKS = Table(
 NOTIFICATIONS = Table(
     "notifications",
     METADATA,
-    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
     Column("event", String(16), nullable=False),
     Column("identity", LargeBinary(16), nullable=False),  # MD5 of what is told once
     Column("at", Double, nullable=False),

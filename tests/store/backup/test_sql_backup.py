@@ -12,6 +12,7 @@ from sqlalchemy import JSON, insert, select
 
 from gatewayfilter.errors import BackupError
 from gatewayfilter.model import (
+    Account,
     Client,
     EntryKind,
     Group,
@@ -24,6 +25,8 @@ from gatewayfilter.model import (
     Policy,
     PolicyItem,
     PolicySet,
+    Role,
+    WebSession,
 )
 from gatewayfilter.store import Store
 from gatewayfilter.store.backup import BACKED_UP, LEFT_OUT, Part
@@ -92,6 +95,10 @@ KNOWN = {
     "unblock_requests.rule_ids": [1, 41],
     "bypass_links.kind": "domain",
     "bypass_links.rule_ids": [41],
+    "accounts.role": "viewer",
+    "accounts.recovery": ["00ff"],
+    "accounts.networks": ["192.0.2.7"],
+    "api_tokens.scope": "read",
 }
 """Values that are none of any text."""
 
@@ -233,6 +240,19 @@ def test_a_failure_leaves_the_old_state(store: Store, target: Store, tmp_path: P
     assert list(tmp_path.glob("tmp*")) == []
 
 
+def test_a_restore_of_accounts_ends_all_sessions(store: Store, target: Store, tmp_path: Path) -> None:
+    """The number of an account may be another person's in the backup."""
+    fill(store)
+    session = WebSession(b"d" * 32, target.accounts.add(Account(0, "ada", Role.ADMIN)).account_id, "c", 1.0, 1.0, 9e9, "", "")
+    target.sessions.add(session)
+    with target.backup.replace(Lines.of(target), tmp_path):
+        pass
+    assert target.sessions.find(session.digest) is not None
+    with target.backup.replace(Lines.of(store), tmp_path):
+        pass
+    assert target.sessions.find(session.digest) is None
+
+
 def test_a_snapshot_is_one_state(store: Store, open_store: Callable[[], Store]) -> None:
     fill(store)
     rules = len(store.lists.rules())
@@ -283,6 +303,10 @@ def _edited(line: bytes, **values: Any) -> bytes:
         ("bypass_links", {"kind": "x"}),
         ("bypass_links", {"rule_ids": ["1"]}),
         ("bypass_links", {"until": 1e300}),
+        ("accounts", {"role": "owner"}),
+        ("accounts", {"recovery": [1]}),
+        ("accounts", {"networks": "192.0.2.7"}),
+        ("api_tokens", {"scope": "all"}),
     ],
 )
 def test_rows_that_cannot_be_used(table: str, edit: dict[str, Any], sqlite_url: str, tmp_path: Path) -> None:

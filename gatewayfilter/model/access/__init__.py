@@ -1,0 +1,1 @@
+"""Accounts of the dashboard, their sessions and tokens, and the audit log."""

@@ -1,0 +1,1 @@
+"""Repositories of accounts, sessions, tokens, the audit log and answers to repeated requests."""
