@@ -137,7 +137,8 @@ class ApiToken:
 
 def folded_name(name: str) -> str:
     """Returns what identifies an account: its name without regard to case and to forms of the same characters."""
-    return unicodedata.normalize("NFKC", name).strip().casefold()
+    text = name.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # databases refuse others
+    return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
 def check_account_name(name: str) -> str:

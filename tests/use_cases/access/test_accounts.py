@@ -1,0 +1,136 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gatewayfilter.errors import AccountError
+from gatewayfilter.model import Account, Role
+from gatewayfilter.store import Store
+from gatewayfilter.use_cases.access.accounts import Accounts
+from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_secret
+from gatewayfilter.use_cases.access.sessions import Sessions
+from tests.use_cases.access.turned_clock import Clock
+
+GOOD = "correct horse battery"
+
+
+@pytest.fixture
+def ada(accounts: Accounts) -> Account:
+    return accounts.add("Ada", Role.ADMIN, GOOD)
+
+
+def test_add_and_find(accounts: Accounts, ada: Account) -> None:
+    assert accounts.find("ADA") == ada
+    assert accounts.check_password(ada, GOOD)
+    assert not accounts.check_password(ada, f"{GOOD}!")
+    with pytest.raises(AccountError, match="did you mean 'Ada'"):
+        accounts.find("Adda")
+    with pytest.raises(AccountError, match="already"):
+        accounts.add("ada", Role.VIEWER, GOOD)
+    with pytest.raises(AccountError, match="there is an account already"):
+        accounts.add("bob", Role.ADMIN, GOOD, only_first=True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-x", "a\u202eb", "a\0", "a/b", "a:b", "<b>", "x" * 65, "\ud800", "a\nb", "."])
+def test_names_that_cannot_be(name: str, accounts: Accounts) -> None:
+    with pytest.raises(AccountError):
+        accounts.add(name, Role.VIEWER, GOOD)
+
+
+@pytest.mark.parametrize("name", ["ada", "Zoë", "小明", "ada.l@school-1_x+y", " trimmed "])
+def test_names_that_can_be(name: str, accounts: Accounts) -> None:
+    assert accounts.find(accounts.add(name, Role.VIEWER, GOOD).name).name == name.strip()
+
+
+def test_the_last_admin_stays(accounts: Accounts, ada: Account) -> None:
+    accounts.add("kim", Role.APPROVER, GOOD)
+    with pytest.raises(AccountError, match="last admin"):
+        accounts.remove(ada)
+    with pytest.raises(AccountError, match="last admin"):
+        accounts.set_role(ada, Role.VIEWER)
+    with pytest.raises(AccountError, match="last admin"):
+        accounts.set_disabled(ada, disabled=True)
+    bob = accounts.add("bob", Role.ADMIN, GOOD)
+    accounts.set_disabled(bob, disabled=True)
+    with pytest.raises(AccountError, match="last admin"):
+        accounts.remove(ada)
+    accounts.set_disabled(bob, disabled=False)
+    accounts.remove(ada)
+    with pytest.raises(AccountError, match="any more"):
+        accounts.rename(ada, "x")
+
+
+def test_two_admins_cannot_remove_each_other_at_once(accounts: Accounts, store: Store) -> None:
+    for _ in range(10):
+        pair = [accounts.add(name, Role.ADMIN, None) for name in ("one", "two")]
+
+        def demote(account: Account) -> bool:
+            try:
+                accounts.set_role(account, Role.VIEWER)
+            except AccountError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(2) as pool:
+            assert sum(pool.map(demote, pair)) == 1
+        for account in store.accounts.all():
+            store.accounts.change(account.account_id, lambda *_: None)
+
+
+def test_a_new_password_ends_the_sessions(accounts: Accounts, ada: Account, store: Store, clock: Clock) -> None:
+    sessions = Sessions(store, clock)
+    secret, _ = sessions.open(ada, "192.0.2.1", "Firefox")
+    assert sessions.find(secret) is not None
+    with pytest.raises(AccountError):
+        accounts.set_password(ada, "short")
+    assert sessions.find(secret) is not None
+    after = accounts.set_password(ada, "another horse battery")
+    assert sessions.find(secret) is None
+    assert accounts.check_password(after, "another horse battery")
+    assert not accounts.check_password(after, GOOD)
+
+
+def test_a_disabled_account_has_no_sessions(accounts: Accounts, store: Store, clock: Clock, ada: Account) -> None:
+    kim = accounts.add("kim", Role.VIEWER, GOOD)
+    sessions = Sessions(store, clock)
+    secret, _ = sessions.open(kim, "n", "")
+    accounts.set_disabled(kim, disabled=True)
+    assert sessions.find(secret) is None
+    accounts.set_disabled(kim, disabled=False)
+    assert sessions.find(secret) is None
+    assert ada.changed_at == clock.now
+
+
+def test_language_and_name(accounts: Accounts, ada: Account) -> None:
+    assert accounts.set_language(ada, "zh-Hans").language == "zh-Hans"
+    with pytest.raises(AccountError, match="no language"):
+        accounts.set_language(ada, "../x")
+    assert accounts.rename(ada, "Ada.L").name == "Ada.L"
+    assert accounts.find("ada.l").language == "zh-Hans"
+
+
+def test_a_second_factor(accounts: Accounts, ada: Account, clock: Clock) -> None:
+    secret = new_secret()
+    step = int(clock.now // STEP_S)
+    with pytest.raises(AccountError, match="code"):
+        accounts.enrol_second_factor(ada, secret, "000000" if code_at(secret, step) != "000000" else "000001")
+    assert not accounts.find("ada").has_second_factor
+    codes = accounts.enrol_second_factor(ada, secret, code_at(secret, step))
+    assert accounts.find("ada").has_second_factor
+    assert not accounts.use_code(ada, code_at(secret, step))  # the one of the enrolment
+    clock.now += STEP_S
+    assert accounts.use_code(ada, code_at(secret, step + 1))
+    assert not accounts.use_code(ada, code_at(secret, step + 1))
+    assert accounts.use_code(ada, codes[3].upper())
+    assert not accounts.use_code(ada, codes[3])
+    assert not accounts.use_code(ada, "")
+    accounts.remove_second_factor(ada)
+    assert not accounts.use_code(ada, codes[4])
+
+
+def test_a_code_opens_once_in_however_many_requests(accounts: Accounts, ada: Account, clock: Clock) -> None:
+    secret = new_secret()
+    codes = accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += STEP_S
+    for code in (code_at(secret, int(clock.now // STEP_S)), codes[0]):
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(lambda _, code=code: accounts.use_code(ada, code), range(8))) == 1

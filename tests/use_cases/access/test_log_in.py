@@ -1,0 +1,165 @@
+import statistics
+import time
+from dataclasses import replace
+
+import pytest
+from argon2 import PasswordHasher
+
+from gatewayfilter.model import Account, Role
+from gatewayfilter.store import Store
+from gatewayfilter.use_cases.access.accounts import Accounts
+from gatewayfilter.use_cases.access.log_in import From, LogIn, LogInStatus
+from gatewayfilter.use_cases.access.passwords import Passwords
+from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_secret
+from gatewayfilter.use_cases.access.sessions import Sessions
+from gatewayfilter.use_cases.access.throttle import LogInThrottle
+from tests.use_cases.access.turned_clock import Clock
+
+GOOD = "correct horse battery"
+HOME = From("192.0.2.1", "Firefox")
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def ada(accounts: Accounts) -> Account:
+    return accounts.add("Ada", Role.ADMIN, GOOD)
+
+
+@pytest.fixture
+def log_in(store: Store, passwords: Passwords, clock: Clock) -> LogIn:
+    return LogIn(store, KEY, passwords, LogInThrottle(clock), clock)
+
+
+def test_name_and_password_open_a_session(log_in: LogIn, ada: Account, store: Store, clock: Clock) -> None:
+    result = log_in.with_password(" ADA ", GOOD, HOME)
+    assert result.status is LogInStatus.DONE
+    found = Sessions(store, clock).find(result.secret)
+    assert found is not None
+    account, session = found
+    assert (account.account_id, account.logged_in_at, account.networks) == (ada.account_id, clock.now, ("192.0.2.1",))
+    assert (session.network, session.agent) == ("192.0.2.1", "Firefox")
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [("ada", "wrong"), ("eve", GOOD), ("", ""), ("ada", ""), ("a" * 100_000, "x" * 100_000), ("\ud800", "\0"), ("ada\0", GOOD)],
+)
+def test_wrong_ones_do_not(name: str, password: str, log_in: LogIn, ada: Account, store: Store) -> None:
+    assert log_in.with_password(name, password, HOME).status is LogInStatus.WRONG
+    assert store.sessions.of_account(ada.account_id) == []
+
+
+def test_accounts_that_cannot_log_in(log_in: LogIn, accounts: Accounts, ada: Account) -> None:
+    accounts.add("oidc", Role.VIEWER, None, external_id="issuer sub")
+    kim = accounts.add("kim", Role.VIEWER, GOOD)
+    accounts.set_disabled(kim, disabled=True)
+    assert log_in.with_password("oidc", "", HOME).status is LogInStatus.WRONG
+    assert log_in.with_password("kim", GOOD, HOME).status is LogInStatus.WRONG
+    assert ada.role is Role.ADMIN
+
+
+def test_each_log_in_has_a_session_of_its_own(log_in: LogIn, ada: Account, store: Store) -> None:
+    secrets = {log_in.with_password("ada", GOOD, HOME).secret for _ in range(3)}
+    assert len(secrets) == 3
+    assert len(store.sessions.of_account(ada.account_id)) == 3
+
+
+def test_guessing_is_slowed_down_whatever_the_name(log_in: LogIn, ada: Account, clock: Clock) -> None:
+    for name in ("ada", "nobody"):
+        source = From(f"198.51.100.{len(name)}")
+        answers = [log_in.with_password(name, "wrong", source).status for _ in range(6)]
+        assert answers == [LogInStatus.WRONG] * 4 + [LogInStatus.WAIT] * 2
+        wait = log_in.with_password(name, GOOD, source)
+        assert (wait.status, wait.wait_s) == (LogInStatus.WAIT, 1.0)
+    clock.now += 1.0
+    assert log_in.with_password("ada", GOOD, From("198.51.100.3")).status is LogInStatus.DONE
+    assert ada.name == "Ada"
+
+
+def test_the_owner_gets_in_while_others_guess(log_in: LogIn, ada: Account) -> None:
+    first = log_in.with_password("ada", GOOD, HOME)
+    for number in range(60):
+        log_in.with_password("ada", "wrong", From(f"203.0.113.{number % 30}"))
+    for _ in range(10):
+        log_in.with_password("ada", "wrong", HOME)
+    assert log_in.with_password("ada", GOOD, From("203.0.113.200")).status is LogInStatus.WAIT
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.WAIT
+    assert log_in.with_password("ada", GOOD, replace(HOME, device=first.device)).status is LogInStatus.DONE
+    forged = replace(HOME, device=first.device[:-1] + ("0" if first.device[-1] != "0" else "1"))
+    assert log_in.with_password("ada", GOOD, forged).status is LogInStatus.WAIT
+    assert ada.name == "Ada"
+
+
+def test_a_mark_of_one_account_is_none_of_another(log_in: LogIn, ada: Account, accounts: Accounts) -> None:
+    accounts.add("kim", Role.VIEWER, GOOD)
+    mark = log_in.with_password("kim", GOOD, HOME).device
+    for _ in range(5):
+        log_in.with_password("ada", "wrong", replace(HOME, device=mark))
+    assert log_in.with_password("ada", GOOD, replace(HOME, device=mark)).status is LogInStatus.WAIT
+    assert ada.name == "Ada"
+
+
+def test_a_second_factor_is_asked_for(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock, store: Store) -> None:
+    secret = new_secret()
+    codes = accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += STEP_S
+    asked = log_in.with_password("ada", GOOD, HOME)
+    assert (asked.status, asked.secret, asked.session) == (LogInStatus.CODE_NEEDED, "", None)
+    assert store.sessions.of_account(ada.account_id) == []
+    assert log_in.with_code("other", code_at(secret, int(clock.now // STEP_S)), HOME).status is LogInStatus.WRONG
+    done = log_in.with_code(asked.pending, code_at(secret, int(clock.now // STEP_S)), HOME)
+    assert done.status is LogInStatus.DONE
+    assert log_in.with_code(asked.pending, codes[0], HOME).status is LogInStatus.WRONG  # used up
+    again = log_in.with_password("ada", GOOD, HOME)
+    assert log_in.with_code(again.pending, codes[0], HOME).status is LogInStatus.DONE
+
+
+def test_codes_cannot_be_guessed(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock) -> None:
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += 10 * STEP_S
+    right = code_at(secret, int(clock.now // STEP_S))
+    wrong = "000000" if right != "000000" else "000001"
+    asked = log_in.with_password("ada", GOOD, HOME)
+    answers = [log_in.with_code(asked.pending, wrong, HOME).status for _ in range(6)]
+    assert answers[:4] == [LogInStatus.CODE_NEEDED] * 4
+    assert LogInStatus.DONE not in answers
+    assert log_in.with_code(asked.pending, right, HOME).status is LogInStatus.WRONG
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.WAIT  # failures are counted together
+
+
+def test_a_pending_log_in_ends(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock) -> None:
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += 10 * STEP_S
+    asked = log_in.with_password("ada", GOOD, HOME)
+    right = code_at(secret, int(clock.now // STEP_S))
+    assert log_in.with_code(asked.pending, right, From("203.0.113.9")).status is LogInStatus.WRONG  # from elsewhere
+    asked = log_in.with_password("ada", GOOD, HOME)
+    clock.now += 301.0
+    right = code_at(secret, int(clock.now // STEP_S))
+    assert log_in.with_code(asked.pending, right, HOME).status is LogInStatus.WRONG
+
+
+def test_outdated_hashes_are_renewed(log_in: LogIn, ada: Account, store: Store) -> None:
+    old = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(GOOD)
+    store.accounts.change(ada.account_id, lambda now, _: replace(now, password_hash=old))
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
+    after = store.accounts.get(ada.account_id)
+    assert after is not None
+    assert after.password_hash.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
+
+
+@pytest.mark.slow
+def test_an_unknown_name_takes_as_long_as_a_known_one(store: Store, passwords: Passwords, ada: Account) -> None:
+    log_in = LogIn(store, KEY, passwords)
+    took: dict[str, list[float]] = {"ada": [], "nobody": []}
+    for number in range(15):
+        for name, times in took.items():
+            begun = time.thread_time()
+            assert log_in.with_password(name, "wrong", From(f"10.0.{number}.{len(name)}")).status is LogInStatus.WRONG
+            times.append(time.thread_time() - begun)
+    known, unknown = (statistics.median(times) for times in took.values())
+    assert 0.5 < known / unknown < 2.0
+    assert ada.name == "Ada"
