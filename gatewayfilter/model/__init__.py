@@ -103,6 +103,7 @@ from gatewayfilter.model.values.request_values import (
     terms_of,
     types_of,
 )
+from gatewayfilter.model.values.weekdays import DailyMinutes, read_daily_minutes, read_days, show_daily_minutes, show_days
 
 __all__ = [
     "ALL_DAYS",
@@ -134,6 +135,7 @@ __all__ = [
     "Client",
     "ContentId",
     "ContentKind",
+    "DailyMinutes",
     "DeciderAnswer",
     "Device",
     "Enforcement",
@@ -224,8 +226,12 @@ __all__ = [
     "megabytes_of",
     "parse_matcher",
     "policy_values",
+    "read_daily_minutes",
+    "read_days",
     "read_link",
     "searched_part",
+    "show_daily_minutes",
+    "show_days",
     "sign_link",
     "state_token",
     "terms_of",

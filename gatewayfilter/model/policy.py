@@ -180,9 +180,10 @@ class Quota:
 
     Attributes:
         policy: name of the policy.
-        minutes: of the clock, in each of which it was used at all.
+        minutes: a day; minutes of the clock, in each of which it was used at all.
         target: id of the service, or name of the category.
         timezone: IANA name of the zone in which a day begins.
+        other_days: weekday → its minutes, where they differ; 0 is Monday.
     """
 
     name: str
@@ -191,6 +192,11 @@ class Quota:
     target: str
     minutes: int
     timezone: str
+    other_days: Mapping[int, int] = field(default_factory=dict)
+
+    def minutes_of(self, day: int) -> int:
+        """Returns the minutes of a day, given as its proleptic ordinal."""
+        return self.other_days.get((day - 1) % 7, self.minutes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from gatewayfilter.model.policy import (
     Window,
 )
 from gatewayfilter.model.values.request_values import usable_values
+from gatewayfilter.model.values.weekdays import DAY_NAMES
 
 
 def kind_of_item(item: PolicyItem) -> str:
@@ -66,7 +67,14 @@ def _fields(item: PolicyItem) -> dict[str, object]:
             return {"scope": item.scope.value, "target": item.target, "until": item.until, "harm_too": item.harm_too}
         case Quota():
             counted = {"kind_of_target": item.kind.value, "target": item.target}
-            return {"policy": item.policy, **counted, "minutes": item.minutes, "timezone": item.timezone}
+            other_days = {DAY_NAMES[day]: minutes for day, minutes in sorted(item.other_days.items())}
+            return {
+                "policy": item.policy,
+                **counted,
+                "minutes": item.minutes,
+                "timezone": item.timezone,
+                "other_days": other_days,
+            }
         case Spent():
             return asdict(item)
 
@@ -93,8 +101,7 @@ def from_record(record: Mapping[str, Any]) -> PolicyItem:
             scope = PauseScope(record["scope"])
             return Pause(scope, str(record["target"]), float(record["until"]), bool(record.get("harm_too", False)))
         case "quota":
-            kind, target = QuotaKind(record["kind_of_target"]), str(record["target"])
-            return Quota(name, str(record["policy"]), kind, target, int(record["minutes"]), str(record["timezone"]))
+            return _quota(name, record)
         case "spent":
             return Spent(str(record["quota"]), str(record["client"]), float(record["since"]), float(record["until"]))
         case other:
@@ -119,6 +126,12 @@ def _policy(name: str, record: Mapping[str, Any]) -> Policy:
         usable_values(record.get("requests")),
         {str(service): bool(blocked) for service, blocked in record.get("services", {}).items()},
     )
+
+
+def _quota(name: str, record: Mapping[str, Any]) -> Quota:
+    kind, target = QuotaKind(record["kind_of_target"]), str(record["target"])
+    other_days = {DAY_NAMES.index(day): int(minutes) for day, minutes in record.get("other_days", {}).items()}
+    return Quota(name, str(record["policy"]), kind, target, int(record["minutes"]), str(record["timezone"]), other_days)
 
 
 def _schedule(name: str, record: Mapping[str, Any]) -> Schedule:

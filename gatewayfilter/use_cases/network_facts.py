@@ -9,7 +9,7 @@ from typing import Final
 
 from gatewayfilter.addresses.neighbours import read_neighbours
 from gatewayfilter.config import Settings
-from gatewayfilter.engine.policies.time_windows import find_zone
+from gatewayfilter.engine.policies.time_windows import day_at, find_zone, zone_of
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Client, ListAction, MatcherKind, PolicySet, canonical_address, key_of_client
 from gatewayfilter.sources import SourceFile
@@ -62,7 +62,7 @@ class QuotaLeft:
     Attributes:
         quota: its name.
         target: the service or category.
-        used, minutes: of the day, and of the quota.
+        used, minutes: of the day, and what the quota gives on it.
         until: Unix seconds at which it begins again, `None` while minutes are left.
     """
 
@@ -93,7 +93,8 @@ def quotas_left(store: Store, policies: PolicySet, client: Client | None, addres
     for quota in sorted(quotas, key=lambda quota: quota.name):
         spent = next((one for one in policies.spent_of(quota.name) if one.client == key and one.until > now), None)
         until = spent.until if spent is not None and spent.since <= now else None
-        found.append(QuotaLeft(quota.name, quota.target, used.get(quota.name, 0), quota.minutes, until))
+        minutes = quota.minutes_of(day_at(now, zone_of(quota.timezone))[0])
+        found.append(QuotaLeft(quota.name, quota.target, used.get(quota.name, 0), minutes, until))
     return found
 
 

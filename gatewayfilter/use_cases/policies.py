@@ -6,11 +6,12 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from gatewayfilter.engine.policies.time_windows import find_zone
+from gatewayfilter.engine.policies.time_windows import day_at, find_zone, zone_of
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.interfaces import PolicyStore
 from gatewayfilter.model import (
     Client,
+    DailyMinutes,
     Group,
     Pause,
     PauseScope,
@@ -191,7 +192,7 @@ class PolicyEditor:
     def add_quota(self, quota: Quota, known_categories: Collection[str], known_services: Collection[str]) -> PolicySet:
         """Adds a quota."""
         find_zone(quota.timezone)
-        _check_minutes(quota.minutes)
+        _check_minutes(quota)
         if quota.kind is QuotaKind.SERVICE:
             check_service(quota.target, known_services)
         elif quota.target not in known_categories:
@@ -203,14 +204,16 @@ class PolicyEditor:
 
         return self._put(make)
 
-    def set_quota(self, name: str, minutes: int) -> PolicySet:
-        """Changes the minutes of a quota. Clients that have used it up may go on if it becomes larger."""
-        _check_minutes(minutes)
+    def set_quota(self, name: str, daily: DailyMinutes) -> PolicySet:
+        """Changes the minutes of a quota. Clients that have used it up may go on if those of today become more."""
 
         def edit(policies: PolicySet) -> list[tuple[PolicyItem, bool]]:
             quota = _existing(policies.quotas, name, "quota")
-            steps: list[tuple[PolicyItem, bool]] = [(replace(quota, minutes=minutes), True)]
-            if minutes > quota.minutes:
+            changed = replace(quota, minutes=daily.minutes, other_days=daily.other_days)
+            _check_minutes(changed)
+            steps: list[tuple[PolicyItem, bool]] = [(changed, True)]
+            today, _ = day_at(self._clock(), zone_of(quota.timezone))
+            if changed.minutes_of(today) > quota.minutes_of(today):
                 steps += [(spent, False) for spent in policies.spent_of(name)]
             return steps
 
@@ -241,8 +244,8 @@ class PolicyEditor:
         return bool(found)
 
 
-def _check_minutes(minutes: int) -> None:
-    if not 0 < minutes <= LONGEST_QUOTA:
+def _check_minutes(quota: Quota) -> None:
+    if not all(0 < minutes <= LONGEST_QUOTA for minutes in (quota.minutes, *quota.other_days.values())):
         raise PolicyError(f"a quota has 1 to {LONGEST_QUOTA:,} minutes a day")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.config import Settings
-from gatewayfilter.model import Client, Group, Quota, QuotaKind, QuotaSum, parse_matcher
+from gatewayfilter.model import Client, DailyMinutes, Group, Quota, QuotaKind, QuotaSum, parse_matcher
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.wiring import open_store
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
@@ -96,5 +96,5 @@ def test_a_minute_runs_out_in_every_worker_and_after_a_restart(family: Family) -
     family.gateway.stop()
     family.gateway.start()
     assert family.reasons(CHILD) == {"quota"}
-    family.editor.set_quota("play", 5)
+    family.editor.set_quota("play", DailyMinutes(5, {}))
     until("more minutes", lambda: family.reasons(CHILD) == {""}, 10)

@@ -10,10 +10,12 @@ import click
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import Quota, QuotaKind, to_record
+from gatewayfilter.model import Quota, QuotaKind, read_daily_minutes, show_daily_minutes, to_record
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
+
+_MINUTES = "Minutes a day: a number, or each day's, as mon-fri=60,sat-sun=120."
 
 
 @click.group(
@@ -34,13 +36,15 @@ def quota_group() -> None:
     "add",
     examples=(
         "gatewayfilter quota add videos --policy kids --minutes 60 --service youtube",
+        "gatewayfilter quota add films --policy kids --minutes 60 --weekend 120 --category video",
         "gatewayfilter quota add play --policy kids --minutes 90 --category games --timezone Europe/Berlin",
     ),
     prints_data=True,
 )
 @click.argument("name")
 @click.option("--policy", required=True, metavar="NAME", help="The policy of the clients; each has minutes of its own.")
-@click.option("--minutes", type=int, required=True, metavar="N", help="Minutes a day.")
+@click.option("--minutes", required=True, metavar="N", help=_MINUTES)
+@click.option("--weekend", type=int, metavar="N", help="Minutes of Saturday and Sunday.")
 @click.option("--service", metavar="ID", help="The service that they are for.")
 @click.option("--category", metavar="NAME", help="The category: services of this group, and its lists, which it lifts till then.")
 @click.option("--timezone", metavar="ZONE", help="Time zone in which a day begins; default: this machine's.")
@@ -50,7 +54,8 @@ def add_quota(
     *,
     name: str,
     policy: str,
-    minutes: int,
+    minutes: str,
+    weekend: int | None,
     service: str | None,
     category: str | None,
     timezone: str | None,
@@ -63,25 +68,33 @@ def add_quota(
     if (service is None) == (category is None):
         raise PolicyError("give --service or --category")
     kind = QuotaKind.SERVICE if service is not None else QuotaKind.CATEGORY
-    quota = Quota(
-        name, policy, kind, service or category or "", minutes, timezone or invocation.settings().filter.timezone or local_zone()
-    )
     settings = invocation.settings()
+    daily = read_daily_minutes(minutes, weekend)
+    zone = timezone or settings.filter.timezone or local_zone()
+    quota = Quota(name, policy, kind, service or category or "", daily.minutes, zone, daily.other_days)
     with invocation.store() as store:
         PolicyEditor(store.policies).add_quota(quota, counted_categories(settings), services(settings))
     _show_one(invocation, quota)
 
 
-@quota_group.command("set", examples=("gatewayfilter quota set videos --minutes 90",), prints_data=True)
+@quota_group.command(
+    "set",
+    examples=(
+        "gatewayfilter quota set videos --minutes 90",
+        "gatewayfilter quota set videos --minutes mon-thu=45,fri=90,sat-sun=120",
+    ),
+    prints_data=True,
+)
 @click.argument("name")
-@click.option("--minutes", type=int, required=True, metavar="N", help="Minutes a day.")
+@click.option("--minutes", required=True, metavar="N", help=_MINUTES)
+@click.option("--weekend", type=int, metavar="N", help="Minutes of Saturday and Sunday.")
 @click.pass_obj
-def set_quota(invocation: Invocation, *, name: str, minutes: int) -> None:
+def set_quota(invocation: Invocation, *, name: str, minutes: str, weekend: int | None) -> None:
     """Change the minutes of a quota; what was used today counts."""
     from gatewayfilter.use_cases.policies import PolicyEditor
 
     with invocation.store() as store:
-        policies = PolicyEditor(store.policies).set_quota(name, minutes)
+        policies = PolicyEditor(store.policies).set_quota(name, read_daily_minutes(minutes, weekend))
     _show_one(invocation, policies.quotas[name])
 
 
@@ -115,7 +128,7 @@ def list_quotas(invocation: Invocation) -> None:
                 one.name,
                 one.policy,
                 f"{one.kind}:{one.target}",
-                str(one.minutes),
+                show_daily_minutes(one.minutes, one.other_days),
                 ", ".join(f"{client.removeprefix('client:')} {minutes}" for client, minutes in used[one.name].items()),
                 one.timezone,
             )
@@ -128,4 +141,5 @@ def _show_one(invocation: Invocation, quota: Quota) -> None:
     if invocation.json:
         print_json(to_record(quota))
     else:
-        say(f"{quota.name}: {quota.minutes} minutes a day of the {quota.kind} {quota.target}, policy {quota.policy}")
+        daily = show_daily_minutes(quota.minutes, quota.other_days)
+        say(f"{quota.name}: {daily} minutes a day of the {quota.kind} {quota.target}, policy {quota.policy}")

@@ -10,15 +10,13 @@ from gatewayfilter.cli.policies.schedule_windows import PRESET, bedtime_windows,
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import ALL_DAYS, Schedule, ScheduleEffect, Window, to_record
+from gatewayfilter.model import Schedule, ScheduleEffect, Window, read_days, show_days, to_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gatewayfilter.cli.ui.command_context import Invocation
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_SHORT = {"weekdays": frozenset(range(5)), "weekend": frozenset({5, 6}), "daily": ALL_DAYS}
 _SERVICE = "service:"
 
 
@@ -62,7 +60,11 @@ def schedule_group() -> None:
 @click.option("--weekend", metavar="HH:MM-HH:MM", help="With --bedtime: the window of Friday and Saturday night.")
 @click.option("--daily", multiple=True, metavar="HH:MM-HH:MM", help="A window; may be given several times.")
 @click.option(
-    "--days", default="daily", metavar="DAYS", show_default=True, help="mon,tue … or weekdays, weekend: when windows begin."
+    "--days",
+    default="daily",
+    metavar="DAYS",
+    show_default=True,
+    help="mon,wed or mon-fri, weekdays, weekend: when windows begin.",
 )
 @click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin; default: filter.timezone.")
 @click.pass_obj
@@ -88,14 +90,14 @@ def add_schedule(  # noqa: PLR0913  each is an option
         if daily or any(value is not None for value in (block, allow, use)):
             raise PolicyError("--bedtime has windows and an effect of its own; leave out --daily, --block, --allow and --use")
         effect, target = ScheduleEffect.BLOCK_ALL, ""
-        windows = bedtime_windows(bedtime, weekend, _read_days(days))
+        windows = bedtime_windows(bedtime, weekend, read_days(days))
     else:
         if weekend is not None:
             raise PolicyError("--weekend belongs to --bedtime")
         if not daily:
             raise PolicyError("give --daily HH:MM-HH:MM, or --bedtime")
         effect, target = _read_effect(block, allow, use)
-        weekdays = _read_days(days)
+        weekdays = read_days(days)
         windows = tuple(read_window(text, weekdays) for text in daily)
     zone = timezone or invocation.settings().filter.timezone or local_zone()
     schedule = Schedule(name, policy, effect, windows, zone, target)
@@ -122,19 +124,6 @@ def _read_effect(block: str | None, allow: str | None, use: str | None) -> tuple
     if block is not None:
         return ScheduleEffect.BLOCK_CATEGORY, block
     return (ScheduleEffect.ALLOW_CATEGORY, allow) if allow is not None else (ScheduleEffect.USE_POLICY, use or "")
-
-
-def _read_days(text: str) -> frozenset[int]:
-    found: set[int] = set()
-    for part in text.lower().split(","):
-        name = part.strip()
-        if name in _SHORT:
-            found |= _SHORT[name]
-        elif name[:3] in _DAYS and len(name) >= 3:
-            found.add(_DAYS.index(name[:3]))
-        else:
-            raise PolicyError(f"{part!r} is no day; there are {', '.join(_DAYS)}, {', '.join(_SHORT)}")
-    return frozenset(found)
 
 
 @schedule_group.command("remove", examples=("gatewayfilter schedule remove bedtime",))
@@ -181,13 +170,8 @@ def _effect_text(schedule: Schedule) -> str:
 
 
 def _windows_text(windows: Sequence[Window]) -> str:
-    return ", ".join(f"{_clock(window.begin)}-{_clock(window.end)} {_days_text(window.days)}" for window in windows)
+    return ", ".join(f"{_clock(window.begin)}-{_clock(window.end)} {show_days(window.days)}" for window in windows)
 
 
 def _clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
-
-
-def _days_text(days: frozenset[int]) -> str:
-    short = next((name for name, known in _SHORT.items() if known == days), None)
-    return short or ",".join(_DAYS[day] for day in sorted(days))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 from types import MappingProxyType
 from typing import Final
 
@@ -10,8 +9,7 @@ from gatewayfilter.engine.policies.client_policies import ClientPolicies, Client
 from gatewayfilter.engine.policies.effective_policy import Chain, EffectivePolicy, ListSelection, resolve
 from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
 from gatewayfilter.engine.policies.services_in_force import QuotaState, chain_with_quotas, with_services
-from gatewayfilter.engine.policies.time_windows import Interval, find_zone, intervals_of
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.engine.policies.time_windows import Interval, intervals_of, zone_of
 from gatewayfilter.model import DEFAULT, Client, Pause, PauseScope, PolicySet, Schedule, ScheduleEffect, Spent, key_of_client
 
 _NO_NEIGHBOURS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -135,10 +133,7 @@ class _Compilation:
     def intervals_of(self, schedule: Schedule) -> list[Interval]:
         found = self.intervals.get(schedule.name)
         if found is None:
-            try:
-                zone = find_zone(schedule.timezone)
-            except PolicyError:
-                zone = UTC
+            zone = zone_of(schedule.timezone)
             found = self.intervals[schedule.name] = intervals_of(schedule, zone, self.now, self.now + HORIZON_S)
         return found
 

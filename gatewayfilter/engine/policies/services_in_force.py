@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from gatewayfilter.engine.policies.effective_policy import Chain, EffectivePolicy, QuotaCount
-from gatewayfilter.engine.policies.time_windows import find_zone
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.engine.policies.time_windows import day_at, zone_of
 from gatewayfilter.model import (
     Action,
     CategoryAction,
@@ -152,14 +151,10 @@ def _counted(count: QuotaCount, quota: Quota, members: Iterable[str]) -> QuotaCo
 
 
 def _used_up(quota: Quota, spent: Spent) -> Verdict:
-    try:
-        zone = find_zone(quota.timezone)
-    except PolicyError:
-        zone = UTC
+    zone = zone_of(quota.timezone)
     again = datetime.fromtimestamp(spent.until, zone)
-    return _verdict(
-        Reason.QUOTA, quota.name, f"{quota.minutes} minutes of {quota.target} are used up until {again:%Y-%m-%d %H:%M}"
-    )
+    minutes = quota.minutes_of(day_at(spent.until - 1.0, zone)[0])
+    return _verdict(Reason.QUOTA, quota.name, f"{minutes} minutes of {quota.target} are used up until {again:%Y-%m-%d %H:%M}")
 
 
 def _verdict(reason: Reason, rule: str, detail: str) -> Verdict:

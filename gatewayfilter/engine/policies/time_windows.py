@@ -39,6 +39,14 @@ def find_zone(name: str) -> tzinfo:
         raise PolicyError(f"there is no time zone {name!r}; examples: Europe/Berlin, Asia/Shanghai, UTC") from error
 
 
+def zone_of(name: str) -> tzinfo:
+    """Returns a time zone by its IANA name, UTC where this machine does not have it."""
+    try:
+        return find_zone(name)
+    except PolicyError:
+        return UTC
+
+
 def intervals_of(schedule: Schedule, zone: tzinfo, begin: float, end: float) -> list[Interval]:
     """Returns the intervals of a schedule that are open between two instants, in order, overlapping ones merged.
 

@@ -182,6 +182,18 @@ def test_quotas(family: Cli, state: Path) -> None:
     assert "tablet 2" in family("quota", "list").out
 
 
+def test_quotas_of_weekends(family: Cli) -> None:
+    add = ("quota", "add", "videos", "--policy", "kids", "--service", "youtube", "--timezone", "UTC", "--minutes")
+    out = family(*add, "60", "--weekend", "120").out
+    assert out == "videos: weekdays=60,weekend=120 minutes a day of the service youtube, policy kids\n"
+    assert family("quota", "list", "--json").json[0]["other_days"] == {"sat": 120, "sun": 120}
+    assert family("quota", "set", "videos", "--minutes", "mon-thu=45,fri=90,sat-sun=120").code == 0
+    assert "mon,tue,wed,thu=45,fri=90,weekend=120" in family("quota", "list").out
+    assert "are missing" in family("quota", "set", "videos", "--minutes", "mon-thu=45").complains()
+    assert "1 to 1,440" in family("quota", "set", "videos", "--minutes", "45", "--weekend", "0").complains()
+    assert "mon,tue,wed,thu=45" in family("quota", "list").out
+
+
 def _text(minute: int) -> str:
     return datetime.fromtimestamp(minute * 60, UTC).strftime("%Y-%m-%dT%H:%MZ")
 

@@ -1,13 +1,11 @@
 """The use of quotas: minutes of the day for each client and quota, merged from all workers; and what is used up, in the feed."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, tzinfo
 from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from gatewayfilter.engine.policies.time_windows import Interval, day_at, find_zone
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.engine.policies.time_windows import Interval, day_at, zone_of
 from gatewayfilter.model import (
     ChangeKind,
     Quota,
@@ -54,14 +52,14 @@ class SqlQuotaUsage:
             for use in uses:
                 quota = quotas.get(use.quota)
                 if quota is not None:
-                    day, span = day_at(use.minute * 60.0, _zone(quota))
+                    day, span = day_at(use.minute * 60.0, zone_of(quota.timezone))
                     minute = int(use.minute * 60 - span.begin) // 60
                     days.setdefault((use.client, use.quota, day), (span, set()))[1].add(min(max(minute, 0), _MOST_MINUTES - 1))
             steps: list[Spent] = []
             for key, (span, minutes) in days.items():
                 used = _merge(connection, key, minutes)
                 quota = quotas[key[1]]
-                if used is None or used.bit_count() < quota.minutes:
+                if used is None or used.bit_count() < quota.minutes_of(key[2]):
                     continue
                 found = Spent(quota.name, key[0], span.begin + 60.0 * used.bit_length(), span.end)
                 known = spent.get(found.name)
@@ -76,7 +74,7 @@ class SqlQuotaUsage:
             quotas, _ = _items(connection)
             found: list[QuotaSum] = []
             for quota in sorted(quotas.values(), key=lambda quota: quota.name):
-                day, _ = day_at(now, _zone(quota))
+                day, _ = day_at(now, zone_of(quota.timezone))
                 rows = connection.execute(
                     select(_USAGE.client, _USAGE.minutes)
                     .where(_USAGE.quota == quota.name, _USAGE.day == day)
@@ -133,10 +131,3 @@ def _write(connection: Connection, steps: Sequence[Spent]) -> None:
 
 def _number(data: bytes) -> int:
     return int.from_bytes(data, "little")
-
-
-def _zone(quota: Quota) -> tzinfo:
-    try:
-        return find_zone(quota.timezone)
-    except PolicyError:
-        return UTC

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import Policy, PolicySet, Quota, QuotaKind, QuotaSum, QuotaUse, Spent
+from gatewayfilter.model import DailyMinutes, Policy, PolicySet, Quota, QuotaKind, QuotaSum, QuotaUse, Spent
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.policies import PolicyEditor
 
@@ -112,11 +112,25 @@ def test_a_larger_quota_lets_its_clients_go_on(store: Store) -> None:
     editor = with_quota(store, minutes=1)
     store.usage.add(uses(NOON))
     assert store.policies.read().spent
-    editor.set_quota("hour", 2)
+    editor.set_quota("hour", DailyMinutes(2, {}))
     assert not followed(store).spent
     assert store.usage.add(uses(NOON + 1)) == 1
-    editor.set_quota("hour", 1)
+    editor.set_quota("hour", DailyMinutes(1, {}))
     assert store.policies.read().spent
+
+
+def test_weekends_have_minutes_of_their_own(store: Store) -> None:
+    editor = with_quota(store, timezone="Europe/Berlin")
+    editor.set_quota("hour", DailyMinutes(1, {5: 2, 6: 2}))
+    friday, saturday = minute("2026-05-08T23:59+02:00"), minute("2026-05-09T00:00+02:00")
+    assert store.usage.add(uses(friday)) == 1
+    assert store.usage.add(uses(saturday)) == 0
+    assert store.usage.add(uses(saturday + 1)) == 1
+    # More minutes for other days end nothing: the clock stands on Monday.
+    editor.set_quota("hour", DailyMinutes(1, {5: 30, 6: 30}))
+    assert store.policies.read().spent
+    editor.set_quota("hour", DailyMinutes(1, {0: 5}))
+    assert not store.policies.read().spent
 
 
 def test_a_policy_goes_with_its_quotas(store: Store) -> None:
