@@ -17,7 +17,6 @@ from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.identity import Authenticator
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.services import WebServices
-from gatewayfilter.web.tls import server_context
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +71,10 @@ def serve(loaded: Loaded, authenticator: Authenticator) -> None:
             )
         )
         server.config.load()
-        server.config.ssl = server_context(settings) if tls else None
+        if tls:
+            from gatewayfilter.web.tls import server_context  # noqa: PLC0415  7 MB that loopback does without
+
+            server.config.ssl = server_context(settings)
         asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), tls=tls))
 
 

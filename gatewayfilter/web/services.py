@@ -1,17 +1,22 @@
 """What all requests of the dashboard share: settings, database, the engine over the newest lists, catalogues."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, Settings
-from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.model import Service
-from gatewayfilter.sources import Categories, Subscriptions
 from gatewayfilter.store import Store
+
+if TYPE_CHECKING:  # 16 MB that are imported when they are needed
+    from gatewayfilter.engine.filter_engine import FilterEngine
+    from gatewayfilter.sources import Categories, Subscriptions
 
 
 class WebServices:

@@ -212,6 +212,11 @@ class SqlListStore:
                 yield _learned_entry(values)
             after = rows[-1].digest
 
+    def learned_count(self) -> int:
+        """Returns the number of learned entries, expired ones included. Reads no row of them."""
+        with self._database.read() as connection:
+            return connection.scalar(_COUNT_LEARNED) or 0
+
     def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
         """Returns the entries with these keys."""
         if not keys:
