@@ -65,4 +65,10 @@ def _static(assets: Assets) -> APIRouter:
             return Response(status_code=304, headers=caching)
         return Response(asset.content, media_type=asset.media_type, headers=caching)
 
+    @router.get("/sw.js")
+    def service_worker() -> Response:
+        worker = assets.find("sw.js")
+        assert worker is not None
+        return Response(worker.content, media_type=worker.media_type, headers={"cache-control": "no-cache"})
+
     return router

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
+from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.navigation import entries_for
 
@@ -40,6 +41,7 @@ class Pages:
             extensions=["jinja2.ext.i18n"],
         )
         environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
+        environment.filters["category"] = CategoryTitles(language)
         environment.globals["static"] = self._assets.url
         environment.globals["version"] = __version__
         return environment
