@@ -15,12 +15,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC
 from itertools import batched
 from pathlib import Path
 from statistics import median
 
 from gatewayfilter.model import LogQuery, LogRecord
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.traffic.live_log import LiveLog
+from gatewayfilter.use_cases.traffic.log_groups import grouped_page
+from gatewayfilter.use_cases.traffic.log_overview import Span, span_edges
 
 ROWS = 200_000
 QUERIES = 20
@@ -128,6 +132,13 @@ def queries(traffic: Traffic) -> dict[str, Callable[[Store, int], object]]:
         "search what is nowhere": lambda store, _: store.log_search.page(rare),
         "search common trigrams": lambda store, n: store.log_search.page(LogQuery(text=f".example/{words[n]}/www")),
         "search two characters": lambda store, n: store.log_search.page(LogQuery(text=words[n][:2])),
+        "grouped page": lambda store, n: grouped_page(store.log_search, LogQuery(), before=depth(store, n)),
+        "live records": lambda store, _: LiveLog(store.log).after(0),
+        "timeline of a day": lambda store, _: store.log_stats.timeline(span_edges(Span.DAY, END - 1, UTC)),
+        "timeline of 30 days": lambda store, _: store.log_stats.timeline(span_edges(Span.MONTH, END - 1, UTC)),
+        "timeline of a client": lambda store, n: store.log_stats.timeline(
+            span_edges(Span.MONTH, END - 1, UTC), frozenset({client[n]})
+        ),
         "stats of a day": lambda store, n: store.log_stats.summary(END - (n + 1) * 86_400, END - n * 86_400),
         "stats of 30 days": lambda store, _: store.log_stats.summary(),
         "stats of a client": lambda store, n: store.log_stats.summary(clients=frozenset({client[n]})),

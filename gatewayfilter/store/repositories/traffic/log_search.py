@@ -12,17 +12,17 @@ from dataclasses import replace
 from itertools import batched
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select, text
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, literal_column, or_, select, text
 from sqlalchemy.exc import DBAPIError
 
 from gatewayfilter.model import LogPage, LogQuery, LogRecord, searched_part
 from gatewayfilter.model.log_query import SHORTEST_TEXT, USER_PREFIX
-from gatewayfilter.store.repositories.traffic.log_counts import HOUR_S, hour_of
-from gatewayfilter.store.repositories.traffic.log_rows import COUNTS, RECORD, TERMS, numbered, progress
+from gatewayfilter.store.repositories.traffic.log_rows import RECORD, TERMS, numbered, progress
+from gatewayfilter.store.repositories.traffic.log_spans import id_spans
 from gatewayfilter.store.repositories.traffic.log_terms import match_of
 from gatewayfilter.store.repositories.traffic.log_terms_table import SEARCHED_URL, has_terms
 from gatewayfilter.store.sql.database import Database
-from gatewayfilter.store.sql.schema import DECISIONS, LOG_HOURS
+from gatewayfilter.store.sql.schema import DECISIONS
 
 PAGE_S: Final = 0.15
 """Time after which a page ends, full or not."""
@@ -33,6 +33,8 @@ _READ: Final = 20
 _FIRST_SPAN: Final = 50_000
 _LEAST_SPAN: Final = 10_000
 _FASTEST_GROWTH: Final = 8
+_SAFE_SHARE: Final = 0.5
+"""Of the time left, for the next statement: what it reads may be farther from memory."""
 _SAMPLED: Final = 200
 _QUERY_CANCELED: Final = "57014"
 """PostgreSQL's code for a statement that reached `statement_timeout`."""
@@ -50,8 +52,6 @@ _MATCH = text(
     "SELECT rowid FROM log_terms WHERE log_terms MATCH :terms AND rowid <= :top AND rowid >= :low ORDER BY rowid DESC LIMIT :most"
 )
 _SAMPLE = select(_COLUMNS.url).order_by(_COLUMNS.id.desc()).limit(_SAMPLED)
-_NEWEST = select(func.max(_COLUMNS.id))
-_OLDEST = select(func.min(_COLUMNS.id))
 _AT = select(_COLUMNS.at).where(_COLUMNS.id >= bindparam("number")).order_by(_COLUMNS.id).limit(1)
 
 
@@ -98,29 +98,34 @@ class SqlLogSearch:
         budget = _Budget(self._clock, budget_s)
         query = _storable(query)
         with self._database.read() as connection:
-            low, top = _bounds(connection, query, before)
-            if top < low:
+            spans = id_spans(connection, query, before)
+            if not spans:
                 return LogPage(())
-            found, reached = self._search(connection, query, limit, (low, top), budget)
+            found, reached = self._search(connection, query, limit, spans, budget)
+            low = spans[-1][0]
             if reached <= low:
                 return LogPage(tuple(found), None, connection.scalar(_AT, {"number": low}))
             at = connection.scalar(_AT, {"number": reached})
             return LogPage(tuple(found), reached, at, timed_out=len(found) < limit)
 
     def _search(
-        self, connection: Connection, query: LogQuery, limit: int, bounds: tuple[int, int], budget: _Budget
+        self, connection: Connection, query: LogQuery, limit: int, spans: list[tuple[int, int]], budget: _Budget
     ) -> tuple[list[tuple[int, LogRecord]], int]:
         """Returns what was found, and the id down to which all is looked at."""
         found: list[tuple[int, LogRecord]] = []
-        reached = bounds[1] + 1
-        for rows, down_to in self._candidates(connection, query, bounds, budget):
-            for number, record in rows:
-                if query.matches(record):
-                    found.append((number, record))
-                    if len(found) == limit:
-                        return found, number
-            reached = down_to
-            if not budget.left_s():
+        reached = spans[0][1] + 1
+        for bounds in spans:
+            reached = min(reached, bounds[1] + 1)
+            for rows, down_to in self._candidates(connection, query, bounds, budget):
+                for number, record in rows:
+                    if query.matches(record):
+                        found.append((number, record))
+                        if len(found) == limit:
+                            return found, number
+                reached = down_to
+                if not budget.left_s():
+                    return found, reached
+            if reached > bounds[0]:  # a statement was cancelled at the end of the time
                 break
         return found, reached
 
@@ -155,7 +160,7 @@ def _from_terms(connection: Connection, terms: str, bounds: tuple[int, int], bud
 
 def _fitted_span(covered: int, took_s: float, left_s: float) -> int:
     """Returns for how many ids the time left suffices, after a statement over `covered` ids."""
-    fitting = covered * left_s / max(took_s, 1e-6)
+    fitting = covered * left_s * _SAFE_SHARE / max(took_s, 1e-6)
     return int(min(max(fitting, _LEAST_SPAN), max(covered, _LEAST_SPAN) * _FASTEST_GROWTH))
 
 
@@ -192,26 +197,6 @@ def _scan(connection: Connection, low: int, top: int) -> Iterator[tuple[list[tup
         down_to = rows[-1][0] if len(rows) == _SCANNED else low
         yield rows, down_to
         top = down_to - 1
-
-
-def _bounds(connection: Connection, query: LogQuery, before: int | None) -> tuple[int, int]:
-    """Returns the lowest and highest id that may fulfil a query; clocks jump, so ids between may be of other hours."""
-    top = connection.scalar(_NEWEST) or 0
-    if before is not None:
-        top = min(top, before - 1)
-    low = connection.scalar(_OLDEST) or top + 1
-    if query.since is None and query.until is None:
-        return low, top
-    counted = progress(connection, COUNTS)
-    hours = select(func.min(LOG_HOURS.c.first_id), func.max(LOG_HOURS.c.last_id))
-    if query.since is not None:
-        hours = hours.where(LOG_HOURS.c.start >= hour_of(query.since))
-    if query.until is not None:
-        hours = hours.where(LOG_HOURS.c.start < hour_of(query.until) + HOUR_S)
-    first, last = connection.execute(hours).one()
-    if first is None:
-        return max(low, counted + 1), top
-    return max(low, first), top if top > counted else min(top, last)
 
 
 def _conditions(query: LogQuery) -> list[ColumnElement[bool]]:

@@ -97,6 +97,11 @@ QUERIES = [
     LogQuery(since=1_000_290.0),
     LogQuery(until=1_000_003.0, text="page"),
     LogQuery(since=9e9),
+    LogQuery(until=1_000_000.0),
+    LogQuery(since=1_000_100.0, until=1_000_800.0),
+    LogQuery(until=1_000_800.0, action="block"),
+    LogQuery(since=1_000_150.0, until=1_000_150.0),
+    LogQuery(since=1_000_160.0, until=1_000_150.0),
 ]
 
 
@@ -199,6 +204,30 @@ def test_postgresql_cancels_a_statement_at_the_end_of_the_time(postgres_url: str
     assert page.timed_out
     assert page.before == 261
     assert store.log_search.page(LogQuery(text="page"), 3).records[0][0] == 300
+    store.close()
+
+
+def test_a_page_of_the_past_reads_no_newer_records(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither those of the rest of the hour, nor those between the span and the ones that are not counted yet."""
+    store = Store.open(sqlite_url)
+    store.log.write([record(number, at=3_600.0 * 1_000 + number * 10) for number in range(2_000)])
+    index(store)
+    store.log.write([record(number, at=3_600.0 * 1_010) for number in range(30)])
+    monkeypatch.setattr(log_search_module, "_SCANNED", 10)
+    looked_at: list[float] = []
+    matches = LogQuery.matches
+
+    def counted(self: LogQuery, one: LogRecord) -> bool:
+        looked_at.append(one.at)
+        return matches(self, one)
+
+    monkeypatch.setattr(LogQuery, "matches", counted)
+    until = 3_600.0 * 1_001 + 1_005
+    for query in (LogQuery(until=until), LogQuery(until=until, reason="unknown")):
+        looked_at.clear()
+        page = store.log_search.page(query, 20, budget_s=9.0)
+        assert [one.at for _, one in page.records] == [until - 5 - 10 * number for number in range(20)]
+        assert len([at for at in looked_at if at >= until]) == 30
     store.close()
 
 
