@@ -5,11 +5,12 @@ import io
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from gatewayfilter.telemetry import METRICS, Counters, StatusFile, set_up_logging
+from gatewayfilter.telemetry import METRICS, Counters, DecisionTimes, StatusFile, set_up_logging
 
 
 def test_only_declared_counters_exist() -> None:
@@ -119,3 +120,39 @@ def test_log_lines_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["message"] for line in lines] == ["hello wörld", "failed"]
     assert "ValueError: invalid literal" in lines[1]["error"]
+
+
+def test_decision_times_fall_into_buckets() -> None:
+    times = DecisionTimes()
+    assert sum(times.collect().values()) == 0
+    for elapsed_us in (0, 5, 6, 10, 99, 100, 101, 100_000, 100_001, 10**9, -3):
+        times.take(elapsed_us)
+    found = times.collect()
+    assert {bound: number for bound, number in found.items() if number and bound != "sum"} == {
+        "5": 3, "10": 2, "100": 2, "150": 1, "100000": 1, "inf": 2,
+    }  # fmt: skip
+    assert found["sum"] == 0 + 5 + 6 + 10 + 99 + 100 + 101 + 100_000 + 100_001 + 10**9
+    assert times.collect() == found
+
+
+def test_decision_times_of_a_stalled_status_are_bounded() -> None:
+    times = DecisionTimes()
+    for _ in range(100_000):
+        times.take(1)
+    assert times.collect()["5"] == 65_536
+
+
+def test_decision_times_are_collected_while_they_are_taken() -> None:
+    times, ended = DecisionTimes(), threading.Event()
+
+    def collect() -> None:
+        while not ended.is_set():
+            times.collect()
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    for _ in range(50_000):
+        times.take(7)
+    ended.set()
+    thread.join()
+    assert times.collect()["10"] == 50_000

@@ -105,7 +105,14 @@ async def serve(settings: Settings, components: WorkerComponents, stop: asyncio.
 
 def _write_status(status: StatusFile, state: str, listen: str, components: WorkerComponents) -> None:
     components.services.refresh()
-    status.write(state=state, listen=listen, **components.facts(), counters=components.counters.as_dict(), rss_bytes=_rss_bytes())
+    status.write(
+        state=state,
+        listen=listen,
+        **components.facts(),
+        counters=components.counters.as_dict(),
+        decision_us=components.counters.decision_times.collect(),
+        rss_bytes=_rss_bytes(),
+    )
 
 
 def _rss_bytes() -> int:

@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gatewayfilter import __version__
-from gatewayfilter.processes.metrics.status_files import MonotoneCounters, ProcessStatus, read_children, read_processes
-from gatewayfilter.telemetry import METRICS
+from gatewayfilter.processes.metrics.status_files import TIMES, MonotoneCounters, ProcessStatus, read_children, read_processes
+from gatewayfilter.telemetry import DECISION_BOUNDS_US, METRICS
 
 PREFIX: Final = "gatewayfilter"
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -22,6 +23,7 @@ _GAUGES: Final[Mapping[str, tuple[str, str]]] = {
     "snapshot_created_at": ("snapshot_created_timestamp_seconds", "when the snapshot in use was built"),
 }
 """Number of a status file → name without prefix, and help."""
+_BOUNDS_S: Final = (*(f"{bound / 1e6:g}" for bound in DECISION_BOUNDS_US), "+Inf")
 
 
 def metric_name(counter: str) -> str:
@@ -53,6 +55,7 @@ class StatusCollector(Collector):
         processes = self.poll()
         yield InfoMetricFamily(f"{PREFIX}_build", "version of the program", value={"version": __version__})
         yield from self._counter_families()
+        yield from self._decision_times()
         yield from _gauges(processes)
         yield from self._children()
 
@@ -63,6 +66,17 @@ class StatusCollector(Collector):
             for process, values in totals.items():
                 family.add_metric([process], values.get(counter, 0))
             yield family
+
+    def _decision_times(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(
+            f"{PREFIX}_decision_seconds", "time from a request's head to its verdict, in a proxy worker", labels=["process"]
+        )
+        for process, values in self._counters.totals().items():
+            numbers = accumulate(values.get(name, 0) for bound, name in TIMES.items() if bound != "sum")
+            buckets = list(zip(_BOUNDS_S, numbers, strict=True))
+            if buckets[-1][1]:
+                family.add_metric([process], buckets, values.get(TIMES["sum"], 0) / 1e6)
+        yield family
 
     def _children(self) -> Iterator[Metric]:
         children = read_children(self._run_folder)

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayfilter.telemetry import METRICS
+from gatewayfilter.telemetry import DECISION_BOUNDS_US, METRICS
 
 _MAX_BYTES: Final = 1 << 20
 _MAX_FILES: Final = 1024
 _SUPERVISOR: Final = "supervisor"
+TIMES: Final = {bound: f"decision_us {bound}" for bound in (*map(str, DECISION_BOUNDS_US), "inf", "sum")}
+"""Name of the counter for each bucket of the times of decisions, and for their sum; no counter of `METRICS` has a space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class ProcessStatus:
         name: `proxy-0`, `learner`.
         pid: its process id.
         age_s: seconds since it wrote its file.
-        counters: all counters; a process starts at zero.
+        counters: all counters, and those of `TIMES`; a process starts at zero.
         facts: the other numbers of the file, `snapshot` flattened.
     """
 
@@ -103,13 +105,16 @@ def _read(path: Path) -> dict[str, Any]:
 def _status(name: str, document: dict[str, Any], now: float) -> ProcessStatus:
     counters = document.get("counters")
     counted = counters if isinstance(counters, dict) else {}
+    times = document.get("decision_us")
+    timed = times if isinstance(times, dict) else {}
     snapshot = document.get("snapshot")
     flat = document | {f"snapshot_{key}": value for key, value in (snapshot if isinstance(snapshot, dict) else {}).items()}
     return ProcessStatus(
         name,
         _whole(document.get("pid")),
         max(0.0, now - at) if isinstance(at := document.get("at", now), int | float) else 0.0,
-        {metric: _whole(counted.get(metric)) for metric in METRICS},
+        {metric: _whole(counted.get(metric)) for metric in METRICS}
+        | {name: _whole(timed.get(key)) for key, name in TIMES.items()},
         {key: float(value) for key, value in flat.items() if isinstance(value, int | float) and not isinstance(value, bool)},
     )
 

@@ -23,14 +23,17 @@ class DecisionCounter:
     def __init__(self, counters: Counters, recorder: DecisionRecorder | None) -> None:
         self._counters = counters
         self._recorder = recorder
+        self._take_time = counters.decision_times.take
 
     def request(self, request: Request, verdict: Verdict, started_ns: int) -> None:
         """Counts the verdict of a request; `started_ns` is `time.perf_counter_ns()` when its decision began."""
         self._counters.add("requests")
         if verdict.action is _BLOCK:
             self._counters.add("blocked")
+        elapsed_us = (time.perf_counter_ns() - started_ns) // 1000
+        self._take_time(elapsed_us)
         if self._recorder is not None:
-            self._recorder.record(request, verdict, (time.perf_counter_ns() - started_ns) // 1000)
+            self._recorder.record(request, verdict, elapsed_us)
 
     def response(self, request: Request, verdict: Verdict, started_ns: int) -> None:
         """Counts a second verdict of a request, by its response."""

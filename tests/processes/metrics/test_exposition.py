@@ -29,7 +29,8 @@ def values(collector: StatusCollector) -> dict[tuple[str, str], float]:
 def running(folder: Path) -> StatusCollector:
     counters = {name: number for number, name in enumerate(METRICS, 1)}
     snapshot = {"created_at": 50.5, "feed_seq": 3}
-    write(folder, "proxy-0", counters=counters, rss_bytes=7, feed_seq=4, snapshot=snapshot)
+    times = {"5": 2, "10": 3, "inf": 1, "sum": 200_031}
+    write(folder, "proxy-0", counters=counters, decision_us=times, rss_bytes=7, feed_seq=4, snapshot=snapshot)
     write(folder, "learner", counters={}, feed_seq=4, published_seq=3)
     write(folder, "supervisor", children={"proxy-0": {"pid": 1, "restarts": 2, "stalls": 1}, "learner": {"pid": None}})
     return StatusCollector(folder, lambda: 101.5)
@@ -55,12 +56,33 @@ def test_conventions(tmp_path: Path) -> None:
     text = exposition(running(tmp_path)).decode()
     for family in text_string_to_metric_families(text):
         assert family.documentation
-        assert family.type in {"counter", "gauge", "info"}, family
+        assert family.type in {"counter", "gauge", "histogram", "info"}, family
         assert NAME.fullmatch(family.name)
         for sample in family.samples:
             assert sample.name.endswith("_total") == (family.type == "counter")
             assert not re.search(r"_(ms|us|minutes|hours|mb|kb)(_|$)", sample.name)
     assert text.count("# TYPE gatewayfilter_requests_total counter") == 1
+
+
+def test_decision_times_are_a_histogram(tmp_path: Path) -> None:
+    collector = running(tmp_path)
+
+    def buckets() -> dict[str, float]:
+        families = text_string_to_metric_families(exposition(collector).decode())
+        family = next(one for one in families if one.name == "gatewayfilter_decision_seconds")
+        assert {sample.labels["process"] for sample in family.samples} == {"proxy-0"}
+        return {sample.labels.get("le", sample.name.rpartition("_")[2]): sample.value for sample in family.samples}
+
+    found = buckets()
+    assert (found["5e-06"], found["1e-05"], found["1.5e-05"], found["0.1"], found["+Inf"]) == (2, 5, 5, 5, 6)
+    assert found["count"] == 6
+    assert found["sum"] == pytest.approx(0.200031)
+    write(tmp_path, "proxy-0", pid=2, decision_us={"5": 1, "sum": 4})
+    found = buckets()
+    assert (found["5e-06"], found["+Inf"]) == (3, 7)
+    assert found["sum"] == pytest.approx(0.200035)
+    write(tmp_path, "proxy-0", pid=2, decision_us=["5", 1])
+    assert buckets()["+Inf"] == 7
 
 
 def test_each_metric_of_the_dashboard_exists(tmp_path: Path) -> None:
