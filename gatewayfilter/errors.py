@@ -6,7 +6,7 @@ class GatewayFilterError(Exception):
 
 
 class MissingError(GatewayFilterError):
-    """Something that was asked for by its name or number and is not there."""
+    """Something that was asked for by its name or number and is not there; a command answers with exit code 1."""
 
 
 class ConflictError(GatewayFilterError):
@@ -45,8 +45,16 @@ class PolicyError(GatewayFilterError):
     """A client, group, policy, schedule or pause that cannot be as requested."""
 
 
+class MissingItemError(MissingError, PolicyError):
+    """There is no such client, group, policy, schedule, quota, service or request."""
+
+
 class AccountError(GatewayFilterError):
     """An account, password or token of the dashboard that cannot be as requested."""
+
+
+class MissingAccountError(MissingError, AccountError):
+    """There is no such account or token."""
 
 
 class UndoError(GatewayFilterError):
@@ -54,7 +62,11 @@ class UndoError(GatewayFilterError):
 
 
 class SourceError(GatewayFilterError):
-    """A subscription that cannot be added, fetched or found."""
+    """A subscription that cannot be added or fetched."""
+
+
+class MissingSourceError(MissingError, SourceError):
+    """There is no such subscription."""
 
 
 class SnapshotError(GatewayFilterError):
@@ -85,8 +97,16 @@ class ClassifyError(GatewayFilterError):
     """A word list or page that cannot be used for classification."""
 
 
+class MissingRuleError(MissingError, ClassifyError):
+    """There is no such extraction rule, or no such version of it."""
+
+
 class ReviewError(GatewayFilterError):
     """A task of a person cannot be decided so."""
+
+
+class MissingTaskError(MissingError, ReviewError):
+    """There is no such task."""
 
 
 class StartupError(GatewayFilterError):

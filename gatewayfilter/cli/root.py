@@ -4,7 +4,7 @@
 code  meaning
 ====  ===============================================================================
 0     done
-1     a negative answer: blocked, harmful, not found, something of many failed
+1     a negative answer: blocked, harmful, something named that is not there, something of many failed
 2     bad input: one sentence on standard error
 3     a fault of the program: one sentence; the traceback with `log.level` `debug`
 130   interrupted
@@ -26,11 +26,12 @@ import click
 
 from gatewayfilter import __version__
 from gatewayfilter.cli.ui.command import FilterGroup, LateCommand
-from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.errors import GatewayFilterError, MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+NEGATIVE = 1
 BAD_INPUT = 2
 FAULT = 3
 INTERRUPTED = 130
@@ -145,6 +146,8 @@ def run_to_exit_code(command: Callable[[], object]) -> int:
         return BAD_INPUT
     except click.ClickException as error:
         return _complain(_usage_sentence(error), BAD_INPUT)
+    except MissingError as error:
+        return _complain(str(error), NEGATIVE)
     except GatewayFilterError as error:
         return _complain(str(error), BAD_INPUT)
     except click.Abort:

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewayfilter.errors import ClassifyError
+from gatewayfilter.errors import ClassifyError, MissingRuleError
 from gatewayfilter.extraction.rules import MAX_FILE, ExtractionRule, parse_rule
 
 MAX_RULES = 500
@@ -66,11 +66,11 @@ class RuleFolder:
         if version:
             path = self._version_path(name, version)
             if not path.exists():
-                raise ClassifyError(f"the rule {name!r} has no version {version}")
+                raise MissingRuleError(f"the rule {name!r} has no version {version}")
             return self._checked(read_rule_file(path, name, version), name, path)
         path = self._path(name)
         if not path.exists():
-            raise ClassifyError(f"no rule {name!r}; there are: {', '.join(self.names()) or 'none'}")
+            raise MissingRuleError(f"no rule {name!r}; there are: {', '.join(self.names()) or 'none'}")
         return self._checked(read_rule_file(path, name, self._newest(name)), name, path)
 
     def add(self, rule: ExtractionRule) -> ExtractionRule:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model.client_matcher import Matcher
 from gatewayfilter.model.policy import (
     DEFAULT,
@@ -123,21 +123,21 @@ class PolicySet:
             self._check_client(client, owners)
         for group in self.groups.values():
             if group.policy and self.policy(group.policy) is None:
-                raise PolicyError(f"group {group.name}: there is no policy {group.policy!r}")
+                raise MissingItemError(f"group {group.name}: there is no policy {group.policy!r}")
         for schedule in self.schedules.values():
             self._check_schedule(schedule)
         for pause in self.pauses.values():
             self._check_pause(pause)
         for quota in self.quotas.values():
             if self.policy(quota.policy) is None:
-                raise PolicyError(f"quota {quota.name}: there is no policy {quota.policy!r}")
+                raise MissingItemError(f"quota {quota.name}: there is no policy {quota.policy!r}")
         return self
 
     def _check_client(self, client: Client, owners: dict[Matcher, str]) -> None:
         if self.group(client.group) is None:
-            raise PolicyError(f"client {client.name}: there is no group {client.group!r}")
+            raise MissingItemError(f"client {client.name}: there is no group {client.group!r}")
         if client.policy and self.policy(client.policy) is None:
-            raise PolicyError(f"client {client.name}: there is no policy {client.policy!r}")
+            raise MissingItemError(f"client {client.name}: there is no policy {client.policy!r}")
         for matcher in client.matchers:
             owner = owners.setdefault(matcher, client.name)
             if owner != client.name:
@@ -145,10 +145,10 @@ class PolicySet:
 
     def _check_schedule(self, schedule: Schedule) -> None:
         if self.policy(schedule.policy) is None:
-            raise PolicyError(f"schedule {schedule.name}: there is no policy {schedule.policy!r}")
+            raise MissingItemError(f"schedule {schedule.name}: there is no policy {schedule.policy!r}")
         if schedule.effect is ScheduleEffect.USE_POLICY:
             if self.policy(schedule.target) is None:
-                raise PolicyError(f"schedule {schedule.name}: there is no policy {schedule.target!r}")
+                raise MissingItemError(f"schedule {schedule.name}: there is no policy {schedule.target!r}")
             if schedule.target == schedule.policy:
                 raise PolicyError(f"schedule {schedule.name}: {schedule.policy} is its own policy already")
 
@@ -159,7 +159,7 @@ class PolicySet:
             PauseScope.CLIENT: pause.target in self.clients,
         }[pause.scope]
         if not known:
-            raise PolicyError(f"there is no {pause.scope} {pause.target!r} to pause")
+            raise MissingItemError(f"there is no {pause.scope} {pause.target!r} to pause")
 
     def without_client(self, name: str) -> tuple[PolicyItem, ...]:
         """Returns the items that go with a client: itself, its pause and the quotas that it has used up.
@@ -169,7 +169,7 @@ class PolicySet:
         """
         client = self.clients.get(name)
         if client is None:
-            raise PolicyError(f"there is no client {name!r}")
+            raise MissingItemError(f"there is no client {name!r}")
         spent = (spent for spent in self.spent.values() if spent.client == key_of_client(name))
         return (client, *self._pauses_of(PauseScope.CLIENT, name), *spent)
 
@@ -203,7 +203,7 @@ class PolicySet:
         if name == DEFAULT:
             raise PolicyError("the group default cannot be removed")
         if group is None:
-            raise PolicyError(f"there is no group {name!r}")
+            raise MissingItemError(f"there is no group {name!r}")
         members = sorted(client.name for client in self.clients.values() if client.group == name)
         if members:
             raise PolicyError(f"the group {name} still has clients: {_first_of(members)}")
@@ -219,7 +219,7 @@ class PolicySet:
         if name == DEFAULT:
             raise PolicyError("the policy default cannot be removed; `policy set default KEY=` unsets a value")
         if policy is None:
-            raise PolicyError(f"there is no policy {name!r}")
+            raise MissingItemError(f"there is no policy {name!r}")
         users = [f"client {client.name}" for client in self.clients.values() if client.policy == name]
         users += [f"group {group.name}" for group in self.groups.values() if group.policy == name]
         users += [
@@ -248,7 +248,7 @@ class PolicySet:
         """
         client = self.clients.get(name)
         if client is None:
-            raise PolicyError(f"there is no client {name!r}")
+            raise MissingItemError(f"there is no client {name!r}")
         return replace(client, policy=policy)
 
     def with_group_policy(self, name: str, policy: str) -> Group:
@@ -259,7 +259,7 @@ class PolicySet:
         """
         group = self.group(name)
         if group is None:
-            raise PolicyError(f"there is no group {name!r}")
+            raise MissingItemError(f"there is no group {name!r}")
         return replace(group, policy=policy)
 
 

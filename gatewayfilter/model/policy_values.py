@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model.policy import CategoryAction, Policy, UnknownAction
 from gatewayfilter.model.services.service_values import SERVICE, SERVICES, service_values, with_service, with_services_blocked
 from gatewayfilter.model.values.request_values import REQUEST_KEYS, canonical_value, request_key
@@ -114,7 +114,8 @@ def _with_plain(policy: Policy, key: str, text: str) -> Policy:
 def _check_known(name: str, known: Collection[str], what: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1)
-        raise PolicyError(f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        sentence = f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        raise PolicyError(sentence) if what == "category" else MissingItemError(sentence)
 
 
 def _one_of[Choice: (CategoryAction, UnknownAction)](choices: type[Choice], key: str, text: str) -> Choice:

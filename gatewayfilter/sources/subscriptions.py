@@ -9,7 +9,7 @@ from pathlib import Path
 from zlib import crc32
 
 from gatewayfilter.config import SourceSettings
-from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.errors import ListError, MissingSourceError, SourceError
 from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
 from gatewayfilter.sources.catalog import Bundle, CatalogEntry, choose_lists, load_bundles, load_catalog
@@ -120,7 +120,7 @@ class Subscriptions:
                 definition = replace(definition, enabled=read_definition(saved).enabled)
             return Subscription(definition, path)
         if not NAME.fullmatch(name) or name.startswith(PREFIX) or not saved.exists():
-            raise SourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
+            raise MissingSourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
         definition, state = read_definition(saved), read_state(home / "state.json")
         report = read_report(home / "report.json")
         return Subscription(definition, home / "list", state, report, self._next_due_at(definition, state))
@@ -281,7 +281,7 @@ class Subscriptions:
             raise SourceError(f"{name} comes with the program: disable it instead")
         with locked_source(self._folder, name) as work:
             if not (self._folder / name / "source.json").exists():
-                raise SourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
+                raise MissingSourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
             work.rmdir()
             (self._folder / name).rename(work)  # renamed at once; the lock's end deletes it
 

@@ -2,7 +2,7 @@
 
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.policies.compilation import compile_policies
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import DEFAULT, Client, MatcherKind, canonical_address
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.proxy.sync.client_key import hash_client, load_client_key
@@ -79,7 +79,7 @@ class LogClients:
             PolicyError: there is no such group.
         """
         if self._policies.group(name) is None:
-            raise PolicyError(f"there is no group {name!r}")
+            raise MissingItemError(f"there is no group {name!r}")
         members = {client.name for client in self._policies.clients.values() if client.group == name}
         found: set[str] = set()
         for member in members:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from gatewayfilter.engine.policies.time_windows import day_at, find_zone, zone_of
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.interfaces import PolicyStore
 from gatewayfilter.model import (
     Client,
@@ -264,4 +264,5 @@ def _check_new(name: str, items: Collection[str], what: str) -> None:
 
 def _missing(name: str, items: Iterable[str], what: str) -> PolicyError:
     near = get_close_matches(name, list(items), n=1)
-    return PolicyError(f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    sentence = f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return PolicyError(sentence) if what == "category" else MissingItemError(sentence)

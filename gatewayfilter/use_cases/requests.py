@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import (
     APPROVED,
@@ -150,7 +150,7 @@ class RequestDecisions:
     def _existing(self, number: int) -> UnblockRequest:
         request = self._store.unblock.find(number)
         if request is None:
-            raise PolicyError(f"there is no request {number}; `gatewayfilter request list --all` shows all")
+            raise MissingItemError(f"there is no request {number}; `gatewayfilter request list --all` shows all")
         return request
 
     def _of_same_page(self, request: UnblockRequest) -> list[int]:
@@ -166,12 +166,12 @@ class RequestDecisions:
         policies = self._store.policies.read()
         if whom.group:
             if policies.group(whom.group) is None:
-                raise PolicyError(f"there is no group {whom.group!r}")
+                raise MissingItemError(f"there is no group {whom.group!r}")
             return f"group:{whom.group}", None
         name = whom.client or (request.client_name if request is not None else "")
         if name:
             if name not in policies.clients:
-                raise PolicyError(f"there is no client {name!r}")
+                raise MissingItemError(f"there is no client {name!r}")
             return f"client:{name}", None
         assert request is not None
         return self._scope_of_device(request.client)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,12 @@ from click.testing import CliRunner, Result
 from gatewayfilter.cli import main
 
 Cli = Callable[..., "Answer"]
+
+
+_MISSING = re.compile(
+    r"there is no (?:client|group|policy|schedule|quota|service|source|request|task|crawl task|rule|account|token) "
+    r"|no rule '|there never was|has no version"
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,8 @@ class Answer:
         return [json.loads(line) for line in self.result.stdout.splitlines()]
 
     def complains(self) -> str:
-        """The one sentence on standard error of a command that was given bad input."""
-        assert self.code == 2, self.result.output
+        """The one sentence on standard error of a command that was refused: with 1 where something named is not there, else 2."""
+        assert self.code == (1 if _MISSING.search(self.err) else 2), self.result.output
         assert self.out == ""
         assert self.err.startswith("gatewayfilter: "), self.err
         assert self.err.count("\n") == 1, self.err

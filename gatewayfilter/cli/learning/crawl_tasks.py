@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from gatewayfilter.errors import ConfigError
+from gatewayfilter.errors import MissingError
 
 if TYPE_CHECKING:
     from gatewayfilter.config import CrawlTask, Settings
@@ -15,11 +15,11 @@ def chosen_task(settings: Settings, name: str) -> CrawlTask:
     """Returns the strategy of a task.
 
     Raises:
-        ConfigError: there is none of that name.
+        MissingError: there is none of that name.
     """
     found = settings.crawl.tasks.get(name)
     if found is None:
         near = get_close_matches(name, settings.crawl.tasks, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else "a table [crawl.tasks.NAME] in the settings makes one"
-        raise ConfigError(f"there is no crawl task {name!r}; {hint}")
+        raise MissingError(f"there is no crawl task {name!r}; {hint}")
     return found

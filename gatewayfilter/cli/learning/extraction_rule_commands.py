@@ -10,7 +10,7 @@ import click
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
-from gatewayfilter.errors import ClassifyError
+from gatewayfilter.errors import ClassifyError, MissingRuleError
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import ExtractionRule, RuleFolder
@@ -108,7 +108,7 @@ def history(invocation: Invocation, *, name: str) -> None:
         print_json(versions)
         return
     if not versions:
-        raise ClassifyError(f"there never was a rule {name!r}")
+        raise MissingRuleError(f"there never was a rule {name!r}")
     rows = [(found.version, show_moment(found.written_at), "in use" if found.in_use else "") for found in versions]
     print_table(("version", "written", ""), rows)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gatewayfilter.cli.ui.dates import past_option, read_moment
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingError, PolicyError
 from gatewayfilter.model import LogQuery, Reason
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.urls import canonical_host
@@ -80,13 +80,16 @@ def clients_option(clients: LogClients, client: str | None, group: str | None, u
     """Returns what is logged of the chosen clients, `None` for everybody.
 
     Raises:
-        click.BadParameter: there is no such client or group.
+        MissingError: there is no such client or group.
+        click.BadParameter: a text is neither a name nor an address.
     """
     found: frozenset[str] | None = None
     try:
         for text, find in ((client, clients.named), (group, clients.group), (user, clients.user)):
             if text:
                 found = find(text) if found is None else found & find(text)
+    except MissingError:
+        raise
     except PolicyError as error:
         raise click.BadParameter(str(error)) from error
     return found

@@ -10,7 +10,7 @@ import click
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.quota_view import show_left
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import DEFAULT, Policy, inherited_values, policy_values
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def show_policy(invocation: Invocation, *, name: str | None, client: str | None)
             return
     policy = policies.policy(name or "")
     if policy is None:
-        raise PolicyError(f"there is no policy {name!r}")
+        raise MissingItemError(f"there is no policy {name!r}")
     _show_own(invocation, policy)
 
 
@@ -135,7 +135,7 @@ def _show_client(invocation: Invocation, policies: PolicySet, name: str, store: 
 
     client = policies.clients.get(name)
     if client is None:
-        raise PolicyError(f"there is no client {name!r}")
+        raise MissingItemError(f"there is no client {name!r}")
     chain = policies.chain(client)
     values = inherited_values(chain)
     names = [policy.name for _, policy in chain]

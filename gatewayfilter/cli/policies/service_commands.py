@@ -10,7 +10,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import check_service
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def list_services(invocation: Invocation, *, group: str | None) -> None:
     catalogue = services(invocation.settings())
     groups = sorted({service.group for service in catalogue.values()})
     if group is not None and group not in groups:
-        raise PolicyError(f"there is no group {group!r}; there are {', '.join(groups)}")
+        raise MissingItemError(f"there is no group {group!r}; there are {', '.join(groups)}")
     found = [service for service in catalogue.values() if group in {None, service.group}]
     found.sort(key=lambda service: (service.group, service.service_id))
     with invocation.store() as store:

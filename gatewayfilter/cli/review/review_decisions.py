@@ -116,4 +116,4 @@ def _decide(invocation: Invocation, tasks: tuple[int, ...], decision: Decision, 
             say(f"  your rule {rule.rule_id} allows it all the same; to remove it: gatewayfilter list remove {rule.rule_id}")
     for why in found.refused:
         say(f"gatewayfilter: {why}", err=True)
-    return 2 if found.refused else 0
+    return 1 if found.all_missing else 2 if found.refused else 0

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from gatewayfilter.errors import ReviewError
+from gatewayfilter.errors import MissingTaskError, ReviewError
 from gatewayfilter.interfaces import ListStore, ReviewStore, VerdictStore
 from gatewayfilter.learn.review.undo import UndoLog, contents, mark, said
 from gatewayfilter.learn.verdicts.list_growth import CONFIRMED
@@ -207,7 +207,7 @@ class ReviewService:
     def _task(self, task_id: int) -> ReviewTask:
         task = self._reviews.get(task_id)
         if task is None:
-            raise ReviewError(f"there is no task {task_id}")
+            raise MissingTaskError(f"there is no task {task_id}")
         newest = self._reviews.newest_of(task.key)
         if newest is not None and newest.task_id != task_id:
             raise ReviewError(f"task {task_id} is history: task {newest.task_id} is about the same address now")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model.policy import Policy
 
 SERVICE: Final = "service."
@@ -69,4 +69,4 @@ def check_service(name: str, known: Collection[str]) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; `gatewayfilter service list` shows all"
-        raise PolicyError(f"there is no service {name[:100]!r}{hint}")
+        raise MissingItemError(f"there is no service {name[:100]!r}{hint}")

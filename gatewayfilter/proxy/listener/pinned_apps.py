@@ -121,6 +121,8 @@ class PinnedAppsFile:
         Raises:
             OSError: the file cannot be written.
         """
+        if not self._path.exists():
+            return 0
         with self._locked():
             entries = self.read()
             kept = [old for old in entries if old.host != host or (client and old.client != client)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from gatewayfilter.errors import AccountError
+from gatewayfilter.errors import AccountError, MissingAccountError
 from gatewayfilter.model import Account, Role, check_account_name
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.passwords import Passwords, check_new_password
@@ -58,7 +58,7 @@ class Accounts:
         found = self._store.accounts.find(name)
         if found is None:
             near = get_close_matches(name, [account.name for account in self._store.accounts.all()], n=1)
-            raise AccountError(f"there is no account {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise MissingAccountError(f"there is no account {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return found
 
     def remove(self, account: Account) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from gatewayfilter.errors import AccountError
+from gatewayfilter.errors import AccountError, MissingAccountError
 from gatewayfilter.model import Account, ApiToken, Scope
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.random_secrets import TOKEN_PREFIX, digest_of_secret, new_api_token
@@ -79,5 +79,5 @@ class ApiTokens:
         every = self._store.tokens.all(account.account_id if account is not None else None)
         found = next((token for token in every if token.token_id == token_id), None)
         if found is None or not self._store.tokens.remove(token_id):
-            raise AccountError(f"there is no token {token_id}")
+            raise MissingAccountError(f"there is no token {token_id}")
         return found

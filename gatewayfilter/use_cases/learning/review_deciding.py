@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.state.manual_rules import ManualRules
-from gatewayfilter.errors import ReviewError
+from gatewayfilter.errors import MissingError, ReviewError
 from gatewayfilter.model import ListAction, ManualRule, ReviewState, ReviewTask
 from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases.learning.review_tasks import PAGE
@@ -79,10 +79,15 @@ class DecidedTask:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Tasks that were decided, and one sentence for each that could not be."""
+    """Tasks that were decided, and one sentence for each that could not be.
+
+    Attributes:
+        all_missing: there are refused ones, and none of them exists.
+    """
 
     tasks: tuple[DecidedTask, ...]
     refused: tuple[str, ...]
+    all_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +132,12 @@ def decide(settings: Settings, store: Store, tasks: Sequence[int], decision: Dec
     named = [task for number in tasks if (task := store.reviews.get(number)) is not None] if alike else []
     near = [task.task_id for task in _open_alike(store, named)]
     decided: list[ReviewTask] = []
-    refused: list[str] = []
+    refused: list[ReviewError] = []
     for number in dict.fromkeys((*tasks, *same, *near)):
         try:
             decided.append(_take(service, number, decision))
         except ReviewError as error:
-            refused.append(str(error))
+            refused.append(error)
     index = UnblockIndex(store.unblock)
     for task in decided:
         if task.state is not ReviewState.OPEN:
@@ -142,7 +147,8 @@ def decide(settings: Settings, store: Store, tasks: Sequence[int], decision: Dec
     reasons |= dict.fromkeys(tasks, Because.NAMED)
     return Decided(
         tuple(DecidedTask(task, reasons[task.task_id], tuple(rules.get(task.task_id, ()))) for task in decided),
-        tuple(refused),
+        tuple(map(str, refused)),
+        bool(refused) and all(isinstance(error, MissingError) for error in refused),
     )
 
 

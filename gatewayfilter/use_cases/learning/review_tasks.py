@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gatewayfilter.errors import MissingError, ReviewError
+from gatewayfilter.errors import MissingTaskError
 from gatewayfilter.model import ReviewState, ReviewTask
 from gatewayfilter.use_cases.learning.unblock_index import UnblockIndex
 
@@ -100,11 +100,11 @@ def find_task(store: Store, task_id: int) -> ReviewTask:
     """Returns a task.
 
     Raises:
-        MissingError: there is none of this number.
+        MissingTaskError: there is none of this number.
     """
     task = store.reviews.get(task_id)
     if task is None:
-        raise MissingError(f"there is no task {task_id}")
+        raise MissingTaskError(f"there is no task {task_id}")
     return task
 
 
@@ -118,11 +118,11 @@ def task_page(store: Store, query: TaskQuery, limit: int, after: TaskPosition | 
         after: where the page before ended, `None` for the first.
 
     Raises:
-        ReviewError: there is no task `query.group_of`.
+        MissingTaskError: there is no task `query.group_of`.
     """
     group = store.reviews.get(query.group_of) if query.group_of else None
     if query.group_of and group is None:
-        raise ReviewError(f"there is no task {query.group_of}")
+        raise MissingTaskError(f"there is no task {query.group_of}")
     index = UnblockIndex(store.unblock)
     found = (
         ListedTask(task, index.times(task))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from gatewayfilter.errors import BroadRuleError, ConflictError, MissingError, PolicyError, RuleError
+from gatewayfilter.errors import BroadRuleError, ConflictError, MissingError, MissingItemError, PolicyError, RuleError
 from gatewayfilter.interfaces import RuleQuery
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.use_cases.lists.patterns import (
@@ -143,7 +143,9 @@ def check_scope(scope: str, action: ListAction, policies: PolicySet) -> None:
     kind, _, name = scope.partition(":")
     known = {"client": name in policies.clients, "group": policies.group(name) is not None}
     if not known.get(kind, False):
-        raise PolicyError(f"there is no {kind} {name!r}" if kind in known else f"{scope!r} is no client:NAME or group:NAME")
+        if kind in known:
+            raise MissingItemError(f"there is no {kind} {name!r}")
+        raise PolicyError(f"{scope!r} is no client:NAME or group:NAME")
     if action is ListAction.SPLICE:
         raise PolicyError("a rule for some clients allows or blocks; splicing is for everybody")
 
