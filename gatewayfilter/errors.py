@@ -25,6 +25,10 @@ class ListError(GatewayFilterError):
     """A list that cannot be used as a whole; single bad lines are counted, not raised."""
 
 
+class UnknownCategoryError(ListError):
+    """A category that does not exist, most likely misspelt; it can be made on purpose."""
+
+
 class RuleError(GatewayFilterError, ValueError):
     """One rule or pattern that cannot be read."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.ui.categories import check_category, new_category_option
+from gatewayfilter.cli.ui.categories import hint_at_new_category, new_category_option
 from gatewayfilter.cli.ui.classification_view import show_breakdown, show_judgement
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, printable, say
@@ -15,9 +16,10 @@ from gatewayfilter.cli.ui.page_files import page_of, read_bytes
 from gatewayfilter.errors import ClassifyError, FetchError, UrlError
 
 if TYPE_CHECKING:
-    from gatewayfilter.classify import Category, CustomWords, Explained, Lexicon, PhraseList, WordFile
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.interfaces import Page
+    from gatewayfilter.use_cases.learning.word_sandbox import JudgedPage
+    from gatewayfilter.use_cases.learning.words import WordCategory
 
 _category = click.option("--category", required=True, metavar="NAME", help="The category that they count for.")
 _CONTEXT = 60
@@ -36,30 +38,6 @@ def words_group() -> None:
 
     Each word has a category and a weight. A page is harmful when the words on it weigh more than the category's limit.
     """
-
-
-def _own(invocation: Invocation) -> CustomWords:
-    from gatewayfilter.wiring import custom_words
-
-    return custom_words(invocation.settings())
-
-
-def _checked(invocation: Invocation, category: str, *, new: bool) -> CustomWords:
-    """Returns the operator's own words when the category is known or may be made."""
-    from gatewayfilter.classify.lexicon.word_file import CATEGORY_NAME
-    from gatewayfilter.use_cases.network_facts import known_categories
-
-    own = _own(invocation)
-    if CATEGORY_NAME.fullmatch(category):  # `CustomWords` refuses another with what a name is
-        known = known_categories(invocation.settings(), allowing=True)
-        check_category(category, known | set(_lexicon(invocation).categories), new=new)
-    return own
-
-
-def _lexicon(invocation: Invocation) -> Lexicon:
-    from gatewayfilter.wiring import load_lexicon
-
-    return load_lexicon(invocation.settings())
 
 
 @words_group.command(
@@ -99,29 +77,15 @@ def add(
 
     A phrase is found as whole words; a `*` at an end opens that end (`casino*`).
     """
-    from gatewayfilter.classify import PhraseList
+    from gatewayfilter.use_cases.learning.words import NewPhrases, add_phrases
 
-    if context and exception:
-        raise ClassifyError("a phrase is either context or an exception")
-    own = _checked(invocation, category, new=new_category)
-    if exception:
-        changed = sum(own.add_exception(category, phrase) for phrase in phrases)
-    else:
-        changed = own.add_all(category, _weighted(PhraseList(), phrases, -weight if context else weight))
+    new = NewPhrases(category, phrases, weight, context, exception)
+    with hint_at_new_category():
+        changed = add_phrases(invocation.settings(), new, new_category=new_category)
     if invocation.json:
         print_json({"category": category, "changed": changed})
     else:
         say(f"{counted(changed, 'phrase')} of {category} added or changed. {_RUNNING}")
-
-
-def _weighted(target: PhraseList, phrases: tuple[str, ...], weight: float) -> PhraseList:
-    for phrase in phrases:
-        parts = tuple(part.strip() for part in phrase.split(" + "))
-        if len(parts) > 1:
-            target.combinations[parts] = weight
-        else:
-            target.words[phrase] = weight
-    return target
 
 
 @words_group.command(examples=("gatewayfilter words remove --category gambling lottery 'a + b'",), prints_data=True)
@@ -133,16 +97,16 @@ def remove(invocation: Invocation, *, phrases: tuple[str, ...], category: str) -
 
     Exit code 1 when one of them is not there; the others are removed.
     """
-    own, lexicon = _own(invocation), _lexicon(invocation)
-    missing = [phrase for phrase in phrases if not own.remove(category, phrase, lexicon)]
-    removed = len(phrases) - len(missing)
+    from gatewayfilter.use_cases.learning.words import remove_phrases
+
+    found = remove_phrases(invocation.settings(), category, phrases)
     if invocation.json:
-        print_json({"removed": removed, "missing": missing})
+        print_json(found)
     else:
-        say(f"{counted(removed, 'phrase')} of {category} removed. {_RUNNING}")
-        for phrase in missing:
+        say(f"{counted(found.removed, 'phrase')} of {category} removed. {_RUNNING}")
+        for phrase in found.missing:
             say(f"gatewayfilter: {category} has no phrase {phrase!r}", err=True)
-    return 1 if missing else 0
+    return 1 if found.missing else 0
 
 
 @words_group.command(examples=("gatewayfilter words show", "gatewayfilter words show gambling --own"), prints_data=True)
@@ -151,59 +115,29 @@ def remove(invocation: Invocation, *, phrases: tuple[str, ...], category: str) -
 @click.pass_obj
 def show(invocation: Invocation, *, category: str | None, only_own: bool) -> None:
     """Show the categories, or the words of one, heaviest first."""
-    from gatewayfilter.classify import export_category
+    from gatewayfilter.use_cases.learning.words import category_words, word_categories
 
     if category is None:
-        _show_categories(invocation, list(_lexicon(invocation).categories.values()))
+        _show_categories(invocation, word_categories(invocation.settings()))
         return
-    file = _own(invocation).read(category) if only_own else export_category(_lexicon(invocation), category)
-    rows = _rows(file)
+    found = category_words(invocation.settings(), category, only_own=only_own)
     if invocation.json:
-        names = ("kind", "phrase", "weight")
-        print_json(
-            {
-                "category": category,
-                "limit": file.limit,
-                "short_share": file.short_share,
-                "min_words": file.min_words,
-                "words": [dict(zip(names, row, strict=True)) for row in rows],
-            }
-        )
-    elif rows:
+        print_json(found)
+    elif found.words:
         print_table(
             ("kind", "phrase", "weight"),
-            [(kind, phrase, "" if weight is None else f"{weight:g}") for kind, phrase, weight in rows],
+            [(row.kind, row.phrase, "" if row.weight is None else f"{row.weight:g}") for row in found.words],
         )
     else:
         say(f"There are no {'own ' if only_own else ''}words of {category}.")
 
 
-def _show_categories(invocation: Invocation, categories: list[Category]) -> None:
-    rows = [
-        (item.name, len(item.words), len(item.context), combined, item.limit, item.short_share, item.min_words)
-        for item in sorted(categories, key=lambda item: item.name)
-        for combined in [len(item.combinations) + len(item.near)]
-    ]
-    names = ("category", "words", "context", "combinations", "limit", "short_share", "min_words")
+def _show_categories(invocation: Invocation, categories: list[WordCategory]) -> None:
     if invocation.json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        print_json(categories)
     else:
-        print_table(names, rows)
-
-
-def _rows(file: WordFile) -> list[tuple[str, str, float | None]]:
-    weighted = [
-        *(("word", phrase, weight) for phrase, weight in file.words.items()),
-        *(("combination", " + ".join(parts), weight) for parts, weight in file.combinations.items()),
-        *(("near", near.name, near.weight) for near in file.near),
-        *(("context", phrase, -weight) for phrase, weight in file.context.items()),
-    ]
-    weighted.sort(key=lambda row: (-row[2], row[1]))
-    return [
-        *weighted,
-        *(("exception", phrase, None) for phrase in file.exceptions),
-        *(("removed", phrase, None) for phrase in file.removed),
-    ]
+        names = ("category", "words", "context", "combinations", "limit", "short_share", "min_words")
+        print_table(names, [astuple(item) for item in categories])
 
 
 @words_group.command(
@@ -243,47 +177,19 @@ def import_words(
 
     Bad lines are counted and named; the others are imported.
     """
-    from gatewayfilter.classify import parse_phrase_list
+    from gatewayfilter.use_cases.learning.words import ImportOptions, import_phrases
 
-    content = read_bytes(file)
-    own = _checked(invocation, category, new=new_category) if category else _own(invocation)
-    exceptions: list[str] = []
-    if file.endswith(".toml"):
-        category, phrases, exceptions = _of_word_file(content, file, category)
-    else:
-        phrases = parse_phrase_list(content, weight=weight, scale=scale, charset=charset)
-    if not category:
-        raise ClassifyError("name the category of the words: --category NAME")
-    if not (phrases.words or phrases.combinations or phrases.near or exceptions):
-        line, why = phrases.samples[0] if phrases.samples else (1, "nothing but comments")
-        raise ClassifyError(f"{file} holds no usable word; line {line}: {why}")
-    changed = own.add_all(category, phrases) + sum(own.add_exception(category, phrase) for phrase in exceptions)
-    read = len(phrases.words) + len(phrases.combinations) + len(phrases.near) + len(exceptions)
+    options = ImportOptions(category, new_category, weight, scale, charset)
+    with hint_at_new_category():
+        found = import_phrases(invocation.settings(), read_bytes(file), file, options)
     if invocation.json:
-        samples = [{"line": line, "why": why} for line, why in phrases.samples]
-        print_json({"category": category, "read": read, "changed": changed, "rejected": phrases.rejected, "samples": samples})
+        print_json(found)
         return
-    say(f"{counted(read, 'phrase')} read, {changed:,} of {category} new or changed. {_RUNNING}")
-    for line, why in phrases.samples[:5]:
-        say(f"gatewayfilter: {file}:{line}: {why}", err=True)
-    if phrases.rejected > len(phrases.samples[:5]):
-        say(f"gatewayfilter: {phrases.rejected:,} bad lines in all", err=True)
-
-
-def _of_word_file(content: bytes, name: str, category: str) -> tuple[str, PhraseList, list[str]]:
-    from gatewayfilter.classify import PhraseList
-    from gatewayfilter.classify.lexicon.word_file import parse_word_file
-
-    try:
-        file = parse_word_file(content.decode(), name)
-    except UnicodeDecodeError as error:
-        raise ClassifyError(f"{name} is not UTF-8 text: byte {error.start}") from error
-    against = {phrase: -weight for phrase, weight in file.context.items()}
-    return (
-        category or file.category,
-        PhraseList({**file.words, **against}, dict(file.combinations), near=file.near),
-        file.exceptions,
-    )
+    say(f"{counted(found.read, 'phrase')} read, {found.changed:,} of {found.category} new or changed. {_RUNNING}")
+    for sample in found.samples[:5]:
+        say(f"gatewayfilter: {file}:{sample.line}: {sample.why}", err=True)
+    if found.rejected > len(found.samples[:5]):
+        say(f"gatewayfilter: {found.rejected:,} bad lines in all", err=True)
 
 
 @words_group.command("export", examples=("gatewayfilter words export gambling > gambling.toml",))
@@ -292,10 +198,9 @@ def _of_word_file(content: bytes, name: str, category: str) -> tuple[str, Phrase
 @click.pass_obj
 def export_words(invocation: Invocation, *, category: str, only_own: bool) -> None:
     """Write the words of a category to standard output as TOML; `words import` reads it back."""
-    from gatewayfilter.classify import export_category, format_word_file
+    from gatewayfilter.use_cases.learning.words import exported_words
 
-    file = _own(invocation).read(category) if only_own else export_category(_lexicon(invocation), category)
-    click.echo(format_word_file(file), nl=False)
+    click.echo(exported_words(invocation.settings(), category, only_own=only_own), nl=False)
 
 
 @words_group.command(
@@ -314,30 +219,29 @@ def test(invocation: Invocation, *, text: tuple[str, ...]) -> int:
 
     Nothing is learned. Exit code 1 when it is harmful.
     """
-    from gatewayfilter.classify import breakdown_of
-    from gatewayfilter.wiring import classifier
+    from gatewayfilter.use_cases.learning.word_sandbox import judge_page
 
-    explained = classifier(invocation.settings()).explain(_page(invocation, text))
+    found = judge_page(invocation.settings(), _page(invocation, text))
     if invocation.json:
-        print_json(explained.classification)
+        print_json(found.classification)
     else:
-        _show_marked(explained)
-        show_judgement(explained.classification)
-        if (breakdown := breakdown_of(explained, words_version="")) is not None:
+        _show_marked(found)
+        show_judgement(found.classification)
+        if found.score_breakdown is not None:
             say()
-            show_breakdown(breakdown)
-    return int(explained.classification.harmful)
+            show_breakdown(found.score_breakdown)
+    return int(found.classification.harmful)
 
 
 def _page(invocation: Invocation, text: tuple[str, ...]) -> Page:
-    from gatewayfilter.interfaces import Page
+    from gatewayfilter.use_cases.learning.word_sandbox import page_of_text
 
     first = text[0] if len(text) == 1 else ""
     if first.startswith(("http://", "https://")):
         return _fetched(invocation, first)
     if first == "-" or _is_file(first):
         return page_of(read_bytes(first))
-    return Page("", "", 200, {"content-type": "text/plain; charset=utf-8"}, " ".join(text).encode(errors="replace"))
+    return page_of_text(" ".join(text))
 
 
 def _is_file(name: str) -> bool:
@@ -359,20 +263,16 @@ def _fetched(invocation: Invocation, text: str) -> Page:
         raise FetchError(f"{text} was not fetched: {error}") from error
 
 
-def _show_marked(explained: Explained) -> None:
+def _show_marked(found: JudgedPage) -> None:
     """Prints the lines that have a hit, zone by zone, with a little of what stands around it."""
-    from gatewayfilter.classify import highlight_zone
-
-    zones = [zone for zone in explained.zones if any(hit.zone == zone for hit in explained.classification.evidence)]
-    for zone in zones or list(explained.zones)[:1]:
-        segments = highlight_zone(explained.zones[zone], zone, explained.classification)
+    for zone in found.zones:
         shown: list[str] = []
-        for index, segment in enumerate(segments):
+        for index, segment in enumerate(zone.segments):
             if segment.evidence is None:
-                shown.append(_around(segment.text, first=index == 0, last=index == len(segments) - 1))
+                shown.append(_around(segment.text, first=index == 0, last=index == len(zone.segments) - 1))
             else:
                 shown.append(f"[{click.style(printable(segment.text), bold=True, fg='red')}]")
-        click.echo((f"{zone}: " if len(explained.zones) > 1 else "") + "".join(shown) + "\n")
+        click.echo((f"{zone.name}: " if found.all_zones > 1 else "") + "".join(shown) + "\n")
 
 
 def _around(text: str, *, first: bool, last: bool) -> str:

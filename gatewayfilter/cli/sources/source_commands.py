@@ -16,7 +16,7 @@ from gatewayfilter.cli.sources.source_reports import (
     say_added,
     show_details,
 )
-from gatewayfilter.cli.ui.categories import check_category, new_category_option
+from gatewayfilter.cli.ui.categories import hint_at_new_category, new_category_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
@@ -125,6 +125,7 @@ def add(  # noqa: PLR0913  one parameter an option
     """
     from gatewayfilter.model import ListAction
     from gatewayfilter.sources import ListFormat
+    from gatewayfilter.use_cases.category_names import check_category
     from gatewayfilter.use_cases.network_facts import known_categories
 
     if name and len(addresses) > 1:
@@ -132,7 +133,9 @@ def add(  # noqa: PLR0913  one parameter an option
     if not addresses and not defaults and purpose is None:
         raise click.UsageError("name an address or a list of the catalogue, or give --defaults or --for")
     known = _subscriptions(invocation)
-    check_category(category, {"", *known_categories(invocation.settings(), allowing=True)}, new=new_category)
+    if not new_category:
+        with hint_at_new_category():
+            check_category(category, {"", *known_categories(invocation.settings(), allowing=True)})
     addresses += known.missing(purpose, defaults=defaults)
     if not addresses and not invocation.json:
         say("All of them are there.")

@@ -1,14 +1,14 @@
-"""Category names as users type them: a misspelt one is refused instead of making a category that nothing uses."""
+"""The option --new-category, and the hint to it where a category is not known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from gatewayfilter.errors import ListError
+from gatewayfilter.errors import ListError, UnknownCategoryError
 
 
 def new_category_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,19 +16,15 @@ def new_category_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--new-category", is_flag=True, help="Make the category if there is none of this name.")(command)
 
 
-def check_category(name: str, known: Collection[str], *, new: bool) -> None:
-    """Checks a category name as typed.
-
-    Args:
-        name: the category.
-        known: names of all categories.
-        new: accept an unknown one.
+@contextmanager
+def hint_at_new_category() -> Iterator[None]:
+    """Names the option where a category is not known.
 
     Raises:
-        ListError: it is unknown; names the nearest.
+        ListError: in place of `UnknownCategoryError`.
     """
-    if new or name in known:
-        return
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}? Otherwise" if near else f"there are {', '.join(sorted(set(known) - {''}))};"
-    raise ListError(f"there is no category {name!r}; {hint} --new-category makes it")
+    try:
+        yield
+    except UnknownCategoryError as error:
+        joint = " Otherwise" if str(error).endswith("?") else ";"
+        raise ListError(f"{error}{joint} --new-category makes it") from error
