@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gatewayfilter.cli.sources.publish_command import publish_lists, published_sentence
-from gatewayfilter.cli.sources.source_preview import look, show_previews
+from gatewayfilter.cli.sources.source_preview import show_previews
 from gatewayfilter.cli.sources.source_reports import (
     complain_of_samples,
     entries_sentence,
-    problem_of,
     say_added,
     show_details,
 )
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.sources import SourceFile, Subscriptions, UpdateResult
     from gatewayfilter.sources.preview import Preview
+    from gatewayfilter.use_cases.lists.source_changes import SourceOptions
     from gatewayfilter.wiring import Progress
 
 _FORMATS = ("hosts", "domains", "adblock", "dnsmasq", "urls", "ut1", "digests", "rpz", "json", "csv")
@@ -52,11 +52,9 @@ def source_group() -> None:
 
 
 def _subscriptions(invocation: Invocation) -> Subscriptions:
-    from gatewayfilter.wiring import prepare_data_dir, subscriptions
+    from gatewayfilter.use_cases.lists.source_changes import changeable_sources
 
-    settings = invocation.settings()
-    prepare_data_dir(settings)
-    return subscriptions(settings)
+    return changeable_sources(invocation.settings())
 
 
 def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) -> None:
@@ -125,8 +123,7 @@ def add(  # noqa: PLR0913  one parameter an option
     """
     from gatewayfilter.model import ListAction
     from gatewayfilter.sources import ListFormat
-    from gatewayfilter.use_cases.category_names import check_category
-    from gatewayfilter.use_cases.network_facts import known_categories
+    from gatewayfilter.use_cases.lists.source_changes import SourceOptions, add_source, check_source_category
 
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
@@ -135,36 +132,39 @@ def add(  # noqa: PLR0913  one parameter an option
     known = _subscriptions(invocation)
     if not new_category:
         with hint_at_new_category():
-            check_category(category, {"", *known_categories(invocation.settings(), allowing=True)})
+            check_source_category(invocation.settings(), category)
     addresses += known.missing(purpose, defaults=defaults)
     if not addresses and not invocation.json:
         say("All of them are there.")
-    previews: dict[str, Preview] = {}
+    options = SourceOptions(
+        name, ListFormat(list_format) if list_format else None, category, ListAction(action) if action else None, interval or 0.0
+    )
+    if preview:
+        return _preview(invocation, known, addresses, options)
 
     def add_one(address: str) -> UpdateResult:
-        return known.add(
-            address,
-            name=name,
-            list_format=ListFormat(list_format) if list_format else None,
-            category=category,
-            action=ListAction(action) if action else None,
-            interval_h=interval or 0.0,
-            keep_pending=True,
-            preview=preview,
-            look=look_at,
-            progress=progress if len(addresses) == 1 or preview else None,
-        )
-
-    def look_at(item: SourceFile) -> None:
-        previews[item.source.name] = look(invocation, item, progress)
+        return add_source(known, address, options, progress=progress if len(addresses) == 1 else None)
 
     with showing(quiet=invocation.json) as progress:
-        results, failed = _each(addresses, add_one, progress, width=1 if preview else WIDTH)
-    if preview:
-        show_previews(invocation, results, previews)
-        return 1 if failed else 0
+        results, failed = _each(addresses, add_one, progress, width=WIDTH)
     _finish_adding(invocation, results, publish=not no_publish)
     return 1 if failed or any(result.error for result in results) else 0
+
+
+def _preview(invocation: Invocation, known: Subscriptions, addresses: Sequence[str], options: SourceOptions) -> int:
+    from gatewayfilter.use_cases.lists.source_changes import PreviewedSource, compare_with_use, preview_source
+
+    def compare(item: SourceFile) -> Preview:
+        progress(f"comparing {item.source.name} with what is in use", 0, 0)
+        return compare_with_use(invocation.settings(), item, invocation.store)
+
+    def preview_one(address: str) -> PreviewedSource:
+        return preview_source(known, address, options, compare, progress=progress)
+
+    with showing(quiet=invocation.json) as progress:
+        found, failed = _each(addresses, preview_one, progress)
+    show_previews(invocation, found)
+    return 1 if failed else 0
 
 
 def _finish_adding(invocation: Invocation, results: Sequence[UpdateResult], *, publish: bool) -> None:
@@ -267,12 +267,11 @@ def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force
     A source that cannot be fetched keeps its last good copy. Exit code 1 when one failed or was kept back.
     """
     from gatewayfilter.sources import UpdateStatus
+    from gatewayfilter.use_cases.lists.source_changes import update_sources
 
     known = _subscriptions(invocation)
-    if every:
-        names = tuple(item.definition.name for item in known.all() if item.definition.enabled and not item.definition.bundled)
     with showing(quiet=invocation.json) as progress:
-        results = known.update(names if names or every else None, force=force, progress=progress, width=WIDTH)
+        results = update_sources(known, names, every=every, force=force, progress=progress)
     if not invocation.json:
         for result in results:
             say(f"{result.name}: {result.error or f'{result.status}, {entries_sentence(result.report)}'}", err=bool(result.error))
@@ -290,6 +289,7 @@ def update(invocation: Invocation, *, names: tuple[str, ...], every: bool, force
 @click.pass_obj
 def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
     """Show all sources, or details of those named: what they hold, when they changed, and what went wrong."""
+    from gatewayfilter.use_cases.lists.source_changes import problem_of
     from gatewayfilter.wiring import subscriptions
 
     known = subscriptions(invocation.settings())
@@ -326,27 +326,25 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
 @click.pass_obj
 def catalog(invocation: Invocation, *, category: str) -> None:
     """Show well-known lists that `source add` accepts by name. Read a list's licence before you subscribe."""
-    from gatewayfilter.wiring import subscriptions
+    from gatewayfilter.use_cases.lists.source_changes import list_catalogue
 
-    known = subscriptions(invocation.settings())
-    entries = [entry for entry in known.catalog.values() if category in {"", entry.category}]
-    if not entries:
+    rows = list_catalogue(invocation.settings(), category)
+    if not rows:
         raise SourceError(f"no list of the catalogue is of the category {category!r}")
     if invocation.json:
-        print_json(entries)
+        print_json([row.entry for row in rows])
     else:
-        added = set(known.names())
         print_table(
             ("name", "default", "added", "category", "licence", "description"),
             [
                 (
-                    entry.name,
-                    "on" if entry.default else "off",
-                    "yes" if entry.name in added else "",
-                    entry.category,
-                    entry.licence,
-                    entry.description,
+                    row.entry.name,
+                    "on" if row.entry.default else "off",
+                    "yes" if row.added else "",
+                    row.entry.category,
+                    row.entry.licence,
+                    row.entry.description,
                 )
-                for entry in entries
+                for row in rows
             ],
         )

@@ -38,13 +38,6 @@ def say_added(result: UpdateResult) -> None:
         complain_of_samples(result.name, result.report, most=3)
 
 
-def problem_of(item: Subscription) -> str:
-    """Returns why a source is not up to date, in one line; `""` when it is."""
-    if item.is_pending:
-        return f"pending: {item.state.error or 'not fetched yet'}"
-    return item.state.error
-
-
 def complain_of_samples(name: str, report: ParseReport | None, *, most: int) -> None:
     """Names the first bad lines on standard error; rules that are only not supported are none, those refused come all first."""
     if report is None or not report.rejected:
@@ -76,6 +69,8 @@ def show_details(item: Subscription) -> None:
 
 
 def _problem_in_full(item: Subscription) -> str:
+    from gatewayfilter.use_cases.lists.source_changes import problem_of
+
     state = item.state
     if item.is_pending or not state.error:
         return problem_of(item)
