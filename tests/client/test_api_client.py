@@ -1,0 +1,42 @@
+"""The Python client of the API: written from the OpenAPI document, and against a dashboard that serves."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.client import ApiProblem, Client
+from gatewayfilter.client.transport import Call, Transport
+from tests.web.web_fakes import served
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_client_is_what_the_document_gives() -> None:
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_api_client.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stdout.strip(), answer.stderr) == (0, "nothing differs", "")
+
+
+def test_an_operation_and_its_refusal(tmp_path: Path) -> None:
+    with served(tmp_path) as url:
+        answer = Client(url, "any").status.get_status()
+        assert (answer.status, answer.value["running"]) == (200, False)
+    with served(tmp_path, None) as url, pytest.raises(ApiProblem, match="401 Unauthorized: log in first") as caught:
+        Client(url, "any").status.get_status()
+    assert caught.value.status == 401
+
+
+def test_only_addresses_of_dashboards_are_accepted() -> None:
+    with pytest.raises(ValueError, match="begins with http"):
+        Transport("file:///etc/passwd", "token")
+
+
+def test_parameters_stay_in_their_place(tmp_path: Path) -> None:
+    with served(tmp_path) as url:
+        transport = Transport(url, "any")
+        with pytest.raises(ApiProblem) as caught:
+            transport.send(Call("GET", "/api/v1/{name}", {"name": "../../status?x#y"}))
+        assert caught.value.status == 404
