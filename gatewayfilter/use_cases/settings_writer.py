@@ -14,12 +14,12 @@ from tomlkit.exceptions import TOMLKitError
 from gatewayfilter.errors import ConfigError
 
 
-def write_settings(file: Path, values: Mapping[str, str]) -> None:
+def write_settings(file: Path, values: Mapping[str, object]) -> None:
     """Sets values in a settings file, which is made (mode 0600) when it is not there. The old one stays until the new is whole.
 
     Args:
         file: a TOML file; of a link, what it points to.
-        values: dotted key (`proxy.listen`) → text.
+        values: dotted key (`proxy.listen`) → text, number, truth value or list of texts.
 
     Raises:
         ConfigError: the file cannot be read or written, is not valid TOML, or is written so that a value cannot be set without
@@ -37,7 +37,7 @@ def write_settings(file: Path, values: Mapping[str, str]) -> None:
         raise ConfigError(f"cannot write the configuration {file}: {error.strerror}") from error
 
 
-def with_settings(text: str, values: Mapping[str, str], name: str = "the file") -> str:
+def with_settings(text: str, values: Mapping[str, object], name: str = "the file") -> str:
     """Returns the text of a TOML file with these values set (`write_settings`)."""
     try:
         wanted = tomllib.loads(text)
@@ -56,7 +56,7 @@ def with_settings(text: str, values: Mapping[str, str], name: str = "the file") 
     except (AttributeError, TypeError, TOMLKitError):
         changed = ""
     if not _reads_as(changed, wanted):
-        lines_to_write = "; ".join(f"{key} = {tomlkit.string(value).as_string()}" for key, value in values.items())
+        lines_to_write = "; ".join(f"{key} = {tomlkit.item(value).as_string()}" for key, value in values.items())
         raise ConfigError(f"cannot change {name} without touching more than these settings; set them by hand: {lines_to_write}")
     return changed
 
