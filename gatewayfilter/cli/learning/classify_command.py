@@ -107,7 +107,7 @@ def _worker(worker: PageWorker) -> Iterator[OpenLines]:
 
 def _show_parts(invocation: Invocation, name: str) -> int:
     from gatewayfilter.classify import parts_of
-    from gatewayfilter.use_cases.single_page import fetch_now
+    from gatewayfilter.use_cases.learning.single_page import fetch_now
 
     if name == "-" or Path(name).exists():
         page = page_of(read_bytes(name))
@@ -138,7 +138,7 @@ def _of_file(invocation: Invocation, name: str) -> Classification:
 
 
 def _of_url(invocation: Invocation, text: str) -> Classification:
-    from gatewayfilter.use_cases.single_page import judge_now
+    from gatewayfilter.use_cases.learning.single_page import judge_now
 
     url = _read_url(text)
     try:

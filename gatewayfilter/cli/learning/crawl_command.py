@@ -56,7 +56,7 @@ def crawl(invocation: Invocation, *, urls: tuple[str, ...], rule: str, task: str
         raise click.UsageError("--rule and --task do not go together: a rule is only tried")
     if rule:
         return _try_rule(invocation, rule, targets)
-    from gatewayfilter.use_cases.crawling import crawl_now
+    from gatewayfilter.use_cases.learning.crawling import crawl_now
 
     settings = invocation.settings()
     if task:
@@ -86,7 +86,7 @@ def _sum_up(outcomes: list[CrawlOutcome]) -> None:
 
 def _try_rule(invocation: Invocation, name: str, targets: list[str]) -> int:
     from gatewayfilter.classify import read_rule_file
-    from gatewayfilter.use_cases.single_page import extract_now
+    from gatewayfilter.use_cases.learning.single_page import extract_now
     from gatewayfilter.wiring import rules_folder
 
     settings = invocation.settings()

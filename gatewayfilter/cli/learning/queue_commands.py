@@ -179,7 +179,7 @@ def resume(invocation: Invocation) -> None:
 @click.pass_obj
 def proxies(invocation: Invocation) -> int:
     """Collect the crawler's outbound proxies, check each now, and show them, the best first. Exit code 1 when none answers."""
-    from gatewayfilter.use_cases.proxy_checks import check_proxies
+    from gatewayfilter.use_cases.learning.proxy_checks import check_proxies
 
     found = check_proxies(invocation.settings())
     if invocation.json:

@@ -253,7 +253,7 @@ def _is_file(name: str) -> bool:
 
 def _fetched(invocation: Invocation, text: str) -> Page:
     from gatewayfilter.urls import parse_loose_url
-    from gatewayfilter.use_cases.single_page import judge_now
+    from gatewayfilter.use_cases.learning.single_page import judge_now
 
     try:
         return judge_now(invocation.settings(), parse_loose_url(text))[0]
