@@ -1,9 +1,9 @@
 """Queries of the decision log."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from gatewayfilter.model import LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
+from gatewayfilter.model import LogDimension, LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
 
 
 class LogSearch(Protocol):
@@ -18,7 +18,12 @@ class LogStats(Protocol):
     """Counts of decisions."""
 
     def summary(
-        self, since: float | None = None, until: float | None = None, clients: frozenset[str] | None = None, top: int = ...
+        self,
+        since: float | None = None,
+        until: float | None = None,
+        clients: frozenset[str] | None = None,
+        top: int = ...,
+        dimensions: Collection[LogDimension] = ...,
     ) -> LogSummary:
         """Returns the counts of a time span, widened to whole hours, for some clients or everybody."""
         ...

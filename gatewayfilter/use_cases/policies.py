@@ -71,8 +71,9 @@ class PolicyEditor:
         group: str | None = None,
         note: str | None = None,
         icon: str | None = None,
+        policy: str | None = None,
     ) -> PolicySet:
-        """Changes a client; `None` keeps a value. `add` and `remove` are matchers as typed."""
+        """Changes a client; `None` keeps a value. `add` and `remove` are matchers as typed; the policy `""` is none."""
 
         def make(policies: PolicySet) -> Sequence[PolicyItem]:
             client = _existing(policies.clients, name, "client")
@@ -86,7 +87,8 @@ class PolicyEditor:
                 raise PolicyError(f"the client {name} would have no address; use `client remove`")
             group_name = client.group if group is None else group
             kept_note, kept_icon = client.note if note is None else note, client.icon if icon is None else icon
-            return [replace(client, matchers=matchers, group=group_name, note=kept_note, icon=kept_icon)]
+            own = client.policy if policy is None else policy
+            return [replace(client, matchers=matchers, group=group_name, note=kept_note, icon=kept_icon, policy=own)]
 
         return self._put(make)
 
@@ -173,14 +175,22 @@ class PolicyEditor:
         self, schedule: Schedule, known_categories: Collection[str], known_services: Collection[str] = ()
     ) -> PolicySet:
         """Adds a schedule."""
-        find_zone(schedule.timezone)
-        if schedule.effect in _OF_CATEGORIES and schedule.target not in known_categories:
-            raise _missing(schedule.target, known_categories, "category")
-        if schedule.effect in _OF_SERVICES:
-            check_service(schedule.target, known_services)
+        _check_schedule(schedule, known_categories, known_services)
 
         def make(policies: PolicySet) -> Sequence[PolicyItem]:
             _check_new(schedule.name, policies.schedules, "schedule")
+            return [schedule]
+
+        return self._put(make)
+
+    def set_schedule(
+        self, schedule: Schedule, known_categories: Collection[str], known_services: Collection[str] = ()
+    ) -> PolicySet:
+        """Puts a schedule in place of the one of its name."""
+        _check_schedule(schedule, known_categories, known_services)
+
+        def make(policies: PolicySet) -> Sequence[PolicyItem]:
+            _existing(policies.schedules, schedule.name, "schedule")
             return [schedule]
 
         return self._put(make)
@@ -247,6 +257,14 @@ class PolicyEditor:
 def _check_minutes(quota: Quota) -> None:
     if not all(0 < minutes <= LONGEST_QUOTA for minutes in (quota.minutes, *quota.other_days.values())):
         raise PolicyError(f"a quota has 1 to {LONGEST_QUOTA:,} minutes a day")
+
+
+def _check_schedule(schedule: Schedule, known_categories: Collection[str], known_services: Collection[str]) -> None:
+    find_zone(schedule.timezone)
+    if schedule.effect in _OF_CATEGORIES and schedule.target not in known_categories:
+        raise _missing(schedule.target, known_categories, "category")
+    if schedule.effect in _OF_SERVICES:
+        check_service(schedule.target, known_services)
 
 
 def _existing[Item](items: Mapping[str, Item], name: str, what: str) -> Item:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.cli.policies.schedule_windows import PRESET, bedtime_windows, read_window
+from gatewayfilter.use_cases.people.schedule_windows import PRESET, bedtime_windows, read_window
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import PolicyError

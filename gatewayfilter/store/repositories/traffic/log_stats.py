@@ -1,7 +1,7 @@
 """Statistics of the decision log, from the counts per hour and day and from the newest decisions that are not counted yet."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import batched
 from typing import Any, Final
 
@@ -48,7 +48,12 @@ class SqlLogStats:
         self._database = database
 
     def summary(
-        self, since: float | None = None, until: float | None = None, clients: frozenset[str] | None = None, top: int = TOP
+        self,
+        since: float | None = None,
+        until: float | None = None,
+        clients: frozenset[str] | None = None,
+        top: int = TOP,
+        dimensions: Collection[LogDimension] = tuple(LogDimension),
     ) -> LogSummary:
         """Returns the counts of a time span, which is widened to whole hours (and to days when it is longer than `_MOST_HOURS`).
 
@@ -57,6 +62,7 @@ class SqlLogStats:
             until: Unix seconds, `None` for the newest one.
             clients: addresses as logged, and users as `user:NAME`; `None` for everybody.
             top: names of each dimension.
+            dimensions: of which names are counted.
 
         Raises:
             StoreError: the database refuses.
@@ -68,7 +74,7 @@ class SqlLogStats:
                 return LogSummary(None, None, uncounted=uncounted)
             tally = _Tally(connection, fresh, span, clients)
             hours = tally.hours()
-            tops = {dimension: _top(tally.names(dimension), top) for dimension in LogDimension}
+            tops = {dimension: _top(tally.names(dimension), top) for dimension in dimensions}
         return LogSummary(
             float(span[0]),
             float(span[1]),

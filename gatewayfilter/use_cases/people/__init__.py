@@ -1,0 +1,1 @@
+"""Clients and policies as pages, API and commands show and change them."""
