@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayfilter.errors import MissingItemError, PolicyError
+from gatewayfilter.errors import ConflictError, MissingItemError, PolicyError
 from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import (
     APPROVED,
@@ -25,6 +25,8 @@ from gatewayfilter.urls import Url, domain_key, host_key, is_ip_literal, is_publ
 from gatewayfilter.use_cases.policies import PolicyEditor
 
 LONGEST_S: Final = 10 * 366 * 86_400.0
+LONGEST_WORD: Final = 300
+"""Characters of an answer to the user."""
 ONCE_WITHIN_S: Final = 86_400.0
 """How long after its approval a page that is approved for one visit may be opened."""
 
@@ -67,8 +69,28 @@ class Whom:
     everybody: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Unchanged:
+    """Refuses a decision on a request that somebody else has decided since it was read.
+
+    Attributes:
+        number: of the request.
+        seen: its `revision` when it was read, `""` for any.
+    """
+
+    number: int
+    seen: str
+
+    def __call__(self, requests: Sequence[UnblockRequest]) -> None:
+        for request in requests:
+            if request.request_id == self.number and self.seen and revision(request) != self.seen:
+                raise ConflictError(f"request {self.number} was answered meanwhile: it is {request.state.value}")
+
+
 class RequestDecisions:
     """Decides requests to unblock pages. Each method is refused with a `PolicyError` where it makes no sense.
+
+    Methods that take `seen`, the `revision` of the request that the person saw, raise `ConflictError` when it was decided since.
 
     Args:
         store: the database.
@@ -80,7 +102,15 @@ class RequestDecisions:
         self._clock = clock
 
     def approve(
-        self, number: int, *, lifetime_s: float | None, site: bool | None, whom: Whom, word: str = "", once: bool = False
+        self,
+        number: int,
+        *,
+        lifetime_s: float | None,
+        site: bool | None,
+        whom: Whom,
+        word: str = "",
+        once: bool = False,
+        seen: str = "",
     ) -> Approval:
         """Approves a request.
 
@@ -91,9 +121,11 @@ class RequestDecisions:
             whom: for whom.
             word: an answer to the user.
             once: for one visit within a day.
+            seen: the revision of the request that the person saw, `""` for any.
         """
         _check_lifetime(lifetime_s)
-        request = self._existing(number)
+        request, check = self._existing(number), _Unchanged(number, seen)
+        check([request])
         url = parse_url(request.url)
         judged = is_judged_page(request)
         wanted = covers_host(request) if site is None else site
@@ -111,30 +143,47 @@ class RequestDecisions:
             until, link = (None if lifetime_s is None else now + lifetime_s), None
             comment = f"request {number}" + (f": {request.comment}" if request.comment else "")
             rules = [ManualRule(0, ListAction.ALLOW, kind, pattern, comment, APPROVED, until, scope=scope)]
-        found = self._store.unblock.approve(answered, rules, scope=scope, until=until, word=word, now=now)
+        try:
+            found = self._store.unblock.approve(answered, rules, scope=scope, until=until, word=word, now=now, check=check)
+        except ConflictError:
+            if link is not None:
+                self._store.bypass.revoke(link.link_id, now)
+            raise
         made_rules = [rule for rule in self._store.lists.rules() if found and rule.rule_id in found[0].rule_ids]
         site_pattern = "" if wanted or judged else granted(url, site=True)[1]
         return Approval(found, made_rules, wanted and judged, site_pattern, added, link)
 
-    def deny(self, number: int, word: str = "") -> UnblockRequest:
+    def deny(self, number: int, word: str = "", *, seen: str = "") -> UnblockRequest:
         """Denies a request, or withdraws its approval."""
         self._existing(number)
         now = self._clock()
-        for link in self._store.bypass.links():
-            if link.request_id == number and link.revoked_at is None:
-                self._store.bypass.revoke(link.link_id, now)
-        return self._store.unblock.deny([number], word=word, now=now)[0]
+        denied = self._store.unblock.deny([number], word=word, now=now, check=_Unchanged(number, seen))[0]
+        self._revoke_links(number, now)
+        return denied
 
-    def link(self, number: int, *, lifetime_s: float, once: bool, site: bool | None, whom: Whom) -> BypassLink:
+    def reopen(self, number: int, *, seen: str = "") -> UnblockRequest:
+        """Takes the decision on a request back: it waits again. An approval's rules and links end."""
+        if self._existing(number).state is RequestState.OPEN:
+            raise PolicyError(f"request {number} waits already")
+        opened = self._store.unblock.reopen([number], _Unchanged(number, seen))[0]
+        self._revoke_links(number, self._clock())
+        return opened
+
+    def link(self, number: int, *, lifetime_s: float, once: bool, site: bool | None, whom: Whom, seen: str = "") -> BypassLink:
         """Makes a bypass link for the page of a request, which is approved by it."""
         _check_lifetime(lifetime_s)
-        request = self._existing(number)
+        request, check = self._existing(number), _Unchanged(number, seen)
+        check([request])
         wanted = covers_host(request) if site is None else site
         kind, pattern = granted(parse_url(request.url), site=wanted and not is_judged_page(request))
         now = self._clock()
         scope, _ = self._scope(whom, request)
         link = self._store.bypass.add(BypassLink(request.url, kind, pattern, scope, now + lifetime_s, once, now, number))
-        self._store.unblock.approve([number], [], scope=scope, until=link.until, word="", now=now)
+        try:
+            self._store.unblock.approve([number], [], scope=scope, until=link.until, word="", now=now, check=check)
+        except ConflictError:
+            self._store.bypass.revoke(link.link_id, now)
+            raise
         return link
 
     def add_link(self, url: Url, *, lifetime_s: float, once: bool, site: bool, whom: Whom) -> BypassLink:
@@ -152,6 +201,11 @@ class RequestDecisions:
         if request is None:
             raise MissingItemError(f"there is no request {number}; `gatewayfilter request list --all` shows all")
         return request
+
+    def _revoke_links(self, number: int, now: float) -> None:
+        for link in self._store.bypass.links():
+            if link.request_id == number and link.revoked_at is None:
+                self._store.bypass.revoke(link.link_id, now)
 
     def _of_same_page(self, request: UnblockRequest) -> list[int]:
         others = self._store.unblock.open_requests()
@@ -227,6 +281,32 @@ def state_of(request: UnblockRequest, now: float) -> str:
     """Returns the state of a request in a word; an approval that has ended is `ended`."""
     ended = request.state is RequestState.APPROVED and request.until is not None and request.until <= now
     return "ended" if ended else request.state.value
+
+
+def revision(request: UnblockRequest) -> str:
+    """Returns what changes with each decision on a request, as `seen` of `RequestDecisions` has it."""
+    return f"{request.state.value}-{request.decided_at or 0:.6f}"
+
+
+def link_state(link: BypassLink, now: float) -> str:
+    """Returns the state of a bypass link in a word: `revoked`, `ended`, `used` or `unused`."""
+    if link.revoked_at is not None:
+        return "revoked"
+    if now >= link.until:
+        return "ended"
+    return "used" if link.used_at is not None else "unused"
+
+
+def read_word(text: str) -> str:
+    """Returns an answer to a user without what cannot be shown.
+
+    Raises:
+        PolicyError: it is too long.
+    """
+    word = "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
+    if len(word) > LONGEST_WORD:
+        raise PolicyError(f"an answer has at most {LONGEST_WORD} characters, not {len(word)}")
+    return word
 
 
 def _check_lifetime(lifetime_s: float | None) -> None:

@@ -65,6 +65,8 @@ def add(
 @click.pass_obj
 def list_links(invocation: Invocation) -> None:
     """Show all links, the newest first, without what makes them work."""
+    from gatewayfilter.use_cases.requests import link_state
+
     with invocation.store() as store:
         links = store.bypass.links()
     if invocation.json:
@@ -76,7 +78,7 @@ def list_links(invocation: Invocation) -> None:
         rows = [
             (
                 link.link_id,
-                _state(link, now),
+                link_state(link, now),
                 scope_text(link.scope),
                 show_day(link.until),
                 "yes" if link.once else "no",
@@ -113,11 +115,3 @@ def show_link(invocation: Invocation, link: BypassLink) -> None:
     what = "one visit of " if link.once else ""
     say(f"{link.link_id}: allows {what}{link.pattern} for {scope_text(link.scope)} {until_text(link.until)}.")
     say(address)
-
-
-def _state(link: BypassLink, now: float) -> str:
-    if link.revoked_at is not None:
-        return "revoked"
-    if now >= link.until:
-        return "ended"
-    return "used" if link.used_at is not None else "unused"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gatewayfilter.interfaces import UnblockRequest
     from gatewayfilter.use_cases.requests import Approval
 
-_LONGEST_WORD = 300
-
 
 @click.group(
     "request",
@@ -182,7 +180,10 @@ def link(
 
 
 def _word(text: str) -> str:
-    word = "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
-    if len(word) > _LONGEST_WORD:
-        raise click.BadParameter(f"an answer has at most {_LONGEST_WORD} characters, not {len(word)}")
-    return word
+    from gatewayfilter.errors import PolicyError
+    from gatewayfilter.use_cases.requests import read_word
+
+    try:
+        return read_word(text)
+    except PolicyError as error:
+        raise click.BadParameter(str(error)) from error

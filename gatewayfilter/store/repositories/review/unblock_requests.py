@@ -1,6 +1,6 @@
 """Requests of users to unblock pages, and their decisions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -49,6 +49,8 @@ _OTHER = (
     "AS both_of WHERE newest <> ?"
 )
 
+type Check = Callable[[Sequence[UnblockRequest]], None]
+
 
 class SqlUnblockRequests:
     """Implements `interfaces.UnblockRequests`: one open row per URL and client. Decided ones are kept as a history."""
@@ -91,6 +93,13 @@ class SqlUnblockRequests:
         """Returns the request with a number, `None` when there is none."""
         return next(iter(self._select(_COLUMNS.id == request_id, 1)), None)
 
+    def decided(self, limit: int, before: int = 0) -> list[UnblockRequest]:
+        """Returns requests that are no longer open, by falling number, with numbers below `before`; 0 for the newest."""
+        older = ~_OPEN & (_COLUMNS.id < before) if before else ~_OPEN
+        with self._database.read() as connection:
+            wanted = select(UNBLOCK_REQUESTS).where(older).order_by(_COLUMNS.id.desc()).limit(limit)
+            return [_request(row) for row in connection.execute(wanted)]
+
     def changes(self, after: int) -> UnblockChanges:
         """Returns the requests and links that changed after a version; -1 for all that are kept. Some 15 µs for none.
 
@@ -110,26 +119,40 @@ class SqlUnblockRequests:
         return sum(self._links.redeem(link_id, now) for link_id in link_ids)
 
     def approve(
-        self, request_ids: Sequence[int], rules: Sequence[ManualRule], *, scope: str, until: float | None, word: str, now: float
+        self,
+        request_ids: Sequence[int],
+        rules: Sequence[ManualRule],
+        *,
+        scope: str,
+        until: float | None,
+        word: str,
+        now: float,
+        check: Check | None = None,
     ) -> list[UnblockRequest]:
         """Approves requests and adds their rules, in one transaction. Returns the requests as they are then.
 
-        An approval that is in force already is replaced; its rules are removed.
+        An approval that is in force already is replaced; its rules are removed. `check` is called in the transaction with the
+        requests as they were; nothing is written when it raises.
         """
         with self._database.together(Area.LISTS):
-            for request in self._of_ids(request_ids):
-                self._remove_rules(request)
+            self._take_back(request_ids, check)
             rule_ids = tuple(self._lists.put_rule(rule).rule_id for rule in rules)
             decision = {"state": RequestState.APPROVED, "scope": scope, "until": until, "word": word, "rule_ids": list(rule_ids)}
             return self._decide(request_ids, decision, now)
 
-    def deny(self, request_ids: Sequence[int], *, word: str, now: float) -> list[UnblockRequest]:
-        """Denies requests; the rules of an approval are removed. Returns the requests as they are then."""
+    def deny(self, request_ids: Sequence[int], *, word: str, now: float, check: Check | None = None) -> list[UnblockRequest]:
+        """Denies requests; the rules of an approval are removed. Returns the requests as they are then; `check` as `approve`."""
         with self._database.together(Area.LISTS):
-            for request in self._of_ids(request_ids):
-                self._remove_rules(request)
+            self._take_back(request_ids, check)
             decision = {"state": RequestState.DENIED, "scope": "", "until": None, "word": word, "rule_ids": None}
             return self._decide(request_ids, decision, now)
+
+    def reopen(self, request_ids: Sequence[int], check: Check | None = None) -> list[UnblockRequest]:
+        """Makes decided requests open again; the rules of an approval are removed. Returns them; `check` as `approve`."""
+        with self._database.together(Area.LISTS):
+            self._take_back(request_ids, check)
+            decision = {"state": RequestState.OPEN, "scope": "", "until": None, "word": "", "rule_ids": None}
+            return self._decide(request_ids, decision, None)
 
     def complete(self, request_id: int) -> UnblockRequest | None:
         """Closes an open request, and others for the same page. Returns it, `None` when there was none."""
@@ -151,11 +174,15 @@ class SqlUnblockRequests:
     def _of_ids(self, request_ids: Sequence[int]) -> list[UnblockRequest]:
         return self._select(_COLUMNS.id.in_(request_ids), len(request_ids))
 
-    def _remove_rules(self, request: UnblockRequest) -> None:
-        for rule_id in request.rule_ids:
-            self._lists.remove_rule(rule_id)
+    def _take_back(self, request_ids: Sequence[int], check: Check | None) -> None:
+        before = self._of_ids(request_ids)
+        if check is not None:
+            check(before)
+        for request in before:
+            for rule_id in request.rule_ids:
+                self._lists.remove_rule(rule_id)
 
-    def _decide(self, request_ids: Sequence[int], decision: dict[str, Any], now: float) -> list[UnblockRequest]:
+    def _decide(self, request_ids: Sequence[int], decision: dict[str, Any], now: float | None) -> list[UnblockRequest]:
         with self._database.write(Area.UNBLOCK) as connection:
             values = decision | {"state": decision["state"].value, "decided_at": now, "version": next_version(connection)}
             connection.execute(update(UNBLOCK_REQUESTS).where(_COLUMNS.id.in_(request_ids)).values(**values))
