@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from gatewayfilter.errors import GatewayFilterError, StoreError
+from gatewayfilter.errors import ConflictError, GatewayFilterError, MissingError, StoreError
 from gatewayfilter.web.rendering.pages import is_partial, render
 
 _log = logging.getLogger(__name__)
@@ -36,6 +36,14 @@ def install_error_answers(app: FastAPI) -> None:
     def on_no_database(request: Request, error: StoreError) -> Response:
         _log.warning("%s %s: %s", request.method, request.url.path, error)
         return answer(request, 503, str(error), {"retry-after": "5"})
+
+    @app.exception_handler(MissingError)
+    def on_missing(request: Request, error: MissingError) -> Response:
+        return answer(request, 404, str(error))
+
+    @app.exception_handler(ConflictError)
+    def on_conflict(request: Request, error: ConflictError) -> Response:
+        return answer(request, 412 if "if-match" in request.headers else 409, str(error))
 
     @app.exception_handler(GatewayFilterError)
     def on_bad_input(request: Request, error: GatewayFilterError) -> Response:
