@@ -85,6 +85,8 @@ COMMANDS = {
         "operate.pinned_app_commands:pinned_apps_group", "Apps that accept no certificate of the filter's.", _OPERATE
     ),
     "proxy-user": LateCommand("operate.proxy_user_commands:proxy_user_group", "The users of the proxy.", _OPERATE),
+    "user": LateCommand("access.user_commands:user_group", "Accounts of the dashboard.", _OPERATE),
+    "audit": LateCommand("access.audit_commands:audit_group", "Who changed what, and its undo.", _OPERATE),
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
     "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file, while the filter runs.", _OPERATE),
     "restore": LateCommand("operate.backup_commands:restore", "Restore everything from a backup.", _OPERATE),

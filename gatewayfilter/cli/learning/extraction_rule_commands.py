@@ -40,7 +40,7 @@ def _summary(rule: ExtractionRule) -> dict[str, object]:
     return {"name": rule.name, "version": rule.version, "urls": rule.urls}
 
 
-@rules_group.command(examples=("gatewayfilter rules add news.toml",), prints_data=True)
+@rules_group.command(examples=("gatewayfilter rules add news.toml",), prints_data=True, recorded="extraction.added")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.pass_obj
 def add(invocation: Invocation, *, files: tuple[str, ...]) -> None:
@@ -113,7 +113,7 @@ def history(invocation: Invocation, *, name: str) -> None:
     print_table(("version", "written", ""), rows)
 
 
-@rules_group.command(examples=("gatewayfilter rules restore news 1",), prints_data=True)
+@rules_group.command(examples=("gatewayfilter rules restore news 1",), prints_data=True, recorded="extraction.restored")
 @click.argument("name", metavar="NAME")
 @click.argument("version", type=click.IntRange(1), metavar="VERSION")
 @click.pass_obj
@@ -126,7 +126,7 @@ def restore(invocation: Invocation, *, name: str, version: int) -> None:
         say(f"{rule.name} is in use as it was in version {version}, now version {rule.version}")
 
 
-@rules_group.command(examples=("gatewayfilter rules remove news",), prints_data=True)
+@rules_group.command(examples=("gatewayfilter rules remove news",), prints_data=True, recorded="extraction.removed")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.pass_obj
 def remove(invocation: Invocation, *, names: tuple[str, ...]) -> int:

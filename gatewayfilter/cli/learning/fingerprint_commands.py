@@ -45,7 +45,9 @@ def stats(invocation: Invocation) -> None:
         print_table(("what", "count"), [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()])
 
 
-@fingerprints_group.command(examples=("gatewayfilter fingerprints images known.md5 --category adult",), prints_data=True)
+@fingerprints_group.command(
+    examples=("gatewayfilter fingerprints images known.md5 --category adult",), prints_data=True, recorded="fingerprints.added"
+)
 @click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"))
 @click.option("--category", required=True, metavar="NAME", help="What the images are.")
 @click.option(

@@ -49,6 +49,7 @@ def _own(invocation: Invocation) -> OwnModel:
         "gatewayfilter review export --examples > decided.jsonl && gatewayfilter learn train --from decided.jsonl",
     ),
     prints_data=True,
+    recorded="model.trained",
 )
 @click.option(
     "--from",
@@ -103,7 +104,7 @@ def status(invocation: Invocation) -> int:
     return int(model is None)
 
 
-@learn_group.command(examples=("gatewayfilter learn off",), prints_data=True)
+@learn_group.command(examples=("gatewayfilter learn off",), prints_data=True, recorded="model.off")
 @click.pass_obj
 def off(invocation: Invocation) -> int:
     """Remove the model: pages are judged by words alone. Exit code 1 when there was none.

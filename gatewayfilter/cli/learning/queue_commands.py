@@ -151,7 +151,7 @@ def stats(invocation: Invocation) -> None:
             say(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
 
 
-@queue_group.command(examples=("gatewayfilter queue pause",), prints_data=True)
+@queue_group.command(examples=("gatewayfilter queue pause",), prints_data=True, recorded="queue.paused")
 @click.pass_obj
 def pause(invocation: Invocation) -> None:
     """Fetch nothing more, over restarts too, until `queue resume`; pages in work are finished, new ones go on waiting."""
@@ -163,7 +163,7 @@ def pause(invocation: Invocation) -> None:
         say("The queue is paused." if changed else "The queue was paused already.")
 
 
-@queue_group.command(examples=("gatewayfilter queue resume",), prints_data=True)
+@queue_group.command(examples=("gatewayfilter queue resume",), prints_data=True, recorded="queue.resumed")
 @click.pass_obj
 def resume(invocation: Invocation) -> None:
     """Go on fetching after `queue pause`."""
@@ -210,7 +210,11 @@ def retry(invocation: Invocation) -> None:
         say(f"{counted(count, 'URL')} put back to waiting.")
 
 
-@queue_group.command(examples=("gatewayfilter queue clear --yes", "gatewayfilter queue clear --task forums"), prints_data=True)
+@queue_group.command(
+    examples=("gatewayfilter queue clear --yes", "gatewayfilter queue clear --task forums"),
+    prints_data=True,
+    recorded="queue.cleared",
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--task", metavar="NAME", help="Only the URLs of this crawl task, which ends with that.")
 @click.pass_obj

@@ -48,6 +48,7 @@ def words_group() -> None:
         "gatewayfilter words add --category gambling 'bingo wings' --exception",
     ),
     prints_data=True,
+    recorded="words.added",
 )
 @click.argument("phrases", nargs=-1, required=True, metavar="PHRASE...")
 @_category
@@ -88,7 +89,9 @@ def add(
         say(f"{counted(changed, 'phrase')} of {category} added or changed. {_RUNNING}")
 
 
-@words_group.command(examples=("gatewayfilter words remove --category gambling lottery 'a + b'",), prints_data=True)
+@words_group.command(
+    examples=("gatewayfilter words remove --category gambling lottery 'a + b'",), prints_data=True, recorded="words.removed"
+)
 @click.argument("phrases", nargs=-1, required=True, metavar="PHRASE...")
 @_category
 @click.pass_obj
@@ -148,6 +151,7 @@ def _show_categories(invocation: Invocation, categories: list[WordCategory]) -> 
         "gatewayfilter words import gambling.toml",
     ),
     prints_data=True,
+    recorded="words.imported",
 )
 @click.argument("file", type=click.Path(allow_dash=True), metavar="FILE")
 @click.option("--category", default="", metavar="NAME", help="The category; files of `words export` contain it.")

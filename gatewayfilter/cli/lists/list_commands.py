@@ -46,6 +46,7 @@ def list_group() -> None:
         "gatewayfilter list add --group homework video.example games.example",
     ),
     prints_data=True,
+    audited="rule.added",
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @meaning_option("They are blocked (the default).")
@@ -102,7 +103,11 @@ def _wanted(text: str, action: ListAction, *, exact: bool, force: bool) -> Patte
         raise RuleError(f"{error}; add it with --force if you mean it") from error
 
 
-@list_group.command(examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"), prints_data=True)
+@list_group.command(
+    examples=("gatewayfilter list remove ads.example.com", "gatewayfilter list remove 17 18"),
+    prints_data=True,
+    audited="rule.removed",
+)
 @click.argument("entries", nargs=-1, required=True, metavar="PATTERN|ID...")
 @click.option("--group", metavar="NAME", help="Only entries of this group.")
 @click.option("--learned", is_flag=True, help="Forget what the crawler learned of these pages or sites instead.")

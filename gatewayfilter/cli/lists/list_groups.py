@@ -21,6 +21,7 @@ _group_option = click.option("--group", metavar="NAME", help="All entries of thi
     cls=FilterCommand,
     examples=("gatewayfilter list enable ads.example.com", "gatewayfilter list enable --group homework"),
     prints_data=True,
+    audited="rule.enabled",
 )
 @_entries_argument
 @_group_option
@@ -37,6 +38,7 @@ def enable(invocation: Invocation, *, entries: tuple[str, ...], group: str | Non
     cls=FilterCommand,
     examples=("gatewayfilter list disable 17", "gatewayfilter list disable --group homework"),
     prints_data=True,
+    audited="rule.disabled",
 )
 @_entries_argument
 @_group_option

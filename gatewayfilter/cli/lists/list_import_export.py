@@ -34,6 +34,7 @@ _PATIENCE_S = 1.0
     cls=FilterCommand,
     examples=("gatewayfilter list import mine.json", "gatewayfilter list import --allow trusted-hosts.txt"),
     prints_data=True,
+    audited="rule.imported",
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @meaning_option("The action of lines that have none of their own (default: block).")

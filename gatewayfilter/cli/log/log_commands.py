@@ -126,7 +126,9 @@ log_group.add_command(export)
 
 
 @log_group.command(
-    examples=("gatewayfilter log purge --before 30d", "gatewayfilter log purge --client kim-tablet --yes"), prints_data=True
+    examples=("gatewayfilter log purge --before 30d", "gatewayfilter log purge --client kim-tablet --yes"),
+    prints_data=True,
+    recorded="log.purged",
 )
 @click.option("--before", metavar="TIME", callback=past_option, help="Older than this: 30d, 12h, today, 2030-01-31.")
 @click.option("--client", metavar="NAME|IP", help="Of this client: its name, an address, or user:NAME.")

@@ -86,6 +86,7 @@ def backup(
     examples=("gatewayfilter restore filter.gfbackup --dry-run", "gatewayfilter restore filter.gfbackup"),
     prints_data=True,
     short_help="Restore everything from a backup.",
+    recorded="backup.restored",
 )
 @click.argument("file", type=_FILE)
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")

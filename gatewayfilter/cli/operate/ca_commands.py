@@ -139,7 +139,9 @@ def export(invocation: Invocation, *, form: CaFormat, output: Path | None, waiti
 
 
 @ca_group.command(
-    examples=("gatewayfilter ca renew", "gatewayfilter ca renew --new-key", "gatewayfilter ca renew --activate"), prints_data=True
+    examples=("gatewayfilter ca renew", "gatewayfilter ca renew --new-key", "gatewayfilter ca renew --activate"),
+    prints_data=True,
+    recorded="ca.renewed",
 )
 @click.option("--new-key", is_flag=True, help="Make the next authority with a new key, and leave the old one in force.")
 @click.option("--activate", is_flag=True, help="Put the authority that --new-key made into force.")

@@ -54,7 +54,10 @@ def list_entries(invocation: Invocation) -> None:
 
 
 @pinned_apps_group.command(
-    "remove", examples=("gatewayfilter pinned-apps remove app.example --client 192.168.1.20",), prints_data=True
+    "remove",
+    examples=("gatewayfilter pinned-apps remove app.example --client 192.168.1.20",),
+    prints_data=True,
+    recorded="pinned-app.removed",
 )
 @click.argument("host")
 @click.option("--client", default="", metavar="IP", help="Only for this device.")

@@ -34,7 +34,7 @@ def _path(invocation: Invocation) -> Path:
     return path
 
 
-@proxy_user_group.command("add", examples=("gatewayfilter proxy-user add kim < password.txt",))
+@proxy_user_group.command("add", examples=("gatewayfilter proxy-user add kim < password.txt",), recorded="proxy-user.changed")
 @click.argument("name")
 @click.pass_obj
 def add_user(invocation: Invocation, *, name: str) -> None:
@@ -70,7 +70,7 @@ def list_users(invocation: Invocation) -> None:
         say("\n".join(names) if names else "There are no users yet.")
 
 
-@proxy_user_group.command("remove", examples=("gatewayfilter proxy-user remove kim",))
+@proxy_user_group.command("remove", examples=("gatewayfilter proxy-user remove kim",), recorded="proxy-user.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_user(invocation: Invocation, *, name: str) -> int:

@@ -36,6 +36,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
     ),
     short_help="Choose lists and settings for a home, a school or an office.",
     prints_data=True,
+    recorded="setup.done",
 )
 @click.option("--for", "purpose", type=click.Choice(["home", "school", "office"]), help="What the filter is for.")
 @click.option("--listen", default="", metavar="HOST:PORT", help="Address and port for clients (proxy.listen).")

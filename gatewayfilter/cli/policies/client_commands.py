@@ -39,6 +39,7 @@ def client_group() -> None:
         "gatewayfilter client add anna --address user:anna",
     ),
     prints_data=True,
+    audited="client.added",
 )
 @click.argument("name")
 @click.option(
@@ -71,6 +72,7 @@ def add_client(invocation: Invocation, *, name: str, addresses: tuple[str, ...],
         "gatewayfilter client set tablet --name anna-tablet --icon tablet --note 'the blue one'",
     ),
     prints_data=True,
+    audited="client.changed",
 )
 @click.argument("name")
 @click.option("--add", multiple=True, metavar=_ADDRESS, help="Recognize it by this, too.")
@@ -103,7 +105,7 @@ def set_client(
     _show_one(invocation, policies.clients[name])
 
 
-@client_group.command("remove", examples=("gatewayfilter client remove tablet",))
+@client_group.command("remove", examples=("gatewayfilter client remove tablet",), audited="client.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_client(invocation: Invocation, *, name: str) -> None:

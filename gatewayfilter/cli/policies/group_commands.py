@@ -21,7 +21,9 @@ def group_group() -> None:
     """Groups of clients. Every client is in one; the group default always exists."""
 
 
-@group_group.command("add", examples=("gatewayfilter group add kids --note 'tablets and the console'",), prints_data=True)
+@group_group.command(
+    "add", examples=("gatewayfilter group add kids --note 'tablets and the console'",), prints_data=True, audited="group.added"
+)
 @click.argument("name")
 @click.option("--policy", default="", metavar="NAME", help="Its policy.")
 @click.option("--note", default="", metavar="TEXT", help="For later readers.")
@@ -35,7 +37,7 @@ def add_group(invocation: Invocation, *, name: str, policy: str, note: str) -> N
     _show_one(invocation, policies.groups[name])
 
 
-@group_group.command("set", examples=("gatewayfilter group set kids --policy strict",), prints_data=True)
+@group_group.command("set", examples=("gatewayfilter group set kids --policy strict",), prints_data=True, audited="group.changed")
 @click.argument("name")
 @click.option("--policy", metavar="NAME", help='Its policy, "" for none.')
 @click.option("--note", metavar="TEXT", help="For later readers.")
@@ -49,7 +51,7 @@ def set_group(invocation: Invocation, *, name: str, policy: str | None, note: st
     _show_one(invocation, policies.groups[name])
 
 
-@group_group.command("remove", examples=("gatewayfilter group remove kids",))
+@group_group.command("remove", examples=("gatewayfilter group remove kids",), audited="group.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_group(invocation: Invocation, *, name: str) -> None:

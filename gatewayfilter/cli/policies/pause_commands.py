@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     examples=("gatewayfilter pause 30min", "gatewayfilter pause 1h --client tablet", "gatewayfilter pause 15min --group kids"),
     prints_data=True,
     short_help="Stop filtering for a while.",
+    audited="pause.started",
 )
 @click.argument("duration")
 @click.option("--client", metavar="NAME", help="For this client alone.")
@@ -51,6 +52,7 @@ def pause(invocation: Invocation, *, duration: str, client: str | None, group: s
     examples=("gatewayfilter resume", "gatewayfilter resume --client tablet"),
     prints_data=True,
     short_help="End a pause.",
+    audited="pause.ended",
 )
 @click.option("--client", metavar="NAME", help="The pause of this client.")
 @click.option("--group", metavar="NAME", help="The pause of this group.")

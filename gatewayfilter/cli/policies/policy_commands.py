@@ -37,7 +37,9 @@ def policy_group() -> None:
 
 
 @policy_group.command(
-    "add", examples=("gatewayfilter policy add strict --group kids", "gatewayfilter policy add anna --client anna")
+    "add",
+    examples=("gatewayfilter policy add strict --group kids", "gatewayfilter policy add anna --client anna"),
+    audited="policy.added",
 )
 @click.argument("name")
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="It becomes the policy of this group.")
@@ -62,6 +64,7 @@ def add_policy(invocation: Invocation, *, name: str, groups: tuple[str, ...], cl
         "gatewayfilter policy set strict --client tablet",
     ),
     prints_data=True,
+    audited="policy.changed",
 )
 @click.argument("name")
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
@@ -156,7 +159,7 @@ def _show_client(invocation: Invocation, policies: PolicySet, name: str, store: 
         say("No policy sets a value: the settings hold.")
 
 
-@policy_group.command("remove", examples=("gatewayfilter policy remove strict",))
+@policy_group.command("remove", examples=("gatewayfilter policy remove strict",), audited="policy.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_policy(invocation: Invocation, *, name: str) -> None:

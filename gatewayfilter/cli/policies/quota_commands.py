@@ -40,6 +40,7 @@ def quota_group() -> None:
         "gatewayfilter quota add play --policy kids --minutes 90 --category games --timezone Europe/Berlin",
     ),
     prints_data=True,
+    audited="quota.added",
 )
 @click.argument("name")
 @click.option("--policy", required=True, metavar="NAME", help="The policy of the clients; each has minutes of its own.")
@@ -84,6 +85,7 @@ def add_quota(
         "gatewayfilter quota set videos --minutes mon-thu=45,fri=90,sat-sun=120",
     ),
     prints_data=True,
+    audited="quota.changed",
 )
 @click.argument("name")
 @click.option("--minutes", required=True, metavar="N", help=_MINUTES)
@@ -98,7 +100,7 @@ def set_quota(invocation: Invocation, *, name: str, minutes: str, weekend: int |
     _show_one(invocation, policies.quotas[name])
 
 
-@quota_group.command("remove", examples=("gatewayfilter quota remove videos",))
+@quota_group.command("remove", examples=("gatewayfilter quota remove videos",), audited="quota.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_quota(invocation: Invocation, *, name: str) -> None:

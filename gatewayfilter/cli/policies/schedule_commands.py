@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gatewayfilter.use_cases.people.schedule_windows import PRESET, bedtime_windows, read_window
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Schedule, ScheduleEffect, Window, read_days, show_days, to_record
+from gatewayfilter.use_cases.people.schedule_windows import PRESET, bedtime_windows, read_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,7 @@ def schedule_group() -> None:
         "gatewayfilter schedule add school --policy kids --use homework --daily 08:00-12:00 --daily 13:00-15:30 --days weekdays",
     ),
     prints_data=True,
+    audited="schedule.added",
 )
 @click.argument("name")
 @click.option("--policy", required=True, metavar="NAME", help="The policy over which it lies.")
@@ -126,7 +127,7 @@ def _read_effect(block: str | None, allow: str | None, use: str | None) -> tuple
     return (ScheduleEffect.ALLOW_CATEGORY, allow) if allow is not None else (ScheduleEffect.USE_POLICY, use or "")
 
 
-@schedule_group.command("remove", examples=("gatewayfilter schedule remove bedtime",))
+@schedule_group.command("remove", examples=("gatewayfilter schedule remove bedtime",), audited="schedule.removed")
 @click.argument("name")
 @click.pass_obj
 def remove_schedule(invocation: Invocation, *, name: str) -> None:

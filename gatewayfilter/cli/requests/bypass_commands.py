@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.requests.whom_options import read_lifetime, scope_text, until_text, whom_of, whom_options
+from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
@@ -48,6 +49,7 @@ def add(
 ) -> None:
     """Make a link. Its holder opens it on one of its clients, and the page is unblocked there within a second."""
     from gatewayfilter.urls import parse_loose_url
+    from gatewayfilter.use_cases.access.inverses import inverse_of_link
     from gatewayfilter.use_cases.requests import RequestDecisions
 
     seconds = read_lifetime(lifetime)
@@ -58,6 +60,7 @@ def add(
         found = RequestDecisions(store).add_link(
             page, lifetime_s=seconds, once=once, site=site, whom=whom_of(client, group, everybody=everybody)
         )
+        record(store, "link.added", found.url, f"for {scope_text(found.scope)}", inverse_of_link(found))
     show_link(invocation, found)
 
 
@@ -96,6 +99,8 @@ def revoke(invocation: Invocation, *, number: int) -> int:
     """Revoke a link: it no longer works, and what it unblocked is blocked within a second. Exit code 1 if there is none."""
     with invocation.store() as store:
         found = store.bypass.revoke(number, time.time())
+        if found is not None:
+            record(store, "link.revoked", found.url)
     if invocation.json:
         print_json({"revoked": found is not None})
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.requests.whom_options import ONCE, read_lifetime, scope_text, until_text, whom_of, whom_options
+from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, say
@@ -99,6 +100,7 @@ def approve(
     otherwise. A page that was judged by itself is approved alone. `--for once` approves one visit within a day. A device
     without a name becomes a client, named by its address.
     """
+    from gatewayfilter.use_cases.access.inverses import inverse_of_approval
     from gatewayfilter.use_cases.requests import RequestDecisions
 
     once = lifetime.strip().lower() == ONCE
@@ -111,6 +113,8 @@ def approve(
             word=_word(word),
             once=once,
         )
+        detail = f"{number} of {found.requests[0].who}, for {lifetime}"
+        record(store, "request.approved", found.requests[0].url, detail, inverse_of_approval(found.requests))
     if invocation.json:
         print_json({"requests": found.requests, "rules": found.rules, "client": _name(found), "link": found.link})
         return
@@ -147,6 +151,7 @@ def deny(invocation: Invocation, *, number: int, word: str) -> None:
 
     with invocation.store() as store:
         found = RequestDecisions(store).deny(number, _word(word))
+        record(store, "request.denied", found.url, f"{number} of {found.who}")
     if invocation.json:
         print_json(found)
     else:
@@ -167,6 +172,7 @@ def link(
 ) -> None:
     """Approve a request by a signed link, to be sent to the user; it works on the client that asked alone."""
     from gatewayfilter.cli.requests.bypass_commands import show_link
+    from gatewayfilter.use_cases.access.inverses import inverse_of_approval
     from gatewayfilter.use_cases.requests import RequestDecisions
 
     seconds = read_lifetime(lifetime)
@@ -176,6 +182,9 @@ def link(
         found = RequestDecisions(store).link(
             number, lifetime_s=seconds, once=once, site=site, whom=whom_of(client, group, everybody=everybody)
         )
+        request = store.unblock.find(number)
+        undo = None if request is None else inverse_of_approval([request])
+        record(store, "request.approved", found.url, f"{number}, link for {lifetime}", undo)
     show_link(invocation, found)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from gatewayfilter.cli.ui.actor import record, user_name
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, say
 from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.use_cases.access.inverses import inverse_of_reviews
 from gatewayfilter.use_cases.learning.review_deciding import Because, Decision, ReviewMove, decide
 
 if TYPE_CHECKING:
@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 _NAMED = {Because.NAMED: "", Because.SAME_CONTENT: " (the same content)", Because.ALIKE: " (alike)"}
 
 
-def _who() -> str:
-    if name := os.environ.get("SUDO_USER"):
-        return name
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in many containers
-        return f"user {os.getuid()}"
-
-
-_by = click.option("--by", "who", default=_who, metavar="NAME", help="Who decides; your user name by default.")
+_by = click.option("--by", "who", default=user_name, metavar="NAME", help="Who decides; your user name by default.")
 _note = click.option("--note", default="", metavar="TEXT", help="Why; kept with the step.")
 _alike = click.option("--alike", is_flag=True, help="Also decide the open tasks with similar pages.")
 _overturn = click.option("--overturn", is_flag=True, help="Also where another reviewer has decided already.")
@@ -106,6 +97,11 @@ def redo(invocation: Invocation, *, tasks: tuple[int, ...], who: str, note: str)
 def _decide(invocation: Invocation, tasks: tuple[int, ...], decision: Decision, *, alike: bool = False) -> int:
     with invocation.store() as store:
         found = decide(invocation.settings(), store, tasks, decision, alike=alike)
+        if found.tasks:
+            decided = [item.task for item in found.tasks]
+            undo = None if decision.move in {ReviewMove.UNDO, ReviewMove.REDO} else inverse_of_reviews(decided)
+            numbers = ", ".join(str(task.task_id) for task in decided)
+            record(store, decision.move.audit_action, decided[0].url, f"task {numbers}", undo)
     if invocation.json and found.tasks:
         print_json([summary(item.task) for item in found.tasks])
     for item in () if invocation.json else found.tasks:

@@ -76,6 +76,7 @@ def _finish(invocation: Invocation, results: Sequence[Any], *, publish: bool) ->
         "gatewayfilter source add --for school",
     ),
     prints_data=True,
+    recorded="source.added",
 )
 @click.argument("addresses", nargs=-1, metavar="ADDRESS|NAME...")
 @click.option("--defaults", is_flag=True, help="The usual lists of the catalogue, without those already subscribed to.")
@@ -212,7 +213,7 @@ def _caught[T](work: Callable[[str], T], name: str) -> T | SourceError | ListErr
         return error
 
 
-@source_group.command(examples=("gatewayfilter source remove ads",), prints_data=True)
+@source_group.command(examples=("gatewayfilter source remove ads",), prints_data=True, recorded="source.removed")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_no_publish
 @click.pass_obj
@@ -221,7 +222,7 @@ def remove(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) 
     return _change(invocation, names, _subscriptions(invocation).remove, "removed", publish=not no_publish)
 
 
-@source_group.command(examples=("gatewayfilter source enable starter-ads",), prints_data=True)
+@source_group.command(examples=("gatewayfilter source enable starter-ads",), prints_data=True, recorded="source.enabled")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_no_publish
 @click.pass_obj
@@ -230,7 +231,7 @@ def enable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) 
     return _change(invocation, names, _subscriptions(invocation).enable, "enabled", publish=not no_publish)
 
 
-@source_group.command(examples=("gatewayfilter source disable starter-ads",), prints_data=True)
+@source_group.command(examples=("gatewayfilter source disable starter-ads",), prints_data=True, recorded="source.disabled")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_no_publish
 @click.pass_obj

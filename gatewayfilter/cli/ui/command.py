@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from gatewayfilter.cli.ui.command_context import Invocation
+from gatewayfilter.cli.ui.command_context import Invocation, PendingChange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,17 +57,61 @@ class FilterCommand(click.Command):
     Args:
         examples: command lines for the end of the help, without a prompt.
         prints_data: whether `--json` makes sense.
+        audited: action code by which its changes of lists and policies are recorded in the audit log, with their inverse;
+            `""` for a command that changes none, or records them itself.
+        recorded: action code by which it is recorded otherwise, when it has ended with exit code 0.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), prints_data: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        prints_data: bool = False,
+        audited: str = "",
+        recorded: str = "",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+        self.audited = audited
+        self.recorded = recorded
         self.params.extend(_common_options(prints_data=prints_data))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command, and sees to it that its changes are recorded."""
+        action = self.audited or self.recorded
+        if not action or ctx.params.get("dry_run"):
+            return super().invoke(ctx)
+        invocation = ctx.ensure_object(Invocation)
+        change = PendingChange(action, _typed(self, ctx, click.Argument), _typed(self, ctx, click.Option))
+        if self.audited:
+            invocation.change = change
+        result = super().invoke(ctx)
+        if self.recorded and not result:
+            invocation.record(change)
+        return result
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the examples."""
         _write_examples(formatter, self.examples)
         super().format_epilog(ctx, formatter)
+
+
+def _typed(command: click.Command, ctx: click.Context, kind: type[click.Parameter]) -> str:
+    """Returns the arguments, or the options, as they were typed."""
+    words: list[str] = []
+    for parameter in command.params:
+        name = str(parameter.name)
+        source = ctx.get_parameter_source(name)
+        if type(parameter) is not kind or source is not click.core.ParameterSource.COMMANDLINE or name in COMMON_OPTIONS:
+            continue
+        value = ctx.params.get(name)
+        values = [str(part) for part in value] if isinstance(value, tuple) else [str(value)]
+        if kind is click.Option:
+            words.append(parameter.opts[0] if isinstance(value, bool) else f"{parameter.opts[0]} {' '.join(values)}")
+        else:
+            words += values
+    return " ".join(words)
 
 
 _SHOWN_COMMANDS = 12

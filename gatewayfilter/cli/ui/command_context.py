@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gatewayfilter.config import Loaded, Settings
     from gatewayfilter.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """A change that a command makes, for the audit log.
+
+    Attributes:
+        action: its code.
+        subject: the arguments of the command.
+        detail: its options.
+    """
+
+    action: str
+    subject: str
+    detail: str
 
 
 @dataclass(slots=True)
@@ -24,11 +39,13 @@ class Invocation:
         data_dir: `--data-dir`, `None` when the settings decide.
         config: `--config`, `None` for the usual places (`config.load`).
         json: `--json` was given.
+        change: of lists and policies, `None` for a command without `audited`.
     """
 
     data_dir: Path | None = None
     config: Path | None = None
     json: bool = False
+    change: PendingChange | None = None
     _warned: bool = False
 
     def loaded(self, warn: Callable[[Loaded], None] | None = None, /, **options: object) -> Loaded:
@@ -55,15 +72,35 @@ class Invocation:
         """Returns the settings; see `loaded`."""
         return self.loaded(**options).settings
 
-    def store(self) -> AbstractContextManager[Store]:
-        """Returns the database, open until the end of the `with` block.
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """Yields the database, open until the end of the `with` block.
+
+        The block of a command with `audited` is one transaction, recorded with its inverse if it changes lists or policies.
 
         Raises:
             ConfigError, StartupError, StoreError: the settings, the state folder or the database are no good.
         """
-        from contextlib import closing
+        with closing(open_store(self.settings())) as store:
+            change = self.change
+            if change is None:
+                yield store
+                return
+            from gatewayfilter.cli.ui.actor import command_actor
+            from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 
-        return closing(open_store(self.settings()))
+            with AuditTrail(store).changing(command_actor(), change.action, change.subject, change.detail):
+                yield store
+
+    def record(self, change: PendingChange) -> None:
+        """Records a change that was made outside lists and policies, where there is a database already."""
+        settings = self.settings()
+        if not settings.store.url and not (settings.data_dir / "gatewayfilter.sqlite3").exists():
+            return
+        from gatewayfilter.cli.ui.actor import record
+
+        with closing(open_store(settings)) as store:
+            record(store, change.action, change.subject, change.detail)
 
 
 def open_store(settings: Settings) -> Store:

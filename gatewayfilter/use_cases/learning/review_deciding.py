@@ -32,6 +32,19 @@ class ReviewMove(StrEnum):
     UNDO = "undo"
     REDO = "redo"
 
+    @property
+    def audit_action(self) -> str:
+        """The code of the step in the audit log."""
+        return _AUDIT_ACTIONS[self]
+
+
+_AUDIT_ACTIONS = {
+    ReviewMove.APPROVE: "review.approved",
+    ReviewMove.REJECT: "review.rejected",
+    ReviewMove.CHANGE: "review.changed",
+    ReviewMove.UNDO: "review.undone",
+    ReviewMove.REDO: "review.redone",
+}
 
 _SPREAD = frozenset({ReviewMove.APPROVE, ReviewMove.REJECT, ReviewMove.CHANGE})
 """Steps that are taken for the open tasks about the same content, too."""

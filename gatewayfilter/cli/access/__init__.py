@@ -1,0 +1,1 @@
+"""Commands on the accounts of the dashboard, and on the audit log."""
