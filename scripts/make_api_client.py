@@ -101,6 +101,8 @@ class Writer:
             call.append("headers={" + ", ".join(f"{one['name']!r}: {argument(one['name'])}" for one in headers) + "}")
         if body:
             call.append("body=body")
+        if upload := self._upload(operation):
+            call.append(f"upload={upload!r}")
         return (
             f"    def {operation['operationId']}(self, {', '.join(arguments)}) -> Answer[{answer}]:\n"
             f'        """{description}"""\n'
@@ -115,6 +117,14 @@ class Writer:
             if media == "application/json":
                 return self._type(content.get("schema", {})), found.get("required", False)
         return "bytes", found.get("required", False)
+
+    def _upload(self, operation: Mapping[str, Any]) -> str:
+        content = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data")
+        if content is None:
+            return ""
+        schema = content["schema"]
+        found = self._schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        return next(iter(found["properties"]))
 
     def _answer(self, operation: Mapping[str, Any]) -> str:
         for status, answer in operation["responses"].items():

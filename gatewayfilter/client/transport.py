@@ -1,6 +1,7 @@
 """Requests to the API over the standard library's HTTP client."""
 
 import json
+import secrets
 import ssl
 import urllib.error
 import urllib.request
@@ -53,6 +54,7 @@ class Call:
         query: `None` and what is not given are left out.
         headers: empty values are left out.
         body: sent as JSON; bytes as they are; `None` for none.
+        upload: name of the form's field in which a body of bytes is sent, `""` for none.
     """
 
     method: str
@@ -61,6 +63,7 @@ class Call:
     query: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: object = None
+    upload: str = ""
 
 
 class Transport:
@@ -98,7 +101,13 @@ class Transport:
         headers = {name: value for name, value in call.headers.items() if value}
         headers["Authorization"] = f"Bearer {self._token}"
         content: bytes | None = None
-        if isinstance(call.body, bytes):
+        if isinstance(call.body, bytes) and call.upload:
+            boundary = secrets.token_hex(16)
+            content, headers["Content-Type"] = (
+                _form(call.upload, call.body, boundary),
+                f"multipart/form-data; boundary={boundary}",
+            )
+        elif isinstance(call.body, bytes):
             content, headers["Content-Type"] = call.body, headers.get("Content-Type", "application/octet-stream")
         elif call.body is not None:
             content, headers["Content-Type"] = json.dumps(call.body).encode(), "application/json"
@@ -117,6 +126,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
+
+
+def _form(name: str, content: bytes, boundary: str) -> bytes:
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'
+    return head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
 
 
 def _text(value: object) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter import wiring
-from gatewayfilter.config import Loaded, Settings
+from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
 
@@ -40,6 +40,21 @@ class WebServices:
     def settings(self) -> Settings:
         """All settings."""
         return self.loaded.settings
+
+    @property
+    def settings_file(self) -> Path:
+        """The settings file in use; where there is none, the one in the state folder."""
+        return self.loaded.file or self.settings.data_dir / "config.toml"
+
+    def reloaded(self) -> Loaded:
+        """Returns the settings as they would be after a restart: the file may have been changed.
+
+        Raises:
+            ConfigError: the file is not valid.
+        """
+        return load(
+            file=self.settings_file if self.settings_file.is_file() else None, options={"data_dir": self.settings.data_dir}
+        )
 
     @cached_property
     def categories(self) -> Categories:

@@ -7,6 +7,8 @@ from typing import Annotated, Final
 
 from fastapi import Header, HTTPException
 
+from gatewayfilter.model import Actor, Via
+from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.web.access.identity import Identity
 from gatewayfilter.web.services import WebServices
 
@@ -41,6 +43,11 @@ def changing(services: WebServices, identity: Identity, action: str, subject: st
     recorded = Recorded()
     with services.store.changing():
         yield recorded
+
+
+def record(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> None:
+    """Records a change that was made and cannot be undone; arguments as `changing`."""
+    AuditTrail(services.store, services.clock).record(Actor(identity.name, Via.SESSION), action, subject, detail)
 
 
 def etag(version: str) -> dict[str, str]:

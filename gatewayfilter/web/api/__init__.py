@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.api.system import health
+from gatewayfilter.web.api.system import backup, health, https, settings
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects, in the order of the reference page."""
     yield health.router
+    yield https.router
+    yield settings.router
+    yield backup.router

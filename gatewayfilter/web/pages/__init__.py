@@ -4,10 +4,13 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.pages.system import probes, reference
+from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield probes.router
     yield reference.router
+    yield https.router
+    yield settings.router
+    yield backup.router

@@ -1,0 +1,87 @@
+"""`/https`: the certificate authority, names that pass unread, pinned apps. `/device`: how a device is set up."""
+
+from io import BytesIO
+from typing import Annotated
+
+import segno
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from gatewayfilter.addresses.rtnetlink import read_lan_address
+from gatewayfilter.config import Settings, split_address
+from gatewayfilter.use_cases import https as use_case
+from gatewayfilter.web.access.changes import record
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import Admin, current
+from gatewayfilter.web.rendering.pages import render
+
+router = APIRouter()
+
+
+@router.get("/https")
+def page(request: Request, services: Services, _: Admin) -> HTMLResponse:
+    """Shows the authority and what passes unread."""
+    now = services.clock()
+    return render(
+        request,
+        "system/https.html",
+        active="https",
+        authorities=use_case.authorities(services.settings),
+        pinned=use_case.pinned_apps(services.settings, now),
+        passed=[rule for rule in services.store.lists.rules() if rule.action.value == "splice"],
+    )
+
+
+@router.post("/https/renew")
+def renew(services: Services, identity: Admin, step: Annotated[use_case.Renewal, Form()]) -> RedirectResponse:
+    """Renews the authority."""
+    renewed = use_case.renew_authority(services.settings, step)
+    record(services, identity, "authority.renewed", renewed.name, step)
+    return RedirectResponse("/https", 303)
+
+
+@router.post("/https/pinned-apps/remove")
+def remove(
+    services: Services,
+    identity: Admin,
+    host: Annotated[str, Form(max_length=253)],
+    client: Annotated[str, Form(max_length=60)] = "",
+) -> RedirectResponse:
+    """Has connections to a name decrypted again."""
+    if use_case.forget_pinned_app(services.settings, host, client):
+        record(services, identity, "pinned-app.removed", host, client)
+    return RedirectResponse("/https", 303)
+
+
+@router.get("/device")
+def device(request: Request, services: Services) -> HTMLResponse:
+    """Shows how a device is set up. Open to everybody who reaches the dashboard: devices have no account."""
+    current(request)  # who is logged in sees the navigation
+    address = proxy_address(services.settings)
+    return render(
+        request,
+        "system/device.html",
+        active="device",
+        address=address,
+        transparent=services.settings.proxy.mode == "transparent",
+        local=split_address(services.settings.proxy.listen)[0] in {"127.0.0.1", "localhost", "::1"},
+        authority=use_case.authorities(services.settings).current,
+    )
+
+
+@router.get("/device/qr.svg")
+def qr_code(services: Services) -> Response:
+    """Returns the address of the set-up page as a QR code."""
+    picture = BytesIO()
+    segno.make(f"http://{proxy_address(services.settings)}/", micro=False).save(
+        picture, kind="svg", scale=6, border=4, dark="#000", light="#fff", xmldecl=False, svgns=True
+    )
+    return Response(picture.getvalue(), media_type="image/svg+xml")
+
+
+def proxy_address(settings: Settings) -> str:
+    """Returns host and port by which devices reach the proxy and its set-up page."""
+    host, port = split_address(settings.proxy.listen)
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not listened on
+        host = read_lan_address() or "127.0.0.1"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,67 @@
+"""`/settings`: the settings, with where each comes from, and the change of one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from gatewayfilter.errors import ConfigError
+from gatewayfilter.use_cases.setting_values import change_setting, shown_settings
+from gatewayfilter.web.access.changes import record
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import Admin
+from gatewayfilter.web.rendering.pages import render
+
+router = APIRouter()
+
+
+@router.get("/settings")
+def page(
+    request: Request,
+    services: Services,
+    _: Admin,
+    q: Annotated[str, Query(max_length=100)] = "",
+    changed: Annotated[str, Query(max_length=100)] = "",
+) -> HTMLResponse:
+    """Shows the settings by section."""
+    return _page(request, services, q, changed=changed)
+
+
+@router.post("/settings")
+def change(
+    request: Request,
+    services: Services,
+    identity: Admin,
+    key: Annotated[str, Form(max_length=100)],
+    value: Annotated[str, Form(max_length=4096)] = "",
+) -> Response:
+    """Changes a value in the settings file."""
+    try:
+        change_setting(services.reloaded(), services.settings_file, key, value)
+    except ConfigError as error:
+        return _page(request, services, key, error=str(error), wrong=key, typed=value)
+    record(services, identity, "setting.changed", key)
+    return RedirectResponse(f"/settings?q={key}&changed={key}", 303)
+
+
+def _page(
+    request: Request, services: Services, wanted: str, *, changed: str = "", error: str = "", wrong: str = "", typed: str = ""
+) -> HTMLResponse:
+    words = wanted.lower().split()
+    sections: dict[str, list[object]] = {}
+    for one in shown_settings(services.reloaded()):
+        if all(word in one.key.lower() or word in one.description.lower() for word in words):
+            sections.setdefault(one.key.partition(".")[0], []).append(one)
+    return render(
+        request,
+        "system/settings.html",
+        422 if error else 200,
+        active="settings",
+        sections=sections,
+        q=wanted,
+        changed=changed,
+        error=error,
+        wrong=wrong,
+        typed=typed,
+        file=services.settings_file,
+    )
