@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     false,
+    text,
     true,
 )
 
@@ -25,7 +26,7 @@ from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
 
 __all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
 
-HEAD = "0019"
+HEAD = "0020"
 """The migration that makes this schema."""
 
 MANUAL_RULES = Table(
@@ -187,6 +188,16 @@ LOG_COUNTS = Table(
     Column("name", Text, primary_key=True),  # "" for names beyond the bound
     Column("action", Text, primary_key=True),
     Column("decisions", BigInteger, nullable=False),
+    Index(  # charts of everybody read no other rows; of the reasons only, as each batch changes what the index holds
+        "ix_log_counts_everybody",
+        "period_s",
+        "start",
+        "name",
+        "action",
+        "decisions",
+        sqlite_where=text("dimension = 5 AND client = ''"),
+        postgresql_where=text("dimension = 5 AND client = ''"),
+    ),
     sqlite_with_rowid=False,
 )
 

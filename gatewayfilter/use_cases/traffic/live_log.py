@@ -13,6 +13,8 @@ from gatewayfilter.interfaces import DecisionLog
 from gatewayfilter.model import LogQuery, LogRecord
 
 KEPT: Final = 2_000
+FIRST: Final = 200
+"""Records of the first read: a reader that has just come wants the newest ones soon."""
 EVERY_S: Final = 0.25
 """Interval between two reads of the database."""
 _ALL: Final = LogQuery()
@@ -105,7 +107,8 @@ class LiveLog:
             self._records.clear()
             self._newest = 0
         if newest > self._newest:
-            rows = self._log.tail(self._records.maxlen or KEPT, self._newest)
+            most = self._records.maxlen or KEPT
+            rows = self._log.tail(most if self._newest else min(most, FIRST), self._newest)
             self._records.extend(row for row in rows if row[0] <= newest)
             self._newest = newest
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from gatewayfilter.model import LogCount, LogDimension, LogHour, LogSummary, LogTimeline, SeenClient
 from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, Key, hour_of
 from gatewayfilter.store.repositories.traffic.log_rows import COUNTS, progress
-from gatewayfilter.store.repositories.traffic.log_timeline import fresh_counts, make_timeline
+from gatewayfilter.store.repositories.traffic.log_timeline import OF_EVERYBODY, fresh_counts, make_timeline
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import DECISIONS, LOG_COUNTS, LOG_DEVICES, LOG_HOURS
 
@@ -136,9 +136,16 @@ class _Tally:
         period = HOUR_S if len(self._starts) <= _MOST_HOURS else DAY_S
         dimension = LogDimension.REASON
         found: dict[int, list[int]] = {}
-        for starts in batched(sorted({start // period * period for start in self._starts}), _STARTS):
-            for start, decisions, blocked in self._connection.execute(_HOURS, self._where(period, dimension, starts)):
-                found[start] = [int(decisions), int(blocked)]
+        if self._clients is None and self._starts:
+            span = {"begin": self._starts[0] // period * period, "end": self._starts[-1] + 1}
+            for start, _, action, number in self._connection.execute(OF_EVERYBODY, {"period_s": period, **span}):
+                counts = found.setdefault(start, [0, 0])
+                counts[0] += int(number)
+                counts[1] += int(number) if action == "block" else 0
+        elif self._clients:
+            for starts in batched(sorted({start // period * period for start in self._starts}), _STARTS):
+                for start, decisions, blocked in self._connection.execute(_HOURS, self._where(period, dimension, starts)):
+                    found[start] = [int(decisions), int(blocked)]
         for (_, _, start, _, _, action), number in self._fresh_of(dimension):
             counts = found.setdefault(start // period * period, [0, 0])
             counts[0] += number

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import batched, pairwise
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from gatewayfilter.model import Action, LogBucket, LogDimension, LogTimeline, Reason
 from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, Key, count_records
@@ -34,16 +34,21 @@ _STARTS_IN = (
     .where(LOG_HOURS.c.start >= bindparam("begin"), LOG_HOURS.c.start < bindparam("end"))
     .order_by(LOG_HOURS.c.start)
 )
-_REASONS = (
-    select(_COLUMNS.start, _COLUMNS.name, _COLUMNS.action, func.sum(_COLUMNS.decisions))
-    .where(
-        _COLUMNS.period_s == bindparam("period_s"),
-        _COLUMNS.dimension == int(LogDimension.REASON),
-        _COLUMNS.start.in_(bindparam("starts", expanding=True)),
-        _COLUMNS.client.in_(bindparam("clients", expanding=True)),
-    )
-    .group_by(_COLUMNS.start, _COLUMNS.name, _COLUMNS.action)
+_REASONS = select(_COLUMNS.start, _COLUMNS.name, _COLUMNS.action, func.sum(_COLUMNS.decisions)).where(
+    _COLUMNS.period_s == bindparam("period_s"),
+    _COLUMNS.dimension == literal_column(str(int(LogDimension.REASON))),
 )
+_BY_REASON = (_COLUMNS.start, _COLUMNS.name, _COLUMNS.action)
+OF_EVERYBODY = _REASONS.where(
+    _COLUMNS.client == literal_column("''"),  # literally, as in the index
+    _COLUMNS.start >= bindparam("begin"),
+    _COLUMNS.start < bindparam("end"),
+).group_by(*_BY_REASON)
+"""Selects start, reason, action and number of all hours or days that begin in a span."""
+_OF_CLIENTS = _REASONS.where(
+    _COLUMNS.start.in_(bindparam("starts", expanding=True)),
+    _COLUMNS.client.in_(bindparam("clients", expanding=True)),
+).group_by(*_BY_REASON)
 
 
 def fresh_counts(connection: Connection, clock: Callable[[], float] = time.monotonic) -> tuple[Counter[Key], int]:
@@ -80,15 +85,21 @@ def _rows(
     connection: Connection, fresh: Counter[Key], span: tuple[float, float], clients: frozenset[str] | None
 ) -> Iterator[tuple[int, str, str, int]]:
     """Yields hours or days that begin in a span, with reason, action and number."""
-    wanted = sorted(clients) if clients is not None else [""]
-    hours = list(connection.scalars(_STARTS_IN, {"begin": _whole(span[0]), "end": _whole(span[1])}))
-    in_hours = span[1] - span[0] <= MOST_HOURS * HOUR_S and len(hours) * len(wanted) <= MOST_READ
-    period = HOUR_S if in_hours else DAY_S
-    starts = sorted({start // period * period for start in hours})
-    for part in batched(starts, _STARTS):
-        where: dict[str, Any] = {"period_s": period, "starts": part, "clients": wanted}
-        for start, reason, action, number in connection.execute(_REASONS, where):
+    begin, end = _whole(span[0]), _whole(span[1])
+    in_hours = span[1] - span[0] <= MOST_HOURS * HOUR_S
+    if clients is None:
+        period = HOUR_S if in_hours else DAY_S
+        where = {"period_s": period, "begin": begin // period * period if period == DAY_S else begin, "end": end}
+        for start, reason, action, number in connection.execute(OF_EVERYBODY, where):
             yield start, reason, action, int(number)
+    elif clients:
+        hours = list(connection.scalars(_STARTS_IN, {"begin": begin, "end": end}))
+        period = HOUR_S if in_hours and len(hours) * len(clients) <= MOST_READ else DAY_S
+        for part in batched(sorted({start // period * period for start in hours}), _STARTS):
+            of = {"period_s": period, "starts": part, "clients": sorted(clients)}
+            for start, reason, action, number in connection.execute(_OF_CLIENTS, of):
+                yield start, reason, action, int(number)
+    wanted = frozenset({""}) if clients is None else clients
     for (of_period, dimension, start, client, reason, action), number in fresh.items():
         if (of_period, dimension) == (HOUR_S, LogDimension.REASON) and client in wanted and span[0] <= start < span[1]:
             yield start, reason, action, number
