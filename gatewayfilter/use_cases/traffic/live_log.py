@@ -101,6 +101,7 @@ class LiveLog:
     def _read(self) -> None:
         if (now := self._clock()) < self._read_at + self._every_s:
             return
+        is_first = self._read_at == float("-inf")
         self._read_at = now
         newest = self._log.newest()
         if newest < self._newest:  # emptied, or another database
@@ -108,7 +109,7 @@ class LiveLog:
             self._newest = 0
         if newest > self._newest:
             most = self._records.maxlen or KEPT
-            rows = self._log.tail(most if self._newest else min(most, FIRST), self._newest)
+            rows = self._log.tail(min(most, FIRST) if is_first else most, self._newest)
             self._records.extend(row for row in rows if row[0] <= newest)
             self._newest = newest
 

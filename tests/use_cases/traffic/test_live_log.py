@@ -103,6 +103,7 @@ def test_removed_records_are_shown_no_more(store: Store) -> None:
 
 def test_threads_share_it(store: Store) -> None:
     live = LiveLog(store.log, kept=10_000, every_s=0.0)
+    assert live.newest() == 0
     done = threading.Event()
     found: list[list[int]] = [[] for _ in range(4)]
 
