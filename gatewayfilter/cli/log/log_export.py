@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from gatewayfilter.cli.log.log_lines import as_object
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json_line, say
 from gatewayfilter.private_files import private
+from gatewayfilter.use_cases.traffic.log_csv import Separator, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,6 @@ COLUMNS: Final = (
     "id", "time", "at", "client", "client_name", "user", "method", "url", "resource_type", "action", "reason", "source_list",
     "rule", "category", "elapsed_us",
 )  # fmt: skip
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""First characters that make a spreadsheet evaluate a cell."""
 _PAGE: Final = 1000
 _PARQUET_ROWS: Final = 50_000
 
@@ -40,6 +38,7 @@ _PARQUET_ROWS: Final = 50_000
     cls=FilterCommand,
     examples=(
         "gatewayfilter log export --since 7d > week.csv",
+        "gatewayfilter log export --separator semicolon --output week.csv",
         "gatewayfilter log export --format jsonl --client kim-tablet --output kim.jsonl",
         "gatewayfilter log export --format parquet --output log.parquet",
     ),
@@ -47,13 +46,20 @@ _PARQUET_ROWS: Final = 50_000
 @click.option(
     "--format", "form", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv", show_default=True, help="Form of the file."
 )
+@click.option(
+    "--separator",
+    type=click.Choice([one.value for one in Separator]),
+    default=Separator.COMMA.value,
+    show_default=True,
+    help="Between the cells of CSV; spreadsheets expect a semicolon where numbers have a decimal comma.",
+)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="In place of standard output.")
 @filter_options
 @click.pass_obj
-def export(invocation: Invocation, /, *, form: str, output: Path | None, **options: Any) -> None:
+def export(invocation: Invocation, /, *, form: str, separator: str, output: Path | None, **options: Any) -> None:
     """Write decisions to a file, newest first. Parquet needs the extra `parquet` and --output.
 
-    In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.
+    In CSV, an apostrophe stands before a text, or a part of one, that a spreadsheet would take for a formula.
     """
     from gatewayfilter.use_cases.log_clients import LogClients
 
@@ -67,7 +73,7 @@ def export(invocation: Invocation, /, *, form: str, output: Path | None, **optio
             count = _write_parquet(output, rows)
         elif form == "csv":
             with _opened(output) as file:
-                count = _write_csv(file, rows)
+                count = write_csv(file, COLUMNS, (row.values() for row in rows), Separator(separator))
         else:
             count = _write_lines(output, rows)
     if output is not None:
@@ -104,25 +110,6 @@ def _opened(output: Path | None) -> Iterator[IO[str]]:
             yield file
     except OSError as error:
         raise click.BadParameter(f"cannot write {output}: {error.strerror}") from error
-
-
-def safe_cell(value: object) -> object:
-    """Returns a cell that no spreadsheet takes for a formula, without characters that steer a terminal.
-
-    Source: OWASP, CSV Injection.
-    """
-    if not isinstance(value, str):
-        return value
-    text = "".join(mark if mark.isprintable() or mark == " " else "\ufffd" for mark in value)
-    return f"'{text}" if value.startswith(_FORMULA) else text
-
-
-def _write_csv(file: IO[str], rows: Iterator[dict[str, Any]]) -> int:
-    writer, count = csv.writer(file), 0
-    writer.writerow(COLUMNS)
-    for count, row in enumerate(rows, 1):  # noqa: B007  the last one counts
-        writer.writerow([safe_cell(value) for value in row.values()])
-    return count
 
 
 def _write_lines(output: Path | None, rows: Iterator[dict[str, Any]]) -> int:
