@@ -165,7 +165,7 @@ class RequestDecisions:
         """Takes the decision on a request back: it waits again. An approval's rules and links end."""
         if self._existing(number).state is RequestState.OPEN:
             raise PolicyError(f"request {number} waits already")
-        opened = self._store.unblock.reopen([number], _Unchanged(number, seen))[0]
+        opened = self._store.unblock.reopen([number], now=self._clock(), check=_Unchanged(number, seen))[0]
         self._revoke_links(number, self._clock())
         return opened
 

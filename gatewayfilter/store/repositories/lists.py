@@ -1,6 +1,7 @@
 """Manual rules and learned entries. Each change and its step in the feed are one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import batched
 from typing import Any
 
@@ -108,6 +109,19 @@ class SqlListStore:
             if before is None or not outlasts(before, rule):
                 merge_rules(connection, {identity: rule})
             return rule_of(rules_by_identity(connection, [identity])[identity])
+
+    def shorten_rule(self, rule_id: int, ends: Sequence[float | None], now: float) -> None:
+        """Gives a rule the last of these ends, `None` for never; removes it where all have passed, or there are none."""
+        left = [end for end in ends if end is None or end > now]
+        if not left:
+            self.remove_rule(rule_id)
+            return
+        until = None if None in left else max(end for end in left if end is not None)
+        with self._database.write(Area.LISTS) as connection:
+            row = connection.execute(select(*RULE_COLUMNS).where(RULES.id == rule_id)).one_or_none()
+            if row is not None:
+                rule = replace(rule_of(row), expires_at=until)
+                merge_rules(connection, {identity_of(rule): rule})
 
     def remove_ended(self, group: str, now: float) -> int:
         """Removes the rules of a group that have ended. Returns their number."""

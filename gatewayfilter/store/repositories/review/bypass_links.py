@@ -1,12 +1,13 @@
 """Bypass links: what each unblocks for whom, and whether it was used or revoked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Row
 
-from gatewayfilter.interfaces import BypassLink
+from gatewayfilter.interfaces import BypassLink, RequestState
 from gatewayfilter.model import APPROVED, EntryKind, ListAction, ManualRule
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.store.sql.database import Area, Database
@@ -53,6 +54,12 @@ class SqlBypassLinks:
         with self._database.read() as connection:
             return [_link(row) for row in connection.execute(_ALL.limit(limit))]
 
+    def in_force(self, now: float) -> list[BypassLink]:
+        """Returns the links that have made rules and have neither ended nor been revoked."""
+        running = (_COLUMNS.until > now) & _COLUMNS.revoked_at.is_(None) & _COLUMNS.used_at.is_not(None)
+        with self._database.read() as connection:
+            return [_link(row) for row in connection.execute(_ALL.where(running))]
+
     def changed(self, after: int) -> list[BypassLink]:
         """Returns the links that changed after a version."""
         with self._database.read() as connection:
@@ -64,9 +71,14 @@ class SqlBypassLinks:
             link = self._find(link_id)
             if link is None:
                 return None
-            for rule_id in link.rule_ids:
-                self._lists.remove_rule(rule_id)
             self._update(link_id, revoked_at=now)
+            others = self.in_force(now)
+            for rule_id in link.rule_ids:
+                ends = [
+                    *_approved_until(self._database, rule_id),
+                    *(end_of_rules(one) for one in others if rule_id in one.rule_ids),
+                ]
+                self._lists.shorten_rule(rule_id, ends, now)
             return self._find(link_id)
 
     def redeem(self, link_id: int, now: float) -> bool:
@@ -75,7 +87,7 @@ class SqlBypassLinks:
             link = self._find(link_id)
             if link is None or link.revoked_at is not None or now >= link.until or (link.once and link.used_at is not None):
                 return False
-            until = min(link.until, now + VISIT_S) if link.once else link.until
+            until = end_of_rules(replace(link, used_at=now))
             rule_ids = [self._lists.put_rule(rule).rule_id for rule in _rules(link, until)]
             self._update(link_id, used_at=now, rule_ids=rule_ids)
         return True
@@ -89,6 +101,19 @@ class SqlBypassLinks:
         with self._database.write(Area.UNBLOCK) as connection:
             changed = values | {"version": next_version(connection)}
             connection.execute(update(BYPASS_LINKS).where(_COLUMNS.id == link_id).values(**changed))
+
+
+def end_of_rules(link: BypassLink) -> float:
+    """Returns when the rules of a link that was used end, in Unix seconds."""
+    return min(link.until, link.used_at + VISIT_S) if link.once and link.used_at is not None else link.until
+
+
+def _approved_until(database: Database, rule_id: int) -> list[float | None]:
+    """Returns the ends of the approvals of requests that a rule is part of."""
+    columns = UNBLOCK_REQUESTS.c
+    with database.read() as connection:
+        rows = connection.execute(select(columns.until, columns.rule_ids).where(columns.state == RequestState.APPROVED.value))
+        return [until for until, rule_ids in rows if rule_id in (rule_ids or ())]
 
 
 def next_version(connection: Connection) -> int:

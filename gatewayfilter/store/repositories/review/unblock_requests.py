@@ -11,7 +11,7 @@ from gatewayfilter.interfaces import RequestState, UnblockChanges, UnblockReques
 from gatewayfilter.model import ManualRule
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.store.repositories.lists import SqlListStore
-from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, newest_version, next_version
+from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, end_of_rules, newest_version, next_version
 from gatewayfilter.store.repositories.review.notifications import add_notification
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.prepared_query import PreparedQuery
@@ -135,7 +135,7 @@ class SqlUnblockRequests:
         requests as they were; nothing is written when it raises.
         """
         with self._database.together(Area.LISTS):
-            self._take_back(request_ids, check)
+            self._take_back(request_ids, now, check)
             rule_ids = tuple(self._lists.put_rule(rule).rule_id for rule in rules)
             decision = {"state": RequestState.APPROVED, "scope": scope, "until": until, "word": word, "rule_ids": list(rule_ids)}
             return self._decide(request_ids, decision, now)
@@ -143,14 +143,14 @@ class SqlUnblockRequests:
     def deny(self, request_ids: Sequence[int], *, word: str, now: float, check: Check | None = None) -> list[UnblockRequest]:
         """Denies requests; the rules of an approval are removed. Returns the requests as they are then; `check` as `approve`."""
         with self._database.together(Area.LISTS):
-            self._take_back(request_ids, check)
+            self._take_back(request_ids, now, check)
             decision = {"state": RequestState.DENIED, "scope": "", "until": None, "word": word, "rule_ids": None}
             return self._decide(request_ids, decision, now)
 
-    def reopen(self, request_ids: Sequence[int], check: Check | None = None) -> list[UnblockRequest]:
+    def reopen(self, request_ids: Sequence[int], *, now: float, check: Check | None = None) -> list[UnblockRequest]:
         """Makes decided requests open again; the rules of an approval are removed. Returns them; `check` as `approve`."""
         with self._database.together(Area.LISTS):
-            self._take_back(request_ids, check)
+            self._take_back(request_ids, now, check)
             decision = {"state": RequestState.OPEN, "scope": "", "until": None, "word": "", "rule_ids": None}
             return self._decide(request_ids, decision, None)
 
@@ -174,13 +174,19 @@ class SqlUnblockRequests:
     def _of_ids(self, request_ids: Sequence[int]) -> list[UnblockRequest]:
         return self._select(_COLUMNS.id.in_(request_ids), len(request_ids))
 
-    def _take_back(self, request_ids: Sequence[int], check: Check | None) -> None:
+    def _take_back(self, request_ids: Sequence[int], now: float, check: Check | None) -> None:
+        """Removes the rules of approvals; one that others share gets the end of the last of those."""
         before = self._of_ids(request_ids)
         if check is not None:
             check(before)
-        for request in before:
-            for rule_id in request.rule_ids:
-                self._lists.remove_rule(rule_id)
+        going = [rule_id for request in before for rule_id in request.rule_ids]
+        if not going:
+            return
+        staying = self._select((_COLUMNS.state == RequestState.APPROVED.value) & _COLUMNS.id.not_in(request_ids), MOST_DECIDED)
+        links = self._links.in_force(now)
+        for rule_id in dict.fromkeys(going):
+            ends = [request.until for request in staying if rule_id in request.rule_ids]
+            self._lists.shorten_rule(rule_id, [*ends, *(end_of_rules(link) for link in links if rule_id in link.rule_ids)], now)
 
     def _decide(self, request_ids: Sequence[int], decision: dict[str, Any], now: float | None) -> list[UnblockRequest]:
         with self._database.write(Area.UNBLOCK) as connection:

@@ -95,6 +95,56 @@ def test_a_longer_approval_of_the_same_is_kept(store: Store) -> None:
     assert [found.pattern for found in store.lists.rules()] == [".a.example"]
 
 
+def approve(store: Store, number: int, until: float | None, now: float = 2.0) -> None:
+    store.unblock.approve([number], [rule(until=until)], scope="", until=until, word="", now=now)
+
+
+WITHDRAWN = [
+    # The ends of the first and the second approval, which is withdrawn, when, and the end of the rule afterwards (0: none).
+    (100.0, 200.0, 1, 10.0, 200.0),
+    (100.0, 200.0, 2, 10.0, 100.0),
+    (100.0, 200.0, 2, 150.0, 0.0),
+    (None, 50.0, 1, 10.0, 50.0),
+    (50.0, None, 2, 10.0, 50.0),
+    (None, None, 1, 10.0, None),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "gone", "at", "left"), WITHDRAWN)
+def test_an_approval_keeps_its_end_when_another_is_withdrawn(
+    first: float | None, second: float | None, gone: int, at: float, left: float | None, store: Store
+) -> None:
+    store.unblock.ask([ask(), ask(url="http://a.example/two")])
+    approve(store, 1, first)
+    approve(store, 2, second)
+    store.unblock.deny([gone], word="", now=at)
+    assert [found.expires_at for found in store.lists.rules()] == ([] if left == 0.0 else [left])
+    store.unblock.deny([3 - gone], word="", now=at)
+    assert store.lists.rules() == []
+
+
+def test_an_approval_can_be_made_shorter(store: Store) -> None:
+    store.unblock.ask([ask()])
+    approve(store, 1, None)
+    approve(store, 1, 50.0)
+    assert [found.expires_at for found in store.lists.rules()] == [50.0]
+
+
+def test_links_and_approvals_of_the_same_keep_their_ends(store: Store) -> None:
+    store.unblock.ask([ask()])
+    approve(store, 1, 100.0)
+    link = store.bypass.add(BypassLink("http://a.example/", EntryKind.DOMAIN, ".a.example", "", 400.0, False, 2.0))
+    once = store.bypass.add(BypassLink("http://a.example/", EntryKind.DOMAIN, ".a.example", "", 900.0, True, 2.0))
+    for one in (link, once):
+        assert store.bypass.redeem(one.link_id, 10.0)
+    store.unblock.deny([1], word="", now=20.0)
+    assert [found.expires_at for found in store.lists.rules()] == [400.0]
+    store.bypass.revoke(link.link_id, 30.0)
+    assert [found.expires_at for found in store.lists.rules()] == [310.0]
+    store.bypass.revoke(once.link_id, 30.0)
+    assert store.lists.rules() == []
+
+
 def test_changes_are_followed(store: Store) -> None:
     nothing = store.unblock.changes(-1)
     assert (nothing.requests, nothing.links) == ([], [])
