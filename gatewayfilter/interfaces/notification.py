@@ -31,12 +31,16 @@ class ChannelState:
         sent_at: Unix seconds of the last message.
         failures: tries in a row that failed.
         retry_at: Unix seconds before which there is no further try.
+        failing_since: Unix seconds of the first of these failures, 0 without any.
+        error: why the last try failed, `""` when it arrived.
     """
 
     last_id: int
     sent_at: float = 0.0
     failures: int = 0
     retry_at: float = 0.0
+    failing_since: float = 0.0
+    error: str = ""
 
 
 class NotificationStore(Protocol):

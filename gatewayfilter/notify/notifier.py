@@ -30,6 +30,7 @@ TOO_OLD_S: Final = 86_400.0
 BACKLOG_S: Final = 600.0
 """What a new channel still sends: a page may be asked for before the notifier of a new installation has started."""
 _MOST_AT_ONCE: Final = 500
+_LONGEST_ERROR: Final = 300
 
 
 class Channel(Protocol):
@@ -126,7 +127,9 @@ class ChannelSender:
             wait_s = min(FIRST_RETRY_S * 2 ** min(state.failures, 20), LONGEST_RETRY_S)
             if not state.failures:
                 _log.warning("%s: %s; trying again", self._channel.name, error)
-            self._put(replace(state, failures=state.failures + 1, retry_at=now + wait_s))
+            since = state.failing_since if state.failures else now
+            failed = replace(state, failures=state.failures + 1, retry_at=now + wait_s, failing_since=since)
+            self._put(replace(failed, error=str(error)[:_LONGEST_ERROR]))
             return False
         self._counters.add("notifications_sent")
         if state.failures:

@@ -60,6 +60,17 @@ class NotifySettings(Section):
     command: tuple[str, ...] = ()
     """A program with its arguments that is run without a shell; it gets the message as JSON on standard input."""
 
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """The names of the channels that are on."""
+        on = {
+            "webhook": self.webhook_url.get_secret_value(),
+            "ntfy": self.ntfy_url.get_secret_value(),
+            "mail": self.smtp_host and self.mail_to,
+            "command": self.command,
+        }
+        return tuple(name for name, address in on.items() if address)
+
     @field_validator("base_url")
     @classmethod
     def _is_web_address(cls, value: str) -> str:

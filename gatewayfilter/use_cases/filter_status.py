@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import SnapshotError
+from gatewayfilter.errors import ListError, SnapshotError
 from gatewayfilter.model import Pause
 from gatewayfilter.sources import Subscription
 from gatewayfilter.store import Store
-from gatewayfilter.wiring import snapshot_folder, subscriptions
+from gatewayfilter.wiring import services, snapshot_folder, subscriptions
 
 _SILENT_S: Final = 30.0
 """A worker writes its status every second, later under load."""
@@ -23,6 +23,7 @@ _LEARNER_SILENT_S: Final = 300.0
 _FAILURES: Final = 3
 """Updates in a row that have to fail before it needs attention."""
 _LOW_MB: Final = 500
+_LARGEST_STEP_S: Final = 120.0
 _FAULTS: Final = {
     "hook_errors": "requests on which the filter itself failed",
     "store_errors": "batches that the database refused",
@@ -149,7 +150,12 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
         today=_today(store, now),
         free_mb=free_mb,
         faults=faults,
-        attention=tuple(_attention(bool(supervisor), workers, learner_state, lists, free_mb, faults)),
+        attention=(
+            *_attention(bool(supervisor), workers, learner_state, lists, free_mb, faults),
+            *_failing_channels(settings, store),
+            *_wrong_services(settings),
+            *_wrong_clock(lists, now),
+        ),
     )
 
 
@@ -216,6 +222,26 @@ def _today(store: Store, now: float) -> TodayCounts:
     midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     found = store.log_stats.summary(midnight)
     return TodayCounts(found.decisions, found.blocked)
+
+
+def _failing_channels(settings: Settings, store: Store) -> Iterator[Attention]:
+    for name, state in store.notifications.channels(settings.notify.channel_names).items():
+        if state.failures:
+            since = datetime.fromtimestamp(state.failing_since).astimezone()
+            why = f": {state.error}" if state.error else ""
+            yield Attention(f"Messages by {name} fail since {since:%Y-%m-%d %H:%M}{why}.", "gatewayfilter notify test")
+
+
+def _wrong_services(settings: Settings) -> Iterator[Attention]:
+    try:
+        services(settings)
+    except ListError as error:
+        yield Attention(f"Your catalogue of services cannot be read: {error}.", "gatewayfilter service list")
+
+
+def _wrong_clock(lists: ListStatus, now: float) -> Iterator[Attention]:
+    if lists.oldest_at > now + _LARGEST_STEP_S:
+        yield Attention("The clock is behind the last update of a list.", "gatewayfilter doctor")
 
 
 def _attention(

@@ -94,9 +94,15 @@ def test_failures_are_tried_again_ever_later(store: Store) -> None:
     bench.run(3600)
     assert 9 <= bench.channel.tries <= 11
     assert bench.counters["notifications_failed"] == bench.channel.tries
+    (state,) = store.notifications.channels([bench.channel.name]).values()
+    assert state.failures == bench.channel.tries
+    assert state.error
+    assert bench.now - 3602 <= state.failing_since <= bench.now - 3590
     bench.channel.failing = False
     bench.restart()
     bench.run(3600)
+    (state,) = store.notifications.channels([bench.channel.name]).values()
+    assert (state.failures, state.failing_since, state.error) == (0, 0.0, "")
     assert [message.number for message in bench.channel.sent] == [1]
 
 

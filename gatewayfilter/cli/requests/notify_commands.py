@@ -78,7 +78,9 @@ def status(invocation: Invocation) -> None:
                 "not used yet" if (found := states.get(name)) is None else "fails" if found.failures else "good",
                 show_day(found.sent_at) if found and found.sent_at else "",
                 str(found.failures) if found else "0",
+                show_day(found.failing_since) if found and found.failing_since else "",
+                found.error if found else "",
             )
             for name in names
         ]
-        print_table(("channel", "state", "last message", "failures"), rows)
+        print_table(("channel", "state", "last message", "failures", "since", "last error"), rows)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, process_checks
+from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, policy_checks, process_checks
 from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -16,6 +16,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk_checks.snapshot,
     list_checks.subscriptions,
     list_checks.protection,
+    policy_checks.services,
+    policy_checks.messages,
     process_checks.workers,
     process_checks.learner,
     process_checks.rendering,

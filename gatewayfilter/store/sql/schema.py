@@ -26,7 +26,7 @@ from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
 
 __all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
 
-HEAD = "0020"
+HEAD = "0021"
 """The migration that makes this schema."""
 
 MANUAL_RULES = Table(
@@ -371,4 +371,6 @@ NOTIFY_CHANNELS = Table(
     Column("sent_at", Double, nullable=False),
     Column("failures", Integer, nullable=False),  # in a row
     Column("retry_at", Double, nullable=False),
+    Column("failing_since", Double, nullable=False, server_default="0"),
+    Column("error", Text, nullable=False, server_default=""),  # of the last try, "" when it arrived
 )

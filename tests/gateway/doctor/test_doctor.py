@@ -31,11 +31,14 @@ from gatewayfilter.gateway.doctor import (
     examine,
     list_checks,
     network_checks,
+    policy_checks,
     process_checks,
 )
+from gatewayfilter.interfaces import ChannelState
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.subscription import Definition, SourceState, write_json
+from gatewayfilter.use_cases.filter_status import filter_status
 from gatewayfilter.wiring import open_store, publish_now
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -423,3 +426,28 @@ def test_reach(state: Path) -> None:
     assert near.level == NOTE
     assert "Only this machine can use the filter" in near.words
     assert network_checks.reach(patient(state, proxy={"listen": "0.0.0.0:8080"})).level == OK
+
+
+def test_a_channel_that_fails_is_found(state: Path) -> None:
+    assert policy_checks.messages(patient(state)).level is OK
+    notify = {"webhook_url": "http://127.0.0.1:1/"}
+    store = open_store(Settings(data_dir=state))
+    store.notifications.channel("webhook")
+    assert policy_checks.messages(patient(state, notify=notify)).level is OK
+    store.notifications.put_channel("webhook", ChannelState(1, 0.0, 4, 0.0, 1_750_000_000.0, "connection refused"))
+    found = policy_checks.messages(patient(state, notify=notify))
+    assert (found.level, found.words) == (WARNING, "webhook failed 4 times since 2025-06-15 15:06 UTC (connection refused).")
+    status = filter_status(Settings.model_validate({"data_dir": state, "notify": notify}), store)
+    assert any(one.words.endswith(": connection refused.") for one in status.attention)
+    assert policy_checks.messages(patient(state)).level is OK  # it is not set up any more
+    store.close()
+
+
+def test_a_wrong_catalogue_of_services_is_found(state: Path) -> None:
+    assert policy_checks.services(patient(state)).level is OK
+    (state / "services.toml").write_text("[club]\nhosts = ['com']\n", encoding="utf-8")
+    assert policy_checks.services(patient(state)).level is ERROR
+    settings = Settings(data_dir=state)
+    store = open_store(settings)
+    assert any("public suffix" in one.words for one in filter_status(settings, store).attention)
+    store.close()

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy.engine import Row
 
 from gatewayfilter.interfaces import ChannelState, Notification
 from gatewayfilter.store.sql.database import Area, Database
@@ -42,7 +44,7 @@ class SqlNotifications:
         with self._database.write(Area.UNBLOCK) as connection:
             row = connection.execute(select(NOTIFY_CHANNELS).where(_CHANNELS.name == name)).one_or_none()
             if row is not None:
-                return ChannelState(row.last_id, row.sent_at, row.failures, row.retry_at)
+                return _state(row)
             state = ChannelState(connection.scalar(_NEWEST.where(_COLUMNS.at < since)) or 0)
             connection.execute(insert(NOTIFY_CHANNELS), {"name": name, **_values(state)})
             return state
@@ -56,7 +58,7 @@ class SqlNotifications:
         """Returns the state of those of these channels that have one."""
         with self._database.read() as connection:
             rows = connection.execute(select(NOTIFY_CHANNELS).where(_CHANNELS.name.in_(names))).all()
-        return {row.name: ChannelState(row.last_id, row.sent_at, row.failures, row.retry_at) for row in rows}
+        return {row.name: _state(row) for row in rows}
 
 
 def add_notification(connection: Connection, event: str, what: str, at: float, facts: Mapping[str, object]) -> bool:
@@ -71,4 +73,8 @@ def add_notification(connection: Connection, event: str, what: str, at: float, f
 
 
 def _values(state: ChannelState) -> dict[str, Any]:
-    return {"last_id": state.last_id, "sent_at": state.sent_at, "failures": state.failures, "retry_at": state.retry_at}
+    return asdict(state)
+
+
+def _state(row: Row[tuple[object, ...]]) -> ChannelState:
+    return ChannelState(row.last_id, row.sent_at, row.failures, row.retry_at, row.failing_since, row.error)
