@@ -16,7 +16,10 @@ _NO_NEIGHBOURS: Final[Mapping[str, str]] = MappingProxyType({})
 _ADDRESS: Final = key_of_client("")
 _OF_SERVICES: Final = frozenset({ScheduleEffect.BLOCK_SERVICE, ScheduleEffect.ALLOW_SERVICE})
 HORIZON_S: Final = 8 * 86_400.0
-"""How far timelines reach. Beyond, the last state stays in force: they are compiled again every hour."""
+"""How far timelines reach. Beyond it no window opens: they are compiled again every hour."""
+MANY_SCHEDULES: Final = 500
+"""With more, timelines reach `SHORT_HORIZON_S`: the cost of a change grows with schedules times instants."""
+SHORT_HORIZON_S: Final = 4 * 3600.0
 
 
 def compile_policies(
@@ -134,7 +137,8 @@ class _Compilation:
         found = self.intervals.get(schedule.name)
         if found is None:
             zone = zone_of(schedule.timezone)
-            found = self.intervals[schedule.name] = intervals_of(schedule, zone, self.now, self.now + HORIZON_S)
+            horizon_s = HORIZON_S if len(self.policies.schedules) <= MANY_SCHEDULES else SHORT_HORIZON_S
+            found = self.intervals[schedule.name] = intervals_of(schedule, zone, self.now, self.now + horizon_s)
         return found
 
     def effective(

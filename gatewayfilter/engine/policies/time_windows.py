@@ -7,6 +7,7 @@ first, one that ends in it ends in the second.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,8 @@ from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Schedule, Window
 
 _MINUTES_OF_DAY: Final = 1440
+_MOST_INSTANTS: Final = 16_384
+"""Wall-clock times whose instants are remembered: many schedules begin and end at the same ones."""
 _SECOND: Final = timedelta(seconds=1)
 _BEFORE: Final = timedelta(days=2)
 """Windows that began so long ago may still be open: a day, and one that the zone skipped."""
@@ -98,6 +101,7 @@ def _of_window(window: Window, zone: tzinfo, begin: float, end: float) -> Iterat
         day += timedelta(days=1)
 
 
+@lru_cache(maxsize=_MOST_INSTANTS)
 def _instant(day: date, minute: int, zone: tzinfo, *, fold: int) -> float:
     """Returns the Unix seconds of a wall-clock time; `fold` selects one of two in a repeated hour."""
     local = datetime.combine(day + timedelta(days=minute // _MINUTES_OF_DAY), time(minute % _MINUTES_OF_DAY // 60, minute % 60))

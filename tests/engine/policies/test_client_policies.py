@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from gatewayfilter.engine.policies.client_policies import ClientPolicies
-from gatewayfilter.engine.policies.compilation import HORIZON_S, compile_policies
+from gatewayfilter.engine.policies.compilation import HORIZON_S, MANY_SCHEDULES, SHORT_HORIZON_S, compile_policies
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy, ListSelection
 from gatewayfilter.model import (
     HARMFUL_CATEGORIES,
@@ -228,6 +228,24 @@ def test_timelines_reach_eight_days() -> None:
     for day in range(int(HORIZON_S // 86_400)):
         assert effective(Policy("kids"), night, at=NOW + (10 + 24 * day) * HOUR_S).block_all is not None
         assert effective(Policy("kids"), night, at=NOW + 24 * day * HOUR_S).block_all is None
+
+
+def test_many_schedules_have_shorter_timelines_of_the_same_states() -> None:
+    windows = [(Window(minute * 7 % 1440, (minute * 7 + 45) % 1440 or 1440),) for minute in range(MANY_SCHEDULES + 100)]
+    usual = [schedule(f"s{number}", ScheduleEffect.BLOCK_CATEGORY, "games", windows=one) for number, one in enumerate(windows)]
+    groups = (Group("kids", "kids"), Policy("kids"), client("pad", "10.0.0.1", group="kids"))
+    few, many = compiled(*groups, *usual[:MANY_SCHEDULES]), compiled(*groups, *usual)
+    assert max(few.instants) > NOW + HORIZON_S - 86_400
+    assert max(many.instants) < NOW + SHORT_HORIZON_S + HOUR_S
+    # Compiled every hour, they are as those that reach eight days.
+    for minute in range(int(SHORT_HORIZON_S // 60)):
+        expected = {one.name for one in usual if any(_is_open(window, 720 + minute) for window in one.windows)}
+        assert set(many.find("10.0.0.1").timeline.at(NOW + 60 * minute).schedules) == expected
+
+
+def _is_open(window: Window, minute: int) -> bool:
+    now = minute % 1440
+    return window.begin <= now < window.end or (window.end <= window.begin and (now >= window.begin or now < window.end))
 
 
 def test_equal_selections_have_one_number() -> None:
