@@ -237,12 +237,12 @@ class FilterEngine:
                 self._state = self._install(self._policies.put_into(self._state))
 
     def policy_mark(self) -> tuple[int, ...] | None:
-        """Returns a value that changes whenever policies or approvals may decide otherwise, `None` without policies."""
+        """Returns a value that changes whenever policies or approvals may decide otherwise, `None` while there are none."""
         state = self._state
-        if state.policies is None:
-            return None
         now = self.clock()
         approvals = tuple(number for until, number in state.overlay.rules.approvals if now < until)
+        if state.policies is None:
+            return (hash(approvals),) if approvals else None
         return (*self._policies.mark(state.policies), hash(approvals))
 
     def log_detail(self, client: str, user: str = "") -> LogDetail | None:

@@ -267,6 +267,8 @@ def covers_host(request: UnblockRequest) -> bool:
     """Returns whether what blocked the page concerns its whole host: an entry for it, a schedule, a policy."""
     if request.reason in {Reason.SCHEDULE, Reason.POLICY, Reason.SERVICE, Reason.QUOTA}:
         return True
+    if request.reason in {Reason.FILE_TYPE, Reason.FILE_SIZE, Reason.SEARCH_TERM}:
+        return False
     if request.reason == Reason.ADBLOCK:
         return _HOST_RULE.fullmatch(request.rule) is not None
     return bool(request.rule) and "/" not in request.rule and "*" not in request.rule

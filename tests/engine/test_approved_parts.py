@@ -99,6 +99,18 @@ def test_without_policies() -> None:
     assert plain.decide_host("trap.example", CHILD).action is HostAction.DENY
 
 
+def test_approvals_for_everybody_end_without_policies() -> None:
+    now = [NOON]
+    found = snapshot()
+    found.policies = PolicySet()
+    plain = FilterEngine(found, clock=lambda: now[0])
+    assert plain.policy_mark() is None
+    plain.apply([Change(1, ChangeKind.MANUAL_ADDED, manual=approval("", NOON + 60))])
+    assert plain.policy_mark() is not None
+    now[0] += 60
+    assert plain.policy_mark() is None
+
+
 def test_open_connections_are_reviewed_when_an_approval_ends_or_is_withdrawn() -> None:
     now = [NOON]
     rule = approval("client:child", NOON + 60)

@@ -26,6 +26,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import (
+    APPROVED,
     DEFAULT,
     EntryKind,
     ListAction,
@@ -40,6 +41,8 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_url
+from gatewayfilter.use_cases.requests import granted
 from gatewayfilter.wiring.proxy import assemble_components
 
 NAMES = (
@@ -383,6 +386,17 @@ async def test_downloads_are_blocked_by_their_head(
         _, answer, body = await get(found, session, sites.url("http", "files.example", path))
         assert answer == (f"block; reason={reason}" if reason else "")
         assert reason or body == b"".join(pieces)
+
+
+@pytest.mark.parametrize("site", [False, True])
+async def test_an_approval_lifts_file_types_and_sizes(sites: Sites, state: Path, tmp_path: Path, *, site: bool) -> None:
+    sites.answers["/setup.exe"] = {"content-type": "application/octet-stream"}, (EXE, bytes(3_000_000))
+    url = sites.url("http", "files.example", "/setup.exe")
+    kind, pattern = granted(parse_url(url), site=site)
+    approved = ManualRule(1, ListAction.ALLOW, kind, pattern, "request 1", APPROVED)
+    async with running(state, tmp_path, "file-types=programs", "max-download-mb=2", rules=(approved,)) as (found, session):
+        status, answer, body = await get(found, session, url)
+    assert (status, answer, len(body)) == (200, "", len(EXE) + 3_000_000)
 
 
 CUT: list[tuple[str, dict[str, str], tuple[bytes, ...], str]] = [

@@ -91,7 +91,7 @@ class HostPolicy:
         return found
 
     def may_change(self) -> bool:
-        """Returns whether there are policies of clients."""
+        """Returns whether there are policies of clients, or pages that were approved on request."""
         return self._engine.policy_mark() is not None
 
     def count_use(self, client: str, host: str, user: str) -> None:

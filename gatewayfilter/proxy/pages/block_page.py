@@ -34,6 +34,8 @@ _ASKABLE: Final = frozenset(
         Reason.SERVICE,
         Reason.QUOTA,
         Reason.SEARCH_TERM,
+        Reason.FILE_TYPE,
+        Reason.FILE_SIZE,
     }
 )
 _PIXEL: Final = bytes.fromhex(

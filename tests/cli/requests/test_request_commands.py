@@ -165,3 +165,14 @@ def test_links(cli: Cli, state: Path) -> None:
     assert "revoked" in cli("bypass", "list").out
     assert "one visit" in cli("request", "approve", 1, "--for", "once").out
     assert cli("list", "show", "--json").json == []
+
+
+@pytest.mark.parametrize("reason", ["file-type", "file-size", "search-term"])
+def test_what_a_policy_blocks_of_a_page_is_approved_for_the_page(reason: str, cli: Cli, state: Path) -> None:
+    cli("client", "add", "tablet", "--address", "10.0.0.7")
+    _ask(state, "http://files.example/setup.exe", "http://files.example/two.exe", reason=reason, rule="kids", source_list="")
+    cli("request", "approve", 1)
+    cli("request", "approve", 2, "--site")
+    rules = {rule["pattern"]: rule["scope"] for rule in cli("list", "show", "--json").json}
+    assert set(rules.values()) == {"client:tablet"}
+    assert {"/setup.exe" in pattern or "/two.exe" in pattern for pattern in rules} == {True, False}
