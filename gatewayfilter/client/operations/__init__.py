@@ -1,12 +1,13 @@
 """The operations of the API, by subject. Written by scripts/make_api_client.py; not to be edited."""
 
+from gatewayfilter.client.operations.lists.rules import RulesApi
 from gatewayfilter.client.operations.system.backup import BackupApi
 from gatewayfilter.client.operations.system.https import HttpsApi
 from gatewayfilter.client.operations.system.settings import SettingsApi
 from gatewayfilter.client.operations.system.status import StatusApi
 from gatewayfilter.client.transport import Transport
 
-__all__ = ["BackupApi", "HttpsApi", "Operations", "SettingsApi", "StatusApi"]
+__all__ = ["BackupApi", "HttpsApi", "Operations", "RulesApi", "SettingsApi", "StatusApi"]
 
 
 class Operations:
@@ -17,3 +18,4 @@ class Operations:
         self.https = HttpsApi(transport)
         self.settings = SettingsApi(transport)
         self.backup = BackupApi(transport)
+        self.rules = RulesApi(transport)

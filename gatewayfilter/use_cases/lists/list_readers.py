@@ -46,7 +46,7 @@ class ReadEntries:
 
 
 def read_entries(
-    text: str, action: ListAction, *, force: bool = False, report: Callable[[int], None] | None = None
+    text: str, action: ListAction, *, force: bool = False, report: Callable[[int], None] | None = None, most: int = 0
 ) -> ReadEntries:
     """Reads entries: our JSON and CSV, or lines of patterns, hosts, dnsmasq, zones and simple Adblock rules, mixed as they come.
 
@@ -55,9 +55,10 @@ def read_entries(
         action: for entries without one of their own (`@@`, `server=/…/#`, `rpz-passthru.`, JSON and CSV have one).
         force: also accepts patterns that are usually too broad.
         report: called now and then with the line or position.
+        most: entries and bad lines together, 0 for any number.
 
     Raises:
-        ListError: it begins as JSON and is none of ours.
+        ListError: it begins as JSON and is none of ours, or holds more than `most`.
     """
     found = ReadEntries()
     for position, item in _items(text):
@@ -67,6 +68,8 @@ def read_entries(
             found.rules += list(_rules(item, action, force=force))
         except (RuleError, UrlError) as error:
             found.rejected.append((position, str(item)[:200], str(error)))
+        if most and len(found.rules) + len(found.rejected) > most:
+            raise ListError(f"these are more than {most:,} lines; a list of this size belongs among the lists")
     if _A_ZONE.search(text):
         found.rules = _joined_names(found.rules)
     return found

@@ -219,8 +219,9 @@ def edit_rule(
         ConflictError: it was changed since.
         MissingError: there is none of this number any more.
         PolicyError: there is no such client or group in `values.scope`.
-        RuleError: another rule has this pattern, group and scope.
+        RuleError: another rule has this pattern, group and scope, or the action is none for the pattern.
     """
+    refuse_unspliceable(values.action, pattern.kind)
     check_scope(values.scope, values.action, store.policies.read())
 
     def edit(before: ManualRule) -> ManualRule:

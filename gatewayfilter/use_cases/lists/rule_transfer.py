@@ -100,7 +100,7 @@ def _plain_bytes(file: BinaryIO, name: str, largest: int) -> bytes:
 
 
 def read_rules(
-    text: str, values: RuleValues, name: str, *, force: bool = False, report: Callable[[int], None] | None = None
+    text: str, values: RuleValues, name: str, *, force: bool = False, report: Callable[[int], None] | None = None, most: int = 0
 ) -> RulesRead:
     """Reads rules from a text: what an export writes, patterns, or lines of hosts files, dnsmasq, zones and Adblock lists.
 
@@ -110,11 +110,12 @@ def read_rules(
         name: of the file, for error messages.
         force: also accepts patterns that are usually too broad.
         report: called now and then with the line.
+        most: rules and bad lines together, 0 for any number.
 
     Raises:
-        ListError: nothing in it can be used.
+        ListError: nothing in it can be used, or it holds more than `most`.
     """
-    found = read_entries(text, values.action, force=force, report=report)
+    found = read_entries(text, values.action, force=force, report=report, most=most)
     if values.action is ListAction.SPLICE:
         found = _spliceable(found)
     if not found.rules and found.rejected:

@@ -1,37 +1,32 @@
-"""Changes that handlers make: each in one transaction, recorded, and refused when what it is based on has changed."""
+"""Changes that handlers make: each in one transaction and recorded, and refused when what it is based on has changed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Header, HTTPException
+from fastapi import Header
 
+from gatewayfilter.errors import ConflictError
 from gatewayfilter.model import Actor, Via
-from gatewayfilter.use_cases.access.audit_trail import AuditTrail
+from gatewayfilter.use_cases.access.audit_trail import AuditTrail, Recording
 from gatewayfilter.web.access.identity import Identity
 from gatewayfilter.web.services import WebServices
 
 IfMatch = Annotated[
-    str, Header(alias="if-match", description="ETag of what is edited; with another one in force nothing is changed (412).")
+    str, Header(alias="if-match", description="ETag of what is edited; nothing is changed (412) where another one is in force.")
 ]
 CHANGED_SINCE: Final = "somebody has changed this since: load it again"
+_MOST_TAGS: Final = 1_000
 
 
-@dataclass(slots=True)
-class Recorded:
-    """A change as it was recorded.
-
-    Attributes:
-        undo_url: address that undoes it by POST, `""` when it cannot be undone.
-    """
-
-    undo_url: str = ""
+def actor_of(identity: Identity) -> Actor:
+    """Returns who makes a change, for the audit log."""
+    return Actor(identity.name, Via.SESSION if identity.csrf else Via.TOKEN)
 
 
 @contextmanager
-def changing(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> Iterator[Recorded]:
-    """Makes the changes of the block in one transaction: all of them, or none when it raises.
+def changing(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> Iterator[Recording]:
+    """Makes the changes of the block in one transaction and records them: all of them, or none when it raises.
 
     Args:
         services: with the database.
@@ -40,14 +35,18 @@ def changing(services: WebServices, identity: Identity, action: str, subject: st
         subject: what it is done to.
         detail: for people.
     """
-    recorded = Recorded()
-    with services.store.changing():
-        yield recorded
+    with AuditTrail(services.store, services.clock).changing(actor_of(identity), action, subject, detail) as recording:
+        yield recording
 
 
 def record(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> None:
     """Records a change that was made and cannot be undone; arguments as `changing`."""
-    AuditTrail(services.store, services.clock).record(Actor(identity.name, Via.SESSION), action, subject, detail)
+    AuditTrail(services.store, services.clock).record(actor_of(identity), action, subject, detail)
+
+
+def undo_url(entry_id: int) -> str:
+    """Returns the address that takes a recorded change back by POST, `""` for none."""
+    return f"/audit/{entry_id}/undo" if entry_id else ""
 
 
 def etag(version: str) -> dict[str, str]:
@@ -63,8 +62,8 @@ def check_version(expected: str, current: Callable[[], str]) -> None:
         current: returns the version in force, `""` when there is no such thing.
 
     Raises:
-        HTTPException: 412 where another version is in force.
+        ConflictError: another version is in force.
     """
-    wanted = {part.strip().removeprefix("W/").strip('"') for part in expected[:1000].split(",")}
+    wanted = {part.strip().removeprefix("W/").strip('"') for part in expected[:_MOST_TAGS].split(",")}
     if expected and "*" not in wanted and current() not in wanted:
-        raise HTTPException(412, CHANGED_SINCE)
+        raise ConflictError(CHANGED_SINCE)

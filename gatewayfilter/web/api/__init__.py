@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
+from gatewayfilter.web.api.lists import rule_files, rules
 from gatewayfilter.web.api.system import backup, health, https, settings
 
 
@@ -13,3 +14,5 @@ def routers() -> Iterator[APIRouter]:
     yield https.router
     yield settings.router
     yield backup.router
+    yield rule_files.router
+    yield rules.router
