@@ -5,18 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.traffic.live_log import LiveLog
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.sources import Categories, Subscriptions
+    from gatewayfilter.use_cases.log_clients import LogClients
+
+_NAMES_S: Final = 2.0
+"""How long the names of clients are used before they are read again."""
 
 
 class WebServices:
@@ -35,6 +41,8 @@ class WebServices:
         self._lock = threading.Lock()
         self._engine: FilterEngine | None = None
         self._snapshot: Path | None = None
+        self._names: LogClients | None = None
+        self._names_until = 0.0
 
     @property
     def settings(self) -> Settings:
@@ -70,6 +78,32 @@ class WebServices:
     def services(self) -> Mapping[str, Service]:
         """The catalogue of services by id."""
         return wiring.usable_services(self.settings)
+
+    @cached_property
+    def zone(self) -> tzinfo:
+        """The time zone of days: that of the settings, else this machine's."""
+        from gatewayfilter.engine.policies.time_windows import find_zone  # noqa: PLC0415  with the policies, when they are needed
+        from gatewayfilter.use_cases.network_facts import local_zone  # noqa: PLC0415
+
+        return find_zone(self.settings.filter.timezone or local_zone())
+
+    @cached_property
+    def live_log(self) -> LiveLog:
+        """The newest decisions, read once for all who watch."""
+        return LiveLog(self.store.log)
+
+    def clients(self) -> LogClients:
+        """Returns the names of clients in the log, some seconds old at most.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        from gatewayfilter.use_cases.log_clients import LogClients  # noqa: PLC0415
+
+        with self._lock:
+            if self._names is None or time.monotonic() >= self._names_until:
+                self._names, self._names_until = LogClients(self.store, self.settings), time.monotonic() + _NAMES_S
+            return self._names
 
     def engine(self) -> FilterEngine:
         """Returns the decision as the workers make it now: the newest snapshot, and the changes since.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gatewayfilter.model import ReviewTask
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
     from gatewayfilter.settings import Strictness
-    from gatewayfilter.use_cases.network_facts import QuotaLeft
+    from gatewayfilter.use_cases.traffic.url_check import UrlCheck
 
 
 @click.command(
@@ -87,49 +87,26 @@ def check(
         method=method.upper(),
     )
     settings = invocation.settings()
-    explanation, judged, connection, reviewed_task, quotas = _ask(settings, request, client, at)
+    found = _check(settings, request, client, at)
     if invocation.json:
-        reviewed = None if reviewed_task is None else summary(reviewed_task)
-        print_json({**_document(explanation, judged), **_of_connection(connection), "reviewed": reviewed, "quotas": quotas})
+        reviewed = None if found.reviewed is None else summary(found.reviewed)
+        facts = {"reviewed": reviewed, "quotas": found.quotas}
+        print_json({**_document(found.explanation, found.judged), **_of_connection(found.connection), **facts})
     else:
-        _show(explanation, connection)
-        show_left(quotas)
-        _show_judged(judged, reviewed_task, settings.classify.strictness)
-    return int(explanation.verdict.blocked)
+        _show(found.explanation, found.connection)
+        show_left(found.quotas)
+        _show_judged(found.judged, found.reviewed, settings.classify.strictness)
+    return int(found.explanation.verdict.blocked)
 
 
-type _Answers = tuple[
-    Explanation, tuple[Classification, float] | None, ConnectionReport | None, ReviewTask | None, list[QuotaLeft]
-]
-
-
-def _ask(settings: Settings, request: Request, client: str, at: float | None) -> _Answers:
+def _check(settings: Settings, request: Request, client: str, at: float | None) -> UrlCheck:
     from gatewayfilter.cli.ui.command_context import open_store
-    from gatewayfilter.engine.policies.compilation import compile_policies
-    from gatewayfilter.proxy.listener.connection_report import report_connection
-    from gatewayfilter.use_cases.network_facts import identity_of, neighbours_now, quotas_left
+    from gatewayfilter.use_cases.traffic.url_check import check_url
     from gatewayfilter.wiring import open_engine
 
     clock = time.time if at is None else lambda: at
-    store = open_store(settings)
-    quotas: list[QuotaLeft] = []
-    try:
-        engine = open_engine(settings, store, clock=clock)
-        if client:
-            neighbours = neighbours_now()
-            engine.set_neighbours(neighbours)
-            policies = store.policies.read()
-            identity = identity_of(client, policies, neighbours)
-            request = replace(request, client=identity.address, user=identity.user)
-            known = compile_policies(policies, clock(), neighbours=neighbours).find(identity.address, identity.user).client
-            quotas = quotas_left(store, policies, known, identity.address, clock())
-        encrypted = request.url.scheme in {"https", "wss"}
-        connection = report_connection(settings, engine, request.url, request.client, clock) if encrypted else None
-        newest = store.reviews.newest_of(request.url.key)
-        reviewed_task = newest if newest is not None and newest.decided_at is not None else None
-        return engine.explain(request), store.verdicts.find(request.url.text), connection, reviewed_task, quotas
-    finally:
-        store.close()
+    with closing(open_store(settings)) as store:
+        return check_url(settings, store, open_engine(settings, store, clock=clock), request, client, clock)
 
 
 def _document(explanation: Explanation, judged: tuple[Classification, float] | None) -> dict[str, object]:

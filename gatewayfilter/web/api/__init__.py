@@ -6,13 +6,19 @@ from fastapi import APIRouter
 
 from gatewayfilter.web.api.lists import rule_files, rules
 from gatewayfilter.web.api.system import backup, health, https, settings
+from gatewayfilter.web.api.traffic import check, events, log, overview, reports
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects, in the order of the reference page."""
+    yield check.router
+    yield events.router
+    yield log.router
+    yield overview.router
+    yield reports.router
+    yield rule_files.router
+    yield rules.router
+    yield backup.router
     yield health.router
     yield https.router
     yield settings.router
-    yield backup.router
-    yield rule_files.router
-    yield rules.router

@@ -9,8 +9,8 @@ from gatewayfilter.web.pages.system import backup, https, probes, reference, set
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
+    yield backup.router
+    yield https.router
     yield probes.router
     yield reference.router
-    yield https.router
     yield settings.router
-    yield backup.router

@@ -1,0 +1,102 @@
+"""Acts on a decision of the log: allow or block its page or site, for a device, a group or everybody, for a time or for ever."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.model import Actor, Client, EntryKind, ListAction, check_name, parse_matcher
+from gatewayfilter.model.log_query import USER_PREFIX
+from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_loose_url
+from gatewayfilter.use_cases.access.audit_trail import AuditTrail
+from gatewayfilter.use_cases.lists.patterns import Pattern
+from gatewayfilter.use_cases.lists.rule_editing import RuleValues, add_rules
+from gatewayfilter.use_cases.policies import PolicyEditor
+from gatewayfilter.use_cases.requests import granted
+
+LONGEST_S: Final = 10 * 366 * 86_400.0
+
+
+class Extent(StrEnum):
+    """What of a URL is meant."""
+
+    PAGE = "page"
+    SITE = "site"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an action has made.
+
+    Attributes:
+        kind, pattern: of the rule.
+        scope: `client:NAME`, `group:NAME`, or `""` for everybody.
+        until: Unix seconds, `None` for ever.
+        entry_id: number of its entry of the audit log, which takes it back; 0 where the rule was there already.
+    """
+
+    action: ListAction
+    kind: EntryKind
+    pattern: str
+    scope: str
+    until: float | None
+    entry_id: int
+
+
+def act_on_url(
+    store: Store,
+    clock: Callable[[], float],
+    actor: Actor,
+    action: ListAction,
+    url: str,
+    *,
+    extent: Extent,
+    whom: str,
+    lifetime_s: float | None,
+) -> Made:
+    """Adds a manual rule that allows or blocks a page or its site.
+
+    Args:
+        store: the database.
+        clock: Unix seconds.
+        actor: who does it.
+        action: allow or block.
+        url: as logged; log records without a path stand for a host.
+        extent: the page alone, or the whole site.
+        whom: `client:NAME`, `group:NAME`, `device:ADDRESS` for a device that may have no name, or `""` for everybody.
+        lifetime_s: how long it lasts, `None` for ever.
+
+    Raises:
+        PolicyError: there is no such client, group or device.
+        UrlError: it is no URL.
+    """
+    if lifetime_s is not None and not 1 <= lifetime_s <= LONGEST_S:
+        raise PolicyError("a rule lasts from a second to ten years, or for ever")
+    kind, pattern = granted(parse_loose_url(url), site=extent is Extent.SITE)
+    now = clock()
+    until = None if lifetime_s is None else now + lifetime_s
+    trail = AuditTrail(store, clock)
+    with trail.changing(actor, f"rule.{action}ed", pattern.removeprefix(".")) as recording:
+        scope = _scope(store, clock, whom)
+        recording.detail = scope
+        add_rules(store, [Pattern(kind, pattern)], RuleValues(action, "", "", until, scope))
+    return Made(action, kind, pattern, scope, until, recording.entry_id)
+
+
+def _scope(store: Store, clock: Callable[[], float], whom: str) -> str:
+    kind, _, name = whom.partition(":")
+    if kind != "device":
+        return whom
+    try:
+        matcher = parse_matcher(name)
+    except PolicyError as error:
+        raise PolicyError("the log does not name this device: choose a group or everybody") from error
+    for client in store.policies.read().clients.values():
+        if matcher in client.matchers:
+            return f"client:{client.name}"
+    named = name.removeprefix(USER_PREFIX).replace(":", "-")
+    check_name(named)
+    PolicyEditor(store.policies, clock).add_client(Client(named, (matcher,)))
+    return f"client:{named}"
