@@ -274,7 +274,7 @@ def check_name(name: str) -> None:
     Raises:
         PolicyError: it is empty, too long, or has characters that names cannot have.
     """
-    if not name or name != name.strip() or len(name) > _MOST_NAME_CHARACTERS or not name.isprintable():
+    if not name or name != name.strip() or len(name) > _MOST_NAME_CHARACTERS or not name.isprintable() or not name.strip("."):
         raise PolicyError(f"{name!r} cannot be a name: 1 to {_MOST_NAME_CHARACTERS} characters, none of them invisible")
     if foreign := sorted(_FOREIGN.intersection(name)):
         raise PolicyError(f"{name!r} cannot be a name: it contains {' '.join(foreign)}")

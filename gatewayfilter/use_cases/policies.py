@@ -10,6 +10,7 @@ from gatewayfilter.engine.policies.time_windows import day_at, find_zone, zone_o
 from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.interfaces import PolicyStore
 from gatewayfilter.model import (
+    ICONS,
     Client,
     DailyMinutes,
     Group,
@@ -252,6 +253,17 @@ class PolicyEditor:
 
         self._remove(find)
         return bool(found)
+
+
+def checked_icon(icon: str) -> str:
+    """Returns the icon of a client.
+
+    Raises:
+        PolicyError: there is no such icon.
+    """
+    if icon and icon not in ICONS:
+        raise _missing(icon, ICONS, "icon")
+    return icon
 
 
 def _check_minutes(quota: Quota) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, Settings, load
+from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
@@ -43,6 +45,8 @@ class WebServices:
         self._snapshot: Path | None = None
         self._names: LogClients | None = None
         self._names_until = 0.0
+        self._service_index: ServiceIndex | None = None
+        self._services_stamp: tuple[int, int] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -77,7 +81,22 @@ class WebServices:
     @property
     def services(self) -> Mapping[str, Service]:
         """The catalogue of services by id."""
-        return wiring.usable_services(self.settings)
+        return self.service_index.services
+
+    @property
+    def service_index(self) -> ServiceIndex:
+        """The catalogue of services, as its files are now."""
+        stamp = _stamp(wiring.own_services(self.settings))
+        with self._lock:
+            if self._service_index is None or stamp != self._services_stamp:
+                self._service_index = ServiceIndex(wiring.usable_services(self.settings))
+                self._services_stamp = stamp
+            return self._service_index
+
+    @cached_property
+    def makers(self) -> Makers:
+        """Makers of network interfaces."""
+        return Makers()
 
     @cached_property
     def zone(self) -> tzinfo:
@@ -119,3 +138,12 @@ class WebServices:
             while changes := self.store.feed.read(self._engine.feed_seq):
                 self._engine.apply(changes)
             return self._engine
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Returns what changes when a file does, `None` when it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -138,8 +138,8 @@ def _rows(
             total[2] = max(total[2], min(one.last_at, now) if one is not None else 0.0)
     macs = set(neighbours.values())
     rows = []
-    for one in compiled(settings, policies, services, now).clients:
-        client = one.client
+    for found in compiled(settings, policies, services, now).clients:
+        client = found.client
         assert client is not None
         requests, blocked, last_at = sums.get(client.name, (0, 0, 0.0))
         present = any(
@@ -147,7 +147,7 @@ def _rows(
             for matcher in client.matchers
             if matcher.kind in {MatcherKind.MAC, MatcherKind.ADDRESS}
         )
-        rows.append(ClientRow(client, state_at(one.timeline, now), last_at, present, int(requests), int(blocked)))
+        rows.append(ClientRow(client, state_at(found.timeline, now), last_at, present, int(requests), int(blocked)))
     return sorted(rows, key=lambda row: (row.client.name.casefold(), row.client.name))
 
 
@@ -161,7 +161,7 @@ def _devices(
     now: float,
 ) -> list[NewDevice]:
     devices = {device.address: device for device in known}
-    macs = {address: device.mac for address, device in devices.items()} | neighbours
+    macs = {address: device.mac for address, device in devices.items()} | dict(neighbours)
     last = {address: device.last_at for address, device in devices.items()} | dict.fromkeys(neighbours, now)
     for logged, one in seen.items():
         if _is_address(logged):

@@ -6,7 +6,8 @@ from typing import Final
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import DEFAULT, Client, InheritedValue, PolicySet, Schedule, inherited_values
+from gatewayfilter.model import DEFAULT, Client, PolicySet, Schedule, inherited_values
+from gatewayfilter.model.policy_values import InheritedValue
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.network_facts import QuotaLeft, quotas_left
 from gatewayfilter.use_cases.people.client_states import ClientState, compiled, state_at

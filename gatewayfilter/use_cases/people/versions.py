@@ -17,8 +17,9 @@ def policy_version(policies: PolicySet, name: str) -> str:
     policy = policies.policy(name)
     if policy is None:
         return ""
-    parts = [*policies.schedules.values(), *policies.quotas.values()]
-    return version_of(policy, *sorted((one for one in parts if one.policy == name), key=lambda one: one.name))
+    schedules = sorted((one for one in policies.schedules.values() if one.policy == name), key=lambda one: one.name)
+    quotas = sorted((one for one in policies.quotas.values() if one.policy == name), key=lambda one: one.name)
+    return version_of(policy, *schedules, *quotas)
 
 
 def _digest(records: Iterable[dict[str, object]]) -> str:

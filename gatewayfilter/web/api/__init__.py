@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.api.lists import rule_files, rules
+from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import backup, health, https, settings
 from gatewayfilter.web.api.traffic import check, events, log, overview, reports
 
@@ -16,6 +17,13 @@ def routers() -> Iterator[APIRouter]:
     yield log.router
     yield overview.router
     yield reports.router
+    yield clients.router
+    yield groups.router
+    yield pauses.router
+    yield policies.router
+    yield quotas.router
+    yield schedules.router
+    yield services.router
     yield rule_files.router
     yield rules.router
     yield backup.router
