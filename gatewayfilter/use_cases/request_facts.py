@@ -21,6 +21,7 @@ class RequestFacts:
     Attributes:
         state: a word: open, approved, ended, denied or closed.
         revision: what a decision repeats, so that it answers the request as it was seen.
+        icon: of the client that asked.
         host, path: the parts of the URL.
         site: pattern of the whole site.
         whole_site: an approval is for the whole site unless another is chosen.
@@ -35,6 +36,7 @@ class RequestFacts:
     request: UnblockRequest
     state: str
     revision: str
+    icon: str
     host: str
     path: str
     site: str
@@ -77,6 +79,7 @@ def _facts(store: Store, policies: PolicySet, request: UnblockRequest, now: floa
         request=request,
         state=state_of(request, now),
         revision=revision(request),
+        icon=client.icon if client is not None else "",
         host=url.host,
         path=url.text.partition("://")[2].partition("/")[2],
         site=granted(url, site=True)[1],

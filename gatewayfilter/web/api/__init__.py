@@ -7,16 +7,18 @@ from fastapi import APIRouter
 from gatewayfilter.web.api.lists import rule_files, rules
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import backup, health, https, settings
-from gatewayfilter.web.api.traffic import check, events, log, overview, reports
+from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects, in the order of the reference page."""
+    yield bypass_links.router
     yield check.router
     yield events.router
     yield log.router
     yield overview.router
     yield reports.router
+    yield unblock_requests.router
     yield clients.router
     yield groups.router
     yield pauses.router

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
+from gatewayfilter.web.pages.traffic import requests
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
+    yield requests.router
     yield backup.router
     yield https.router
     yield probes.router
