@@ -1,6 +1,6 @@
 """`/requests`: users' requests to unblock pages, waiting and answered, and bypass links."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -139,7 +139,7 @@ def _card(request: Request, services: WebServices, number: int, told: str, addre
     return render(request, template, active="requests", item=facts, told=told, address=address, waiting=0)
 
 
-def _page(request: Request, view: str, **context: object) -> Response:
+def _page(request: Request, view: str, **context: Any) -> Response:
     return render(request, f"traffic/requests_{view}.html", active="requests", view=view, **context)
 
 
