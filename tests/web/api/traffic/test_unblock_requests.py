@@ -59,6 +59,6 @@ def test_roles_and_errors(tmp_path: Path) -> None:
         assert board.client.post("/api/v1/bypass-links", json={"url": "a.example", "everybody": True}).status_code == 403
         assert board.client.get(f"{ROOT}/77").status_code == 404
         assert board.client.post(f"{ROOT}/{number}/approve", json={"seconds": -1}).status_code == 422
-        assert board.client.post(f"{ROOT}/{number}/approve", json={"group": "none"}).status_code == 422
+        assert board.client.post(f"{ROOT}/{number}/approve", json={"group": "none"}).status_code == 404
         assert board.client.post(f"{ROOT}/{number}/approve", content=b"{").status_code == 422
         assert board.client.post(f"{ROOT}/{number}/reopen").status_code == 422
