@@ -32,8 +32,7 @@ from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexico
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import ANY
-from gatewayfilter.classify.zones import ZONE_FACTORS
-from gatewayfilter.model import Evidence
+from gatewayfilter.model import ZONE_FACTORS, Evidence
 
 CONTEXT_SHARE = 0.8
 DECISIVE = 12.0

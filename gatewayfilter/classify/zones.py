@@ -22,9 +22,6 @@ MAX_TITLE = 300
 LITTLE_TEXT = 200
 """Characters of main text below which links, and then the names of pictures too, count as main text."""
 
-ZONE_FACTORS = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
-"""What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
-
 IDEOGRAPHIC_HEAD, IDEOGRAPHIC_SHARE = 1_000, 0.1
 """Characters that are looked at, and the share of ideographs from which on a page counts as written in them."""
 _IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u9fff]")

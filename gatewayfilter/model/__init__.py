@@ -11,7 +11,7 @@ from gatewayfilter.model.access.account import (
 )
 from gatewayfilter.model.access.audit import Actor, AuditEntry, KeptAnswer, Via
 from gatewayfilter.model.certainty import CERTAINTY_LEVELS, DOUBTFUL, CertaintyLevel, evidence_in_chinese, in_words, level_of
-from gatewayfilter.model.classification import HOST_ZONE, Classification, Evidence, ScoreBreakdown
+from gatewayfilter.model.classification import HOST_ZONE, ZONE_FACTORS, Classification, Evidence, ScoreBreakdown
 from gatewayfilter.model.client_matcher import Matcher, MatcherKind, canonical_address, parse_matcher
 from gatewayfilter.model.decision import (
     PAGE_TYPES,
@@ -120,6 +120,7 @@ __all__ = [
     "NONE",
     "PAGE_TYPES",
     "UNBLOCK_PATH",
+    "ZONE_FACTORS",
     "Account",
     "Action",
     "Actor",

@@ -8,6 +8,9 @@ from gatewayfilter.model.certainty import in_words
 HOST_ZONE: Final = "host"
 """The zone of evidence that is a fact about the page's host or about earlier reviews, not a word on the page."""
 
+ZONE_FACTORS: Final = {"title": 3.0, "description": 3.0, "keywords": 3.0, "url": 1.0, "main": 1.0, "rest": 0.3}
+"""What a hit counts by where it stands. The URL counts once: its owner chose it, but news sites write topics into theirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
+from gatewayfilter.web.pages.learning import review
 from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
 from gatewayfilter.web.pages.traffic import requests
 
@@ -11,6 +12,7 @@ from gatewayfilter.web.pages.traffic import requests
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield requests.router
+    yield review.router
     yield backup.router
     yield https.router
     yield probes.router

@@ -109,6 +109,14 @@ class SqlReviewStore:
         with self._database.read() as connection:
             return [_task(row) for row in connection.execute(query)]
 
+    def groups(self, limit: int) -> list[tuple[int, int]]:
+        """Returns (group, count) of open tasks with similar pages, the largest first; groups of two tasks and more."""
+        count = func.count()
+        query = select(_T.group_id, count).where(_T.state == ReviewState.OPEN.value).group_by(_T.group_id).having(count > 1)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(count.desc(), _T.group_id).limit(limit))
+            return [(group, found) for group, found in rows]
+
     def same_content(self, task: ReviewTask) -> list[ReviewTask]:
         """Returns the tasks with the same page body or text as this one, itself included, by number."""
         same = []
