@@ -17,6 +17,7 @@ from gatewayfilter.model import Service
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
+from gatewayfilter.web.child_process import ChildProcess
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.engine.filter_engine import FilterEngine
@@ -34,12 +35,16 @@ class WebServices:
         loaded: the settings with their origins.
         store: the database; the caller closes it.
         clock: Unix seconds.
+
+    Attributes:
+        child: does what loads the classifier.
     """
 
     def __init__(self, loaded: Loaded, store: Store, clock: Callable[[], float] = time.time) -> None:
         self.loaded = loaded
         self.store = store
         self.clock = clock
+        self.child = ChildProcess()
         self._lock = threading.Lock()
         self._engine: FilterEngine | None = None
         self._snapshot: Path | None = None
