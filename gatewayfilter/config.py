@@ -105,7 +105,7 @@ _NO_SETTINGS = (
     "GATEWAYFILTER_ADBLOCK_SCANNER",
     "GATEWAYFILTER_PURE",
 )
-"""Variables that are no settings: of the program itself, scripts/find-python, the tests and the benchmarks."""
+"""Environment variables that are not settings: of the program itself, scripts/find-python, the tests and the benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)

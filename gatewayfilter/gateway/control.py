@@ -202,7 +202,7 @@ class Gateway:
 
     def _unwatched(self, memory: RuntimeState | None) -> Iterator[str]:
         if memory is not None and memory.fail_open and not self._memory.is_watched():
-            yield "it is to fail open, but no watchdog runs: gateway up --fail-open starts one"
+            yield "fail-open is on, but no watchdog is running: gateway up --fail-open starts one"
 
     def _verify(self, *, check: bool) -> None:
         """Compares the kernel with the rules that were loaded."""

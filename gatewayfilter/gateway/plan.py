@@ -64,7 +64,7 @@ def make_plan(settings: Settings) -> GatewayPlan:
     if host in {"127.0.0.1", "::1", "localhost"}:
         raise GatewayError(
             f"the LAN does not reach the filter on {settings.proxy.listen}: set proxy.listen to [::]:{port} in "
-            f"the settings of the state folder {settings.data_dir} (others: --data-dir, --config)"
+            f"{settings.data_dir / 'config.toml'}; with sudo, name your own state folder or file: --data-dir, --config"
         )
     if port == 0:
         raise GatewayError("the gateway needs to know the port: set proxy.listen to one that is not 0")

@@ -237,7 +237,7 @@ class _Publication:
     def _follow(self, old: Snapshot, path: Path, put_into_use: PutIntoUse) -> _Done:
         notes = old.meta["notes"]
         if notes.get("inputs") != mark_of_inputs(self.files):
-            raise RebuildDueError("the lists are others")
+            raise RebuildDueError("the set of lists has changed")
         if self.feed_seq < old.info.feed_seq:
             raise RebuildDueError("the database is older than the snapshot")
         if not notes.get("feed_mark") or notes["feed_mark"] != self.feed.mark(old.info.feed_seq):

@@ -23,7 +23,7 @@ _MOST_PATTERNS: Final = 20
 _MOST_STARS: Final = 2
 _MOST_CHARACTERS: Final = 100
 _MOST_PORT: Final = 65_535
-_KEYS: Final = frozenset({"name", "name_zh", "group", "hosts", "media", "patterns", "ports", "part_of", "source"})
+_KEYS: Final = frozenset({"name", "name_zh", "group", "hosts", "media", "except", "patterns", "ports", "part_of", "source"})
 
 
 def load_services(bundled: Path, own: Path | None = None) -> dict[str, Service]:
@@ -82,16 +82,18 @@ def _service(name: str, table: Any) -> Service:
     if not hosts and not patterns and not ports:
         raise ValueError("it has no hosts")
     media = tuple(map(_host, _texts(table, "media", _MOST_HOSTS)))
-    for host in media:
-        if not any(host == known or host.endswith(f".{known}") for known in hosts):
-            raise ValueError(f"media: {host} is not among its hosts")
+    excepted = tuple(map(_host, _texts(table, "except", _MOST_HOSTS)))
+    for key, named in (("media", media), ("except", excepted)):
+        for host in named:
+            if not any((host == known and key == "media") or host.endswith(f".{known}") for known in hosts):
+                raise ValueError(f"{key}: {host} is not among its hosts")
     title = _text(table, "name") or name
     part_of = _text(table, "part_of")
     group = _text(table, "group") or "other"
     if not _ID.fullmatch(group):
         raise ValueError(f"group {group!r} has other characters than a-z, 0-9 and -")
     chinese = _text(table, "name_zh") or title
-    return Service(name, title, chinese, group, hosts, media, patterns, ports, part_of, _text(table, "source"))
+    return Service(name, title, chinese, group, hosts, media, patterns, ports, part_of, _text(table, "source"), excepted=excepted)
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:

@@ -237,7 +237,7 @@ class TestWatchdog:
 
     def test_status_tells_when_nobody_watches(self, watchdog: Watchdog, gateway: Gateway) -> None:
         del watchdog
-        assert "no watchdog runs" in gateway.status().problems[0]
+        assert "no watchdog is running" in gateway.status().problems[0]
 
     def test_what_goes_because_of_a_down_is_not_put_back(
         self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile, monkeypatch: pytest.MonkeyPatch

@@ -139,8 +139,8 @@ def _another_snapshot(place: Place) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (lambda place: place.subscriptions.disable("mine"), "the lists are others"),
-        (_change_list, "the lists are others"),
+        (lambda place: place.subscriptions.disable("mine"), "the set of lists has changed"),
+        (_change_list, "the set of lists has changed"),
         (lambda place: place.counters.unlink(), "the counters counters-00000001.gfc cannot be used: No such file"),
         (lambda place: place.counters.write_bytes(place.counters.read_bytes()[:-7]), "they are damaged"),
         (lambda place: place.counters.write_bytes(b""), "cut short"),
@@ -208,7 +208,7 @@ def test_a_list_that_could_not_be_read_is_tried_again(place: Place, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", refuse)
         assert len(place.publish(full=True).skipped) == 1
-    assert place.publish().rebuilt == "the lists are others"
+    assert place.publish().rebuilt == "the set of lists has changed"
     assert place.reason("http://listed.example.com/") is Reason.BLACKLIST
 
 

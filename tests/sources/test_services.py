@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from gatewayfilter.config import bundled_folder
+from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.errors import ListError
 from gatewayfilter.model import Service
 from gatewayfilter.sources import load_services
@@ -96,6 +97,8 @@ WRONG = [
     ("[x]\nhosts = ['a.example']\nports = [true]", "port True"),
     ("[x]\nhosts = ['a.example']\nports = [70000]", "port 70000"),
     ("[x]\nhosts = ['a.example']\nmedia = ['b.example']", "media: b.example is not among"),
+    ("[x]\nhosts = ['a.example']\nexcept = ['b.example']", "except: b.example is not among"),
+    ("[x]\nhosts = ['a.example']\nexcept = ['a.example']", "except: a.example is not among"),
     ("[x]\nhosts = ['a.example']\npatterns = ['*.com']", "ends with a domain"),
     ("[x]\nhosts = ['a.example']\npatterns = ['a*b*c*d.x.example']", "one or two *"),
     ("[x]\nhosts = ['a.example']\npatterns = ['(a+)+*.x.example']", "one or two *"),
@@ -115,3 +118,12 @@ def test_a_wrong_own_catalogue_is_refused_in_one_sentence(tmp_path: Path, text: 
     assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_parts_of_other_sites_are_no_part_of_a_service(tmp_path: Path) -> None:
+    own = tmp_path / "services.toml"
+    own.write_text("[pictures]\nhosts = ['pics.example']\nexcept = ['i.other.pics.example']\n", encoding="utf-8")
+    index = ServiceIndex(load_services(own))
+    hosts = ("pics.example", "i.pics.example", "other.pics.example", "i.other.pics.example", "x.i.other.pics.example")
+    assert [index.of_host(host) for host in hosts] == [("pictures",)] * 3 + [()] * 2
+    assert ServiceIndex(load_services(BUNDLED)).of_host("i.stack.imgur.com") == ()

@@ -247,7 +247,7 @@ def print_rules(invocation: Invocation, *, lan: tuple[str, ...]) -> None:
 @_LAN
 @click.pass_obj
 def watch(invocation: Invocation, *, lan: tuple[str, ...]) -> int:
-    """Be the watchdog of a gateway that is to fail open: `gateway up --fail-open` starts this by itself.
+    """Run the watchdog of a gateway that fails open: `gateway up --fail-open` starts this by itself.
 
     It ends when the gateway goes down. Exit code 1 when another one runs already. Needs root.
     """

@@ -72,9 +72,10 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
 @click.argument("task", type=click.IntRange(1))
 @click.pass_obj
 def page(invocation: Invocation, *, task: int) -> int:
-    """Write the page that a task is about to standard output, as it was fetched. Exit code 1 when the archive has it no more.
+    """Write the page that a task is about to standard output, as it was fetched.
 
-    Mind what you open it with: it is the page itself, with its scripts. It is not written to a terminal.
+    Careful: this is the original page, scripts included. It is not written to a terminal. Exit code 1 when the page is no longer
+    in the archive.
     """
     from gatewayfilter.errors import ReviewError
     from gatewayfilter.use_cases.learning.rejudging import archived_page

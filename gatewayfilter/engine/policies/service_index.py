@@ -26,6 +26,7 @@ class ServiceIndex:
         self.services = services
         self._hosts = _by_key((host, name) for name, one in services.items() for host in one.hosts)
         self._media = _by_key((host, name) for name, one in services.items() for host in one.media)
+        self._excepted = _by_key((host, name) for name, one in services.items() for host in one.excepted)
         self._ports = _by_key((str(port), name) for name, one in services.items() for port in one.ports)
         self._patterns = [(_compiled(text), name) for name, one in services.items() for text in one.patterns]
 
@@ -44,6 +45,8 @@ class ServiceIndex:
     def of_host(self, host: str) -> tuple[str, ...]:
         """Returns the ids of the services to which a canonical host belongs."""
         found = _of_suffixes(self._hosts, host)
+        if self._excepted and found and (excepted := _of_suffixes(self._excepted, host)):
+            found = tuple(name for name in found if name not in excepted)
         named = [name for pattern, name in self._patterns if name not in found and pattern.fullmatch(host) is not None]
         return (*found, *named) if named else found
 

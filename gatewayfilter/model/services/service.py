@@ -18,6 +18,7 @@ class Service:
         part_of: the service whose hosts contain these on purpose, `""` for none.
         source: page by which the hosts were chosen.
         own: whether it comes from the operator's own catalogue.
+        excepted: subdomains of its hosts that belong to other sites, each with its own subdomains.
     """
 
     service_id: str
@@ -31,3 +32,4 @@ class Service:
     part_of: str = ""
     source: str = ""
     own: bool = False
+    excepted: tuple[str, ...] = ()

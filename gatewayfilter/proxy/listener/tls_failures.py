@@ -96,7 +96,7 @@ class TlsFailures:
         address = _address(client)
         if services.pinned_apps.failed(address, host, may_learn=services.policy.may_learn(address, host)):
             services.counters.add("pinned_apps_learned")
-            _log.info("a device accepts no certificate of ours for %s; it passes through unread", host)
+            _log.info("a device rejects the certificate of the filter for %s; its connections there pass unread", host)
 
 
 def _address(client: Client) -> str:

@@ -25,7 +25,7 @@ class JudgedToday:
 
 
 def archived_page(settings: Settings, store: Store, task: ReviewTask) -> Page | None:
-    """Returns the page that a task is about as it was fetched, `None` when the archive has it no more.
+    """Returns the page that a task is about as it was fetched, `None` when it is no longer in the archive.
 
     Raises:
         StartupError: the key of the fingerprints cannot be read.
