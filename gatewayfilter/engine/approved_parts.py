@@ -40,6 +40,9 @@ def lifted(state: EngineState, scopes: Sequence[str], request: Request, verdict:
         verdict: that blocked it.
         now: Unix seconds.
     """
+    rules = state.overlay.rules
+    if not rules.approves and not rules.scoped:
+        return None
     source = request.source
     if source is None or request.resource_type in _WHOLE or not _may_lift(verdict):
         return None

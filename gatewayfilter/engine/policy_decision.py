@@ -52,7 +52,7 @@ _BLACKLIST: Final = ListTable("blacklist", ListAction.BLOCK).decide
 _REST: Final[tuple[Callable[[Question], Verdict | None], ...]] = tuple(
     decider.decide for decider in DECIDERS if not isinstance(decider, ManualDecider)
 )
-_UNKNOWN: Final = {action: replace(UNKNOWN, unknown_action=action) for action in UnknownAction}
+_UNKNOWN: Final = {action.value: replace(UNKNOWN, unknown_action=action) for action in UnknownAction}
 
 
 def in_force(state: EngineState, client: str, user: str, now: float) -> tuple[ClientPolicy, EffectivePolicy]:
@@ -139,7 +139,12 @@ def blocked_service(effective: EffectivePolicy, services: Sequence[str]) -> Verd
 
 def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Question) -> Verdict:
     """Returns the verdict of the deciders after manual rules, as the policy treats it."""
-    verdict = _by_deciders(question)
+    for decide in _REST:  # `_by_deciders`, inlined
+        verdict = decide(question)
+        if verdict is not None:
+            break
+    else:
+        raise AssertionError("the last decider has an answer to everything")
     if verdict.action is _BLOCK:
         schedule = effective.scheduled.get(verdict.category) if effective.scheduled else None
         if schedule is None:
@@ -151,7 +156,9 @@ def decide_by_lists(state: EngineState, effective: EffectivePolicy, question: Qu
         if effective.watched_number >= 0 and (watched := _watch(state, effective, question)) is not None:
             return watched
         if effective.unknown is not None:
-            return _UNKNOWN[effective.unknown] if verdict is UNKNOWN else replace(verdict, unknown_action=effective.unknown)
+            return (
+                _UNKNOWN[effective.unknown._value_] if verdict is UNKNOWN else replace(verdict, unknown_action=effective.unknown)
+            )
     return verdict
 
 
@@ -211,14 +218,15 @@ def _watch(state: EngineState, effective: EffectivePolicy, question: Question) -
 
 def _with_reason(state: EngineState, listed: Verdict, reason: Reason, schedule: str = "") -> Verdict:
     """Returns the block by a list as a schedule's, or as allowed by the policy; kept, as making it takes microseconds."""
-    key = (listed, reason, schedule)
-    verdict = state.policy_verdicts.get(key)
-    if verdict is None:
-        if schedule:
-            verdict = replace(listed, reason=reason, detail=f"{schedule} blocks {listed.category}")
-        else:
-            verdict = replace(listed, action=Action.ALLOW, reason=reason)
-        state.policy_verdicts.put(key, verdict)
+    key = (id(listed), reason._value_, schedule)  # the same object for a host; a hash of its fields takes as long as making it
+    kept = state.policy_verdicts.get(key)
+    if kept is not None and kept[0] is listed:
+        return kept[1]
+    if schedule:
+        verdict = replace(listed, reason=reason, detail=f"{schedule} blocks {listed.category}")
+    else:
+        verdict = replace(listed, action=Action.ALLOW, reason=reason)
+    state.policy_verdicts.put(key, (listed, verdict))
     return verdict
 
 

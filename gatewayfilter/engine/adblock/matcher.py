@@ -39,6 +39,9 @@ class AdblockMatcher:
     Args:
         blob: the compiled form; it must not change while the matcher lives.
 
+    Attributes:
+        names_clients: some rules may hold for some clients alone: they are told apart by a `KnownRequest`.
+
     Raises:
         SnapshotError: it is damaged or of another version.
     """
@@ -52,16 +55,12 @@ class AdblockMatcher:
             self._important: FindsRules = RuleIndex(sections, self._table)
         except (IndexError, ValueError) as error:
             raise SnapshotError("the compiled Adblock rules are damaged") from error
+        self.names_clients = self._table.names_clients
 
     @property
     def rule_count(self) -> int:
         """Number of network rules in force."""
         return len(self._table)
-
-    @property
-    def names_clients(self) -> bool:
-        """Whether some rules may hold for some clients alone: they are told apart by a `KnownRequest`."""
-        return self._table.names_clients
 
     def match(self, request: Request, off_sources: frozenset[int] = _ALL_ON) -> AdblockMatch | None:
         """Returns the rule that decides, `None` when nothing blocks.

@@ -12,7 +12,7 @@ from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.state.lru_cache import LruCache
 from gatewayfilter.engine.state.manual_rules import HostRules
 from gatewayfilter.engine.state.overlay import Overlay
-from gatewayfilter.model import HostVerdict, Reason, Verdict
+from gatewayfilter.model import HostVerdict, Verdict
 
 
 class EngineState:
@@ -30,7 +30,7 @@ class EngineState:
         policies: the policies of clients, `None` when there are none. A view of the lists for some of them has none.
         views: the same state with other lists switched off, by the numbers of `policies`.
         services: the catalogue of services, `NO_SERVICES` while no policy concerns any.
-        policy_verdicts: verdicts of lists as policies treat them, by the list's verdict, the reason, and the schedule.
+        policy_verdicts: verdicts of lists, and as policies treat them, by the first one's identity, the reason, and the schedule.
         scoped_hosts: the manual rules of a scope that may cover a host, by scope and host with port.
     """
 
@@ -75,7 +75,7 @@ class EngineState:
         self.policies: ClientPolicies | None = None
         self.views: tuple[EngineState, ...] = ()
         self.services = services
-        self.policy_verdicts: LruCache[tuple[Verdict, Reason, str], Verdict] = LruCache()
+        self.policy_verdicts: LruCache[tuple[int, str, str], tuple[Verdict, Verdict]] = LruCache()
         self.scoped_hosts: LruCache[tuple[str, str], HostRules] = LruCache()
 
     def with_overlay(self, overlay: Overlay, *, hosts_hold: bool) -> "EngineState":

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
@@ -100,6 +101,10 @@ class RuleTests(dict[int, RuleTest]):
         return test
 
 
+_LOOKED_BACK: Final = 40
+"""Bytes before an option's name that are looked at; spaces alone count as an option."""
+
+
 class RuleTable:
     """Access to rules by number. Tests are compiled once and kept; their number is bounded by that of the rules.
 
@@ -124,7 +129,7 @@ class RuleTable:
             self._cancelled.setdefault(number, set()).add(source)
         self.has_cancelled = bool(pairs)
         written = bytes(self._texts).lower()
-        self.names_clients = b"client=" in written or b"ctag=" in written
+        self.names_clients = _may_have_option(written, b"client") or _may_have_option(written, b"ctag")
         self.tests = RuleTests(self)
         self._compiled: dict[int, CompiledRule] = {}
         self._matches: dict[int, AdblockMatch] = {}
@@ -195,3 +200,17 @@ class RuleTable:
                 self.text(number), self.source(number), self._lines[number], bool(mask & EXCEPTION), bool(mask & IMPORTANT)
             )
         return found
+
+
+def _may_have_option(written: bytes, name: bytes) -> bool:
+    """Returns whether an option stands in the texts of rules, in lower case: the name after `$` or `,`, and spaces.
+
+    Many patterns contain `client=` as a parameter of a URL; they do not count.
+    """
+    place = written.find(name)
+    while place >= 0:
+        before = written[max(place - _LOOKED_BACK, 0) : place].rstrip()
+        if not before or before.removesuffix(b"~").rstrip().endswith((b"$", b",")):
+            return True
+        place = written.find(name, place + 1)
+    return False
