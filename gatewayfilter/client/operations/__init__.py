@@ -1,21 +1,61 @@
 """The operations of the API, by subject. Written by scripts/make_api_client.py; not to be edited."""
 
+from gatewayfilter.client.operations.learning.reviews import ReviewsApi
 from gatewayfilter.client.operations.lists.rules import RulesApi
+from gatewayfilter.client.operations.people.clients import ClientsApi
+from gatewayfilter.client.operations.people.groups import GroupsApi
+from gatewayfilter.client.operations.people.pauses import PausesApi
+from gatewayfilter.client.operations.people.policies import PoliciesApi
+from gatewayfilter.client.operations.people.quotas import QuotasApi
+from gatewayfilter.client.operations.people.schedules import SchedulesApi
+from gatewayfilter.client.operations.people.services import ServicesApi
 from gatewayfilter.client.operations.system.backup import BackupApi
 from gatewayfilter.client.operations.system.https import HttpsApi
 from gatewayfilter.client.operations.system.settings import SettingsApi
 from gatewayfilter.client.operations.system.status import StatusApi
+from gatewayfilter.client.operations.traffic.check import CheckApi
+from gatewayfilter.client.operations.traffic.log import LogApi
+from gatewayfilter.client.operations.traffic.requests import RequestsApi
 from gatewayfilter.client.transport import Transport
 
-__all__ = ["BackupApi", "HttpsApi", "Operations", "RulesApi", "SettingsApi", "StatusApi"]
+__all__ = [
+    "BackupApi",
+    "CheckApi",
+    "ClientsApi",
+    "GroupsApi",
+    "HttpsApi",
+    "LogApi",
+    "Operations",
+    "PausesApi",
+    "PoliciesApi",
+    "QuotasApi",
+    "RequestsApi",
+    "ReviewsApi",
+    "RulesApi",
+    "SchedulesApi",
+    "ServicesApi",
+    "SettingsApi",
+    "StatusApi",
+]
 
 
 class Operations:
     """All operations, by subject."""
 
     def __init__(self, transport: Transport) -> None:
+        self.requests = RequestsApi(transport)
+        self.check = CheckApi(transport)
+        self.log = LogApi(transport)
+        self.clients = ClientsApi(transport)
+        self.groups = GroupsApi(transport)
+        self.pauses = PausesApi(transport)
+        self.policies = PoliciesApi(transport)
+        self.quotas = QuotasApi(transport)
+        self.schedules = SchedulesApi(transport)
+        self.services = ServicesApi(transport)
+        self.rules = RulesApi(transport)
+        self.reviews = ReviewsApi(transport)
+        self.backup = BackupApi(transport)
         self.status = StatusApi(transport)
         self.https = HttpsApi(transport)
         self.settings = SettingsApi(transport)
-        self.backup = BackupApi(transport)
-        self.rules = RulesApi(transport)

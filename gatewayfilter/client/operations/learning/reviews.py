@@ -1,0 +1,198 @@
+"""The API of reviews. Written by scripts/make_api_client.py; not to be edited."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from gatewayfilter.client.transport import Answer, Call, Transport
+
+
+class TaskList(TypedDict):
+    """A page of tasks."""
+
+    items: list[ListedTaskModel]
+    next: str | None
+
+
+class ListedTaskModel(TypedDict):
+    """A task in a list."""
+
+    id: int
+    kind: str
+    state: str
+    url: str
+    final_url: str
+    category: str
+    title: str
+    score: float
+    limit: float
+    certainty: float | None
+    blocked: bool
+    doubtful: bool
+    group: int
+    created_at: float
+    decided_at: float | None
+    decided_by: str
+    asked: int
+
+
+class GroupList(TypedDict):
+    """Groups of similar pages."""
+
+    items: list[GatewayfilterWebApiLearningReviewsGroupModel]
+
+
+class GatewayfilterWebApiLearningReviewsGroupModel(TypedDict):
+    """Open tasks with similar pages."""
+
+    group: int
+    tasks: int
+
+
+class ManyModel(TypedDict):
+    """A step on several tasks."""
+
+    move: Literal["approve", "reject", "change", "undo", "redo"]
+    category: NotRequired[str]
+    note: NotRequired[str]
+    alike: NotRequired[bool]
+    overturn: NotRequired[bool]
+    tasks: list[int]
+
+
+class DecidedModel(TypedDict):
+    """What a step decided."""
+
+    tasks: list[TaskModel]
+    refused: list[str]
+
+
+class TaskModel(TypedDict):
+    """A page or host that was judged harmful or doubtful."""
+
+    id: int
+    kind: str
+    state: str
+    url: str
+    final_url: str
+    category: str
+    title: str
+    score: float
+    limit: float
+    certainty: float | None
+    blocked: bool
+    doubtful: bool
+    group: int
+    created_at: float
+    decided_at: float | None
+    decided_by: str
+
+
+class TaskDetails(TypedDict):
+    """A task with everything beside it."""
+
+    id: int
+    kind: str
+    state: str
+    url: str
+    final_url: str
+    category: str
+    title: str
+    score: float
+    limit: float
+    certainty: float | None
+    blocked: bool
+    doubtful: bool
+    group: int
+    created_at: float
+    decided_at: float | None
+    decided_by: str
+    text: str
+    terms: list[TermModel]
+    same_content: list[int]
+    alike: list[int]
+    requests: list[int]
+    steps: list[StepModel]
+    host_harmful: dict[str, int]
+    host_harmless: int
+    devices: int
+
+
+class TermModel(TypedDict):
+    """A word of the score."""
+
+    word: str
+    zone: str
+    weight: float
+    base: float
+    factor: float
+    position: int
+
+
+class StepModel(TypedDict):
+    """A step that a person took."""
+
+    at: float
+    who: str
+    action: str
+    undone: bool
+    note: str
+
+
+class GatewayfilterWebApiLearningReviewsDecisionModel(TypedDict):
+    """A step on tasks."""
+
+    move: Literal["approve", "reject", "change", "undo", "redo"]
+    category: NotRequired[str]
+    note: NotRequired[str]
+    alike: NotRequired[bool]
+    overturn: NotRequired[bool]
+
+
+class ReviewsApi:
+    """Operations of reviews."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list_reviews(
+        self,
+        *,
+        state: Literal["open", "approved", "rejected", "all"] | None = None,
+        category: str | None = None,
+        group_of: int | None = None,
+        asked: Literal[0, 1] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Answer[TaskList]:
+        """Returns tasks, the oldest first, and after them those about pages in doubt."""
+        return self._transport.send(
+            Call(
+                "GET",
+                "/api/v1/reviews",
+                query={
+                    "state": state,
+                    "category": category,
+                    "group_of": group_of,
+                    "asked": asked,
+                    "after": after,
+                    "limit": limit,
+                },
+            )
+        )
+
+    def list_review_groups(self, *, limit: int | None = None) -> Answer[GroupList]:
+        """Returns the groups of open tasks with similar pages, the largest first."""
+        return self._transport.send(Call("GET", "/api/v1/reviews/groups", query={"limit": limit}))
+
+    def decide_reviews(self, body: ManyModel) -> Answer[DecidedModel]:
+        """Takes a step on several tasks; those that cannot be decided are reported, and the others are still decided."""
+        return self._transport.send(Call("POST", "/api/v1/reviews/decide", body=body))
+
+    def get_review(self, number: int) -> Answer[TaskDetails]:
+        """Returns a task with its text, its evidence, and what a decision on it decides too."""
+        return self._transport.send(Call("GET", "/api/v1/reviews/{number}", parameters={"number": number}))
+
+    def decide_review(self, number: int, body: GatewayfilterWebApiLearningReviewsDecisionModel) -> Answer[DecidedModel]:
+        """Takes a step on a task, and on the open tasks about the same content with it."""
+        return self._transport.send(Call("POST", "/api/v1/reviews/{number}/decide", parameters={"number": number}, body=body))
