@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.api.learning import reviews
+from gatewayfilter.web.api.learning import reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import backup, health, https, settings
@@ -30,6 +30,7 @@ def routers() -> Iterator[APIRouter]:
     yield rule_files.router
     yield rules.router
     yield reviews.router
+    yield words.router
     yield backup.router
     yield health.router
     yield https.router

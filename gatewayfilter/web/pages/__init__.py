@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.pages.learning import review
+from gatewayfilter.web.pages.learning import review, words
 from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
 from gatewayfilter.web.pages.traffic import requests
 
@@ -13,6 +13,7 @@ def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield requests.router
     yield review.router
+    yield words.router
     yield backup.router
     yield https.router
     yield probes.router

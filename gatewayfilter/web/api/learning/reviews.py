@@ -138,12 +138,13 @@ def list_reviews(
     state: Annotated[Literal["open", "approved", "rejected", "all"], Query(description="Which tasks.")] = "open",
     category: Annotated[str, Query(max_length=100, description="Only of this category.")] = "",
     group_of: Annotated[int, Query(ge=0, le=2**53, description="Only pages similar to this task's.")] = 0,
-    asked: Annotated[Literal[0, 1], Query(description="1 for only pages that users requested to unblock.")] = 0,
+    *,
+    asked: Annotated[bool, Query(description="Only pages that users requested to unblock.")] = False,
     after: Annotated[str, Query(pattern=f"^$|{POSITION}", description="`next` of the page before.")] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most items.")] = 50,
 ) -> TaskList:
     """Returns tasks, the oldest first, and after them those about pages in doubt."""
-    query = TaskQuery(None if state == "all" else ReviewState(state), category, group_of, bool(asked))
+    query = TaskQuery(None if state == "all" else ReviewState(state), category, group_of, asked)
     found = task_page(services.store, query, limit, read_position(after))
     items = [ListedTaskModel(**_facts(item.task), asked=item.asked) for item in found.tasks]
     return TaskList(items=items, next=write_position(found.after) or None)

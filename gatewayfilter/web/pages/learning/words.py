@@ -1,0 +1,168 @@
+"""`/words`: the words by category, with search, own words, import and export; `/words/test` judges a page that is pasted."""
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
+from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, Field
+
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.api.learning.words import (
+    JOBS,
+    KINDS,
+    LONGEST_PHRASE,
+    MOST_TEXT,
+    Kind,
+    add_phrases,
+    import_phrases,
+    remove_phrases,
+)
+from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.services import WebServices
+
+router = APIRouter()
+
+_A_PAGE = 100
+Code = Annotated[str, Path(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+
+
+class View(BaseModel):
+    """What a page of words shows, as its URL has it."""
+
+    q: Annotated[str, Field(max_length=LONGEST_PHRASE)] = ""
+    kind: Kind = ""
+    language: Literal["", "zh", "other"] = ""
+    own: bool = False
+    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+    def url(self, category: str, **changed: object) -> str:
+        """Returns the address of a page of words."""
+        given = {key: int(value) if value is True else value for key, value in {**self.model_dump(), **changed}.items() if value}
+        return f"/words/{category}" + (f"?{urlencode(given)}" if given else "")
+
+
+class WordsForm(BaseModel):
+    """The form that adds words: one a line."""
+
+    phrases: Annotated[str, Field(max_length=20_000)]
+    weight: Annotated[float, Field(gt=0, le=1000)] = 5.0
+    kind: Literal["word", "context", "exception"] = "word"
+
+
+class PageForm(BaseModel):
+    """The form of the page to judge."""
+
+    content: Annotated[str, Field(max_length=MOST_TEXT)] = ""
+    html: Literal["auto", "text", "html"] = "auto"
+    url: Annotated[str, Field(max_length=2000)] = ""
+
+
+@router.get("/words")
+def categories(request: Request, services: Services, _: Viewer) -> Response:
+    """Shows the categories of words."""
+    found = services.child.run(f"{JOBS}categories", services.settings)
+    return render(request, "learning/words.html", active="words", categories=found)
+
+
+@router.get("/words/test")
+def sandbox(request: Request, _: Viewer) -> Response:
+    """Shows the form for a page to judge."""
+    return _sandbox(request, PageForm())
+
+
+@router.post("/words/test")
+def judge(request: Request, services: Services, _: Viewer, form: Annotated[PageForm, Form()]) -> Response:
+    """Judges a page, and shows what was found in it."""
+    if not form.content.strip():
+        return _sandbox(request, form)
+    html = form.html == "html" or (form.html == "auto" and form.content.lstrip()[:1] == "<")
+    try:
+        judged = services.child.run(f"{JOBS}judge", services.settings, form.content, html=html, url=form.url)
+    except ClassifyError as error:
+        return _sandbox(request, form, 422, problem=str(error))
+    return _sandbox(request, form, judged=judged)
+
+
+@router.get("/words/{category}")
+def words(request: Request, services: Services, _: Viewer, category: Code, view: Annotated[View, Query()]) -> Response:
+    """Shows the words of a category."""
+    return _words(request, services, category, view)
+
+
+@router.post("/words/{category}/add")
+def add(request: Request, services: Services, who: Admin, category: Code, form: Annotated[WordsForm, Form()]) -> Response:
+    """Adds words."""
+    values = {"weight": form.weight, "context": form.kind == "context", "exception": form.kind == "exception"}
+    try:
+        add_phrases(services, who, category, {"phrases": _lines(form.phrases), **values})
+    except ClassifyError as error:
+        return _words(request, services, category, View(), 422, problem=str(error), written=form.phrases)
+    return RedirectResponse(f"/words/{category}?own=1", 303)
+
+
+@router.post("/words/{category}/remove")
+def remove(
+    request: Request, services: Services, who: Admin, category: Code, phrase: Annotated[str, Form(max_length=LONGEST_PHRASE)]
+) -> Response:
+    """Removes a word."""
+    remove_phrases(services, who, category, [phrase])
+    if is_partial(request):
+        return render(request, "learning/_word_removed.html", phrase=phrase)
+    return RedirectResponse(f"/words/{category}", 303)
+
+
+@router.post("/words/{category}/import")
+def import_file(
+    request: Request, services: Services, who: Admin, category: Code, file: Annotated[UploadFile, File()]
+) -> Response:
+    """Imports a file of phrases."""
+    try:
+        done = import_phrases(services, who, category, file.file.read(), (file.filename or "phrases.txt")[-200:], 5.0)
+    except ClassifyError as error:
+        return _words(request, services, category, View(), 422, problem=str(error))
+    return _words(request, services, category, View(own=True), imported=done)
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines or max(map(len, lines)) > LONGEST_PHRASE:
+        raise ClassifyError(f"write a phrase a line, of at most {LONGEST_PHRASE} characters")
+    return lines
+
+
+def _words(request: Request, services: WebServices, category: str, view: View, status: int = 200, **more: Any) -> Response:
+    found = services.child.run(
+        f"{JOBS}find_words",
+        services.settings,
+        category,
+        text=view.q,
+        kind=view.kind,
+        language=view.language,
+        own=view.own,
+        after=view.after,
+        limit=_A_PAGE,
+    )
+    end = view.after + _A_PAGE
+    context = {
+        "problem": "",
+        "imported": None,
+        "written": "",
+        **found,
+        "category_code": category,
+        "view": view,
+        "kinds": KINDS,
+        "older": view.url(category, after=end) if found["total"] > end else "",
+        "newer": view.url(category, after=max(0, view.after - _A_PAGE)) if view.after else "",
+        "first": view.after + 1,
+        "last": min(end, found["total"]),
+        **more,
+    }
+    return render(request, "learning/words_of_category.html", status, active="words", **context)
+
+
+def _sandbox(request: Request, form: PageForm, status: int = 200, **more: Any) -> Response:
+    context = {"judged": None, "problem": "", **more}
+    return render(request, "learning/words_test.html", status, active="words", form=form, **context)
