@@ -3,20 +3,19 @@
 The web process stays small, and survives whatever a page does to the libraries that read it.
 """
 
-import multiprocessing
-import os
-import resource
-import signal
+import socket
+import subprocess
+import sys
 import threading
-from importlib import import_module
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from typing import Any, Final
 
 from gatewayfilter.errors import ClassifyError, GatewayFilterError
 
 START_S: Final = 20.0
 """How long the child may take to start, on a busy machine, beyond the time for its work."""
+CHILD: Final = "gatewayfilter.web.child_main"
+"""The module that the child runs."""
 TIMEOUT_S: Final = 10.0
 MEMORY: Final = 2 << 30
 """Bytes of address space that the child may have."""
@@ -38,7 +37,7 @@ class ChildProcess:
         self._memory = memory
         self._idle_s = idle_s
         self._one = threading.Lock()
-        self._child: SpawnProcess | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._channel: Connection | None = None
         self._idle: threading.Timer | None = None
 
@@ -79,7 +78,7 @@ class ChildProcess:
             self._stop()
 
     def _exchange(self, work: object) -> tuple[bool, Any]:
-        fresh = self._child is None or not self._child.is_alive()
+        fresh = self._child is None or self._child.poll() is not None
         if fresh:
             self._stop()
             self._start()
@@ -93,11 +92,11 @@ class ChildProcess:
         return answer
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._channel, theirs = context.Pipe()
-        self._child = context.Process(target=_serve, args=(theirs, self._timeout_s, self._memory), name="classifier", daemon=True)
-        self._child.start()
-        theirs.close()
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", CHILD, str(theirs.fileno()), str(self._timeout_s), str(self._memory)]
+        with theirs:
+            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])  # noqa: S603  our own
+        self._channel = Connection(ours.detach())
 
     def _stop(self) -> None:
         child, self._child = self._child, None
@@ -106,7 +105,7 @@ class ChildProcess:
             channel.close()
         if child is not None:
             child.kill()
-            child.join()
+            child.wait()
 
     def _start_timer(self) -> None:
         if self._child is not None:
@@ -118,32 +117,3 @@ class ChildProcess:
         timer, self._idle = self._idle, None
         if timer is not None:
             timer.cancel()
-
-
-def _serve(channel: Connection, timeout_s: float, memory: int) -> None:
-    """Works until the other end is closed. An alarm whose default action ends the process stands over each piece of work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's matter
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(5)
-    while True:
-        try:
-            job, values, named = channel.recv()
-        except EOFError:
-            return
-        module, _, name = job.partition(":")
-        work = getattr(import_module(module), name)
-        signal.setitimer(signal.ITIMER_REAL, timeout_s)
-        answer = _answer(work, values, named)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        channel.send(answer)
-
-
-def _answer(work: Any, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[bool, Any]:
-    try:
-        return True, work(*values, **named)
-    except GatewayFilterError as error:
-        return False, type(error)(str(error))
-    except Exception as error:  # noqa: BLE001  the outermost boundary of one piece of work
-        return False, f"this cannot be done: {type(error).__name__}"
