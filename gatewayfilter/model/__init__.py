@@ -76,7 +76,7 @@ from gatewayfilter.model.policy import (
 )
 from gatewayfilter.model.policy_records import from_record, kind_of_item, to_record
 from gatewayfilter.model.policy_set import PolicySet, check_name, key_of_client
-from gatewayfilter.model.policy_values import inherited_values, policy_values, with_value
+from gatewayfilter.model.policy_values import InheritedValue, inherited_values, policy_values, with_value
 from gatewayfilter.model.review_task import ReviewKind, ReviewState, ReviewStep, ReviewTask, TaskOutline
 from gatewayfilter.model.services.quota_use import QuotaSum, QuotasUsed, QuotaUse
 from gatewayfilter.model.services.service import Service
@@ -147,6 +147,7 @@ __all__ = [
     "Group",
     "HostAction",
     "HostVerdict",
+    "InheritedValue",
     "JudgeDownload",
     "JudgeForm",
     "KeptAnswer",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gatewayfilter.model import ReviewTask
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
     from gatewayfilter.settings import Strictness
-    from gatewayfilter.use_cases.traffic.url_check import UrlCheck
+    from gatewayfilter.use_cases.url_check import UrlCheck
 
 
 @click.command(
@@ -101,7 +101,7 @@ def check(
 
 def _check(settings: Settings, request: Request, client: str, at: float | None) -> UrlCheck:
     from gatewayfilter.cli.ui.command_context import open_store
-    from gatewayfilter.use_cases.traffic.url_check import check_url
+    from gatewayfilter.use_cases.url_check import check_url
     from gatewayfilter.wiring import open_engine
 
     clock = time.time if at is None else lambda: at

@@ -9,7 +9,7 @@ from gatewayfilter import wiring
 
 if TYPE_CHECKING:
     from gatewayfilter.model import Request
-    from gatewayfilter.use_cases.traffic.url_check import UrlCheck
+    from gatewayfilter.use_cases.url_check import UrlCheck
     from gatewayfilter.web.services import WebServices
 
 
@@ -27,7 +27,7 @@ def checked(services: WebServices, request: Request, client: str = "", at: float
         SnapshotError: no lists were published yet.
         StoreError: the database refuses.
     """
-    from gatewayfilter.use_cases.traffic.url_check import check_url  # noqa: PLC0415  16 MB, for checks alone
+    from gatewayfilter.use_cases.url_check import check_url  # noqa: PLC0415  16 MB, for checks alone
 
     if at is None:
         return check_url(services.settings, services.store, services.engine(), request, client, services.clock)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from gatewayfilter.web.pages.learning import review, words
 from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
-from gatewayfilter.web.pages.traffic import requests
+from gatewayfilter.web.pages.traffic import log, requests, why
 
 
 def routers() -> Iterator[APIRouter]:
@@ -19,3 +19,5 @@ def routers() -> Iterator[APIRouter]:
     yield probes.router
     yield reference.router
     yield settings.router
+    yield log.router
+    yield why.router

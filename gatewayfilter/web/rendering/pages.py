@@ -28,6 +28,7 @@ class Pages:
 
     def __init__(self, assets: Assets) -> None:
         self._assets = assets
+        self._translations = {language: translations(language) for language in LANGUAGES}
         self._environments = {language: self._environment(language) for language in LANGUAGES}
         self._formats = {language: Formats(language) for language in LANGUAGES}
 
@@ -40,7 +41,7 @@ class Pages:
             lstrip_blocks=True,
             extensions=["jinja2.ext.i18n"],
         )
-        environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]
+        environment.install_gettext_translations(self._translations[language], newstyle=True)  # type: ignore[attr-defined]
         environment.filters["category"] = CategoryTitles(language)
         environment.globals["static"] = self._assets.url
         environment.globals["version"] = __version__
@@ -52,8 +53,8 @@ class Pages:
 
     def gettext(self, request: Request, message: str, **values: object) -> str:
         """Returns a message in the request's language, for texts that are made in Python."""
-        translated = self._environments[language_of(request)].globals["gettext"](message, **values)  # type: ignore[operator]
-        return str(translated)
+        translated: str = self._translations[language_of(request)].gettext(message)
+        return translated % values if values else translated
 
     def fragment(self, request: Request, template: str, /, **context: Any) -> str:
         """Returns the HTML of a template.

@@ -64,7 +64,7 @@ class ValueModel(BaseModel):
 
     key: Annotated[str, Field(description="As `policy set` takes it.")]
     value: Annotated[str, Field(description="Likewise.")]
-    origin: Annotated[str, Field(description="`client NAME`, `group NAME` or `default`.")]
+    origin: Annotated[str, Field(description="`client NAME`, `group NAME`, `default`, or `settings`.")]
     policy: Annotated[str, Field(description="The policy that sets it.")]
 
 
@@ -104,9 +104,9 @@ def check(
         verdict=VerdictModel.of(found.explanation.verdict),
         answers=[AnswerModel.of(answer) for answer in found.explanation.answers],
         unread=found.connection is not None and found.connection.unread,
-        policies=list(found.policies),
-        values=[ValueModel(**asdict(value)) for value in found.values],
-        schedules=list(found.schedules),
+        policies=list(found.policy.policies),
+        values=[ValueModel(**asdict(value)) for value in found.policy.values],
+        schedules=[one.name for one in found.policy.schedules],
         quotas=[asdict(quota) for quota in found.quotas],
         classification=found.judged[0].summary() if found.judged is not None else "",
     )

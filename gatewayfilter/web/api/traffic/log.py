@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import LogDimension, LogQuery, LogRecord, client_of
@@ -166,7 +166,9 @@ def log_timeline(
 
 
 @router.get("/{decision_id}", operation_id="get_decision")
-def get_decision(services: Services, _: Viewer, decision_id: int) -> DecisionModel:
+def get_decision(
+    services: Services, _: Viewer, decision_id: Annotated[int, Path(ge=1, le=1 << 62, description="Number of the decision.")]
+) -> DecisionModel:
     """Returns a decision."""
     found = services.store.log_search.page(LogQuery(), 1, before=decision_id + 1).records
     if not found or found[0][0] != decision_id:

@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import Actor, Client, EntryKind, ListAction, check_name, parse_matcher
+from gatewayfilter.model import Client, EntryKind, ListAction, check_name, parse_matcher
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_loose_url
-from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.lists.patterns import Pattern
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues, add_rules
 from gatewayfilter.use_cases.policies import PolicyEditor
@@ -34,7 +33,6 @@ class Made:
         kind, pattern: of the rule.
         scope: `client:NAME`, `group:NAME`, or `""` for everybody.
         until: Unix seconds, `None` for ever.
-        entry_id: number of its entry of the audit log, which takes it back; 0 where the rule was there already.
     """
 
     action: ListAction
@@ -42,13 +40,11 @@ class Made:
     pattern: str
     scope: str
     until: float | None
-    entry_id: int
 
 
 def act_on_url(
     store: Store,
     clock: Callable[[], float],
-    actor: Actor,
     action: ListAction,
     url: str,
     *,
@@ -56,12 +52,11 @@ def act_on_url(
     whom: str,
     lifetime_s: float | None,
 ) -> Made:
-    """Adds a manual rule that allows or blocks a page or its site.
+    """Adds a manual rule that allows or blocks a page or its site. To be called within a recorded change.
 
     Args:
         store: the database.
         clock: Unix seconds.
-        actor: who does it.
         action: allow or block.
         url: as logged; log records without a path stand for a host.
         extent: the page alone, or the whole site.
@@ -77,12 +72,9 @@ def act_on_url(
     kind, pattern = granted(parse_loose_url(url), site=extent is Extent.SITE)
     now = clock()
     until = None if lifetime_s is None else now + lifetime_s
-    trail = AuditTrail(store, clock)
-    with trail.changing(actor, f"rule.{action}ed", pattern.removeprefix(".")) as recording:
-        scope = _scope(store, clock, whom)
-        recording.detail = scope
-        add_rules(store, [Pattern(kind, pattern)], RuleValues(action, "", "", until, scope))
-    return Made(action, kind, pattern, scope, until, recording.entry_id)
+    scope = _scope(store, clock, whom)
+    add_rules(store, [Pattern(kind, pattern)], RuleValues(action, "", "", until, scope))
+    return Made(action, kind, pattern, scope, until)
 
 
 def _scope(store: Store, clock: Callable[[], float], whom: str) -> str:

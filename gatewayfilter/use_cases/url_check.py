@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.policies.compilation import compile_policies
-from gatewayfilter.errors import PolicyError
-from gatewayfilter.model.policy_values import inherited_values
+from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.use_cases.network_facts import QuotaLeft, identity_of, neighbours_now, quotas_left
+from gatewayfilter.use_cases.people.client_policy import ClientPolicyView, client_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.model import Classification, Client, Explanation, Request, ReviewTask
-    from gatewayfilter.model.policy_values import InheritedValue
     from gatewayfilter.proxy.listener.connection_report import ConnectionReport
     from gatewayfilter.store import Store
 
@@ -31,9 +30,7 @@ class UrlCheck:
         connection: what holds for HTTPS connections to the host; `None` for other schemes.
         reviewed: the newest review of it by a person, `None` for none.
         client: as policies recognize it, `None` for none.
-        policies: names of its policies, the nearest first.
-        values: the values of its policies, each with where it comes from.
-        schedules: names of the schedules of these policies.
+        policy: what holds for it, each value with where it comes from.
         quotas: what the client has left today.
     """
 
@@ -42,9 +39,7 @@ class UrlCheck:
     connection: ConnectionReport | None
     reviewed: ReviewTask | None
     client: Client | None
-    policies: tuple[str, ...]
-    values: Sequence[InheritedValue]
-    schedules: tuple[str, ...]
+    policy: ClientPolicyView
     quotas: Sequence[QuotaLeft]
 
 
@@ -77,8 +72,6 @@ def check_url(
         request = replace(request, client=identity.address, user=identity.user)
         known = compile_policies(policies, clock(), neighbours=neighbours).find(identity.address, identity.user).client
         quotas = quotas_left(store, policies, known, identity.address, clock())
-    chain = policies.chain(known)
-    names = tuple(policy.name for _, policy in chain)
     encrypted = request.url.scheme in {"https", "wss"}
     newest = store.reviews.newest_of(request.url.key)
     return UrlCheck(
@@ -87,17 +80,6 @@ def check_url(
         report_connection(settings, engine, request.url, request.client, clock) if encrypted else None,
         newest if newest is not None and newest.decided_at is not None else None,
         known,
-        names,
-        inherited_values(chain),
-        tuple(sorted(schedule.name for schedule in policies.schedules.values() if schedule.policy in names)),
+        client_policy(settings, store, policies, ServiceIndex(engine.services), known.name if known is not None else "", clock()),
         quotas,
     )
-
-
-def check_logged_client(store: Store, client: str) -> str:
-    """Returns a client of the log as `check_url` takes it, `""` where it is a hash that no client is known by."""
-    try:
-        identity_of(client, store.policies.read(), {})
-    except PolicyError:
-        return ""
-    return client

@@ -1,0 +1,144 @@
+"""`/log`: the history of decisions with filters that read as a sentence, and the live log."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from gatewayfilter.errors import PolicyError, StoreError
+from gatewayfilter.model import LogQuery
+from gatewayfilter.use_cases.traffic.log_filters import LogFilters
+from gatewayfilter.use_cases.traffic.log_groups import MINUTE_S, grouped_page
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.event_stream import EVERY_S, LONGEST_S, STREAM_HEADERS, event
+from gatewayfilter.web.access.identity import Role, Viewer
+from gatewayfilter.web.access.log_conditions import Conditions
+from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows, log_url
+from gatewayfilter.web.pages.traffic.log_sentence import SentenceMaker
+from gatewayfilter.web.rendering.category_titles import CategoryTitles
+from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.services import WebServices
+
+router = APIRouter()
+
+_PAGE = 50
+_MOST_LIVE = 40
+"""Rows of a batch of the live log; what is more is counted, and stands in the history."""
+
+
+@router.get("/log")
+def show_log(
+    request: Request,
+    services: Services,
+    identity: Viewer,
+    conditions: Conditions,
+    view: Annotated[str, Query(max_length=10)] = "sites",
+    before: Annotated[int | None, Query(ge=1)] = None,
+    live: Annotated[str, Query(max_length=1)] = "",
+) -> HTMLResponse:
+    """Returns a page of the log."""
+    pages = request.app.state.pages
+    view = view if view == "all" else "sites"
+    clients, policies = services.clients(), services.store.policies.read()
+    rows_of = LogRows(clients, policies)
+    problem, rows, next_before, complete = "", [], None, True
+    try:
+        query = conditions.query(clients, services.clock(), services.zone)
+        rows, next_before, complete = _page(services, rows_of, conditions, query, view, before)
+    except PolicyError as error:
+        problem = str(error)
+    titles = CategoryTitles(language_of(request))
+    categories = sorted(((one.category_id, titles(one.category_id)) for one in services.categories), key=lambda pair: pair[1])
+    maker = SentenceMaker(conditions, view, policies, categories, lambda text: pages.gettext(request, text))
+    given = conditions.given | ({"view": view} if view == "all" else {})
+    return render(
+        request,
+        "traffic/log.html",
+        active="log",
+        rows=rows,
+        problem=problem,
+        filters=conditions,
+        sentence=maker.make(),
+        view=view,
+        complete=complete,
+        may_act=identity.may(Role.ADMIN),
+        is_live=live == "1",
+        live_url=f"/log/live?{log_url(**conditions.given).partition('?')[2]}",
+        live_page=log_url(**given, live="" if live == "1" else "1"),
+        sites_url=log_url(**conditions.given),
+        all_url=log_url(**conditions.given, view="all"),
+        newer=log_url(**given) if before is not None else "",
+        older=log_url(**given, before=str(next_before)) if next_before is not None else "",
+    )
+
+
+def _page(
+    services: WebServices, rows: LogRows, filters: LogFilters, query: LogQuery, view: str, before: int | None
+) -> tuple[list[LogRow], int | None, bool]:
+    if view == "all":
+        page = services.store.log_search.page(query, _PAGE, before=before)
+        return rows.rows(page.records), page.before, not page.timed_out
+    groups = grouped_page(services.store.log_search, query, _PAGE, before=before)
+    found = [
+        rows.group(one, filters.given, _local(one.minute, services), _local(one.minute + MINUTE_S, services))
+        for one in groups.groups
+    ]
+    return found, groups.before, not groups.timed_out
+
+
+def _local(at: float, services: WebServices) -> str:
+    return datetime.fromtimestamp(at, services.zone).replace(tzinfo=None).isoformat(timespec="minutes")
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """The live log of a page, as rows of HTML.
+
+    Attributes:
+        start: number of the decision after which it begins, 0 for now.
+    """
+
+    request: Request
+    services: WebServices
+    query: LogQuery
+    may_act: bool
+    start: int
+
+    async def events(self) -> AsyncIterator[str]:
+        """Yields batches until the time of the stream is over or the browser is gone."""
+        reached = self.start or await asyncio.to_thread(self.services.live_log.newest)
+        yield "retry: 2000\n\n"
+        for _ in range(int(LONGEST_S / EVERY_S)):
+            if await self.request.is_disconnected():
+                return
+            try:
+                reached, text = await asyncio.to_thread(self._batch, reached)
+            except StoreError:
+                text = ": the database does not answer\n\n"
+            yield text
+            await asyncio.sleep(EVERY_S)
+
+    def _batch(self, reached: int) -> tuple[int, str]:
+        batch = self.services.live_log.after(reached, self.query)
+        if not batch.records and not batch.skipped:
+            return batch.reached, ": \n\n"
+        rows = LogRows(self.services.clients(), self.services.store.policies.read())
+        shown = rows.rows(batch.records[-_MOST_LIVE:][::-1])
+        html = self.request.app.state.pages.fragment(self.request, "traffic/_log_rows.html", rows=shown, may_act=self.may_act)
+        left_out = batch.skipped + len(batch.records) - len(shown)
+        return batch.reached, event("rows", json.dumps({"html": html, "rows": len(shown), "skipped": left_out}), batch.reached)
+
+
+@router.get("/log/live", response_class=StreamingResponse)
+def live_log(request: Request, services: Services, identity: Viewer, conditions: Conditions) -> StreamingResponse:
+    """Sends new rows as server-sent events."""
+    query = conditions.query(services.clients(), services.clock(), services.zone)
+    last = request.headers.get("last-event-id", "")
+    start = int(last) if last.isdecimal() and len(last) < 19 else 0
+    live = _Live(request, services, query, identity.may(Role.ADMIN), start)
+    return StreamingResponse(live.events(), media_type="text/event-stream", headers=STREAM_HEADERS)
