@@ -262,7 +262,7 @@ def checked_icon(icon: str) -> str:
         PolicyError: there is no such icon.
     """
     if icon and icon not in ICONS:
-        raise _missing(icon, ICONS, "icon")
+        raise PolicyError(f"there is no icon {icon[:100]!r}; there are {', '.join(ICONS)}")
     return icon
 
 

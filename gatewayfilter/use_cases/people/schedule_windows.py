@@ -11,9 +11,11 @@ PRESET: Final = "preset"
 
 _DAILY: Final = re.compile(r"(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})", re.ASCII)
 _MIDNIGHT: Final = 1440
-_SCHOOL_NIGHT: Final = "21:00-06:30"
-_FREE_NIGHT: Final = "22:30-08:00"
-_FREE: Final = frozenset({4, 5})
+SCHOOL_NIGHT: Final = "21:00-06:30"
+"""The bedtime before a day of school."""
+FREE_NIGHT: Final = "22:30-08:00"
+"""The bedtime before a free day."""
+FREE: Final = frozenset({4, 5})
 """Friday and Saturday: nights before a day without school. A window belongs to the day on which it begins."""
 
 
@@ -46,9 +48,9 @@ def bedtime_windows(text: str, weekend: str | None, days: frozenset[int]) -> tup
         PolicyError: a text is no window, or no day is left.
     """
     is_preset = text == PRESET
-    free = weekend or (_FREE_NIGHT if is_preset else None)
-    usual = _SCHOOL_NIGHT if is_preset else text
+    free = weekend or (FREE_NIGHT if is_preset else None)
+    usual = SCHOOL_NIGHT if is_preset else text
     if free is None:
         return (read_window(usual, days & ALL_DAYS),)
-    pairs = ((usual, days - _FREE), (free, days & _FREE))
+    pairs = ((usual, days - FREE), (free, days & FREE))
     return tuple(read_window(given, nights) for given, nights in pairs if nights)

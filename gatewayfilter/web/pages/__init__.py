@@ -5,13 +5,21 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.pages.learning import review, words
+from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
 from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
 from gatewayfilter.web.pages.traffic import log, requests, why
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
+    yield log.router
     yield requests.router
+    yield why.router
+    yield client.router
+    yield clients.router
+    yield pauses.router
+    yield policies.router
+    yield times.router
     yield review.router
     yield words.router
     yield backup.router
@@ -19,5 +27,3 @@ def routers() -> Iterator[APIRouter]:
     yield probes.router
     yield reference.router
     yield settings.router
-    yield log.router
-    yield why.router

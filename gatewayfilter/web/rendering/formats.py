@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from babel import Locale
-from babel.dates import format_date, format_datetime, format_time, format_timedelta
+from babel.dates import format_date, format_datetime, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal, format_percent
 
 from gatewayfilter.web.rendering.catalogs import LOCALES
 
+_SOON_S: Final = 20 * 3600.0
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -50,6 +51,11 @@ class Formats:
     def clock(self, at: float) -> str:
         """Returns the time of day of Unix seconds: `20:15:03`."""
         return format_time(self._local(at), "HH:mm:ss", locale=self._locale)
+
+    def until(self, at: float, now: float) -> str:
+        """Returns a time of the next days to the minute: `20:15`; with the weekday when it is not within 20 hours."""
+        skeleton = "Hm" if at - now < _SOON_S else "EHm"
+        return format_skeleton(skeleton, self._local(at), tzinfo=self._zone, locale=self._locale)
 
     def ago(self, at: float, now: float) -> str:
         """Returns how long ago or ahead Unix seconds are: `3 minutes ago`."""

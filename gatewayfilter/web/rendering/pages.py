@@ -99,6 +99,12 @@ def render(request: Request, template: str, /, status: int = 200, **context: Any
     return pages.page(request, template, status, **context)
 
 
+def gettext(request: Request, message: str, **values: object) -> str:
+    """Returns a message in the request's language; as `Pages.gettext`."""
+    pages: Pages = request.app.state.pages
+    return pages.gettext(request, message, **values)
+
+
 def is_partial(request: Request) -> bool:
     """Returns whether htmx asks for a part of a page."""
     return request.headers.get("hx-request") == "true" and request.headers.get("hx-boosted") != "true"

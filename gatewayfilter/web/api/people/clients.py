@@ -11,17 +11,19 @@ from gatewayfilter.use_cases.people.client_list import ClientList, ClientRow, Ne
 from gatewayfilter.use_cases.people.client_policy import LATEST, ClientPolicyView, client_policy
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor, checked_icon
-from gatewayfilter.web.access.changes import IfMatch, changing, check_version, etag
+from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.people.models import (
     After,
     Body,
+    ItemName,
     Limit,
     Name,
     Note,
     StateModel,
     check_free,
+    editing,
     existing,
     page_of,
     state_model,
@@ -151,14 +153,14 @@ def list_clients(
 def add_client(services: Services, identity: Admin, body: NewClient, response: Response) -> ClientModel:
     """Adds a client. 409 when the name is taken."""
     client = Client(body.name, _matchers(body.addresses), body.group, note=body.note, icon=checked_icon(body.icon))
-    with changing(services, identity, "client.added", body.name):
+    with editing(services, identity, "client.added", body.name):
         check_free(body.name in services.store.policies.read().clients, "client", body.name)
         PolicyEditor(services.store.policies, services.clock).add_client(client)
     return _answer(client, response)
 
 
 @router.get("/clients/{name}", operation_id="get_client")
-def get_client(services: Services, _: Viewer, name: str, response: Response) -> ClientModel:
+def get_client(services: Services, _: Viewer, name: ItemName, response: Response) -> ClientModel:
     """Returns a client with what it may now."""
     row = existing(next((row for row in _list(services).clients if row.client.name == name), None), "client", name)
     response.headers.update(etag(version_of(row.client)))
@@ -167,12 +169,12 @@ def get_client(services: Services, _: Viewer, name: str, response: Response) -> 
 
 @router.patch("/clients/{name}", operation_id="change_client")
 def change_client(
-    services: Services, identity: Admin, name: str, body: ClientChange, response: Response, if_match: IfMatch = ""
+    services: Services, identity: Admin, name: ItemName, body: ClientChange, response: Response, if_match: IfMatch = ""
 ) -> ClientModel:
     """Changes a client: name, group, policy, note, icon, what it is recognized by."""
     editor = PolicyEditor(services.store.policies, services.clock)
     renamed = body.name if body.name is not None and body.name != name else None
-    with changing(services, identity, "client.renamed" if renamed else "client.changed", name, renamed or ""):
+    with editing(services, identity, "client.renamed" if renamed else "client.changed", name, renamed or ""):
         policies = services.store.policies.read()
         client = existing(policies.clients.get(name), "client", name)
         check_version(if_match, lambda: version_of(client))
@@ -194,9 +196,9 @@ def change_client(
 
 
 @router.delete("/clients/{name}", operation_id="remove_client", status_code=204)
-def remove_client(services: Services, identity: Admin, name: str, if_match: IfMatch = "") -> None:
+def remove_client(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a client, its pause and its own rules; it belongs to the group default from then on."""
-    with changing(services, identity, "client.removed", name):
+    with editing(services, identity, "client.removed", name):
         client = existing(services.store.policies.read().clients.get(name), "client", name)
         check_version(if_match, lambda: version_of(client))
         PolicyEditor(services.store.policies, services.clock).remove_client(name)
@@ -206,7 +208,7 @@ def remove_client(services: Services, identity: Admin, name: str, if_match: IfMa
 def get_client_policy(
     services: Services,
     _: Viewer,
-    name: str,
+    name: ItemName,
     at: Annotated[float | None, Query(description="Unix seconds, now by default.", ge=0, le=LATEST, allow_inf_nan=False)] = None,
 ) -> ClientPolicyModel:
     """Returns what holds for a client at an instant, and where each value comes from."""

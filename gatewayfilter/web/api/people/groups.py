@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 from gatewayfilter.model import DEFAULT, Group, PolicySet
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor
-from gatewayfilter.web.access.changes import IfMatch, changing, check_version, etag
+from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.api.people.models import After, Body, Limit, Name, Note, check_free, existing, page_of
+from gatewayfilter.web.api.people.models import After, Body, ItemName, Limit, Name, Note, check_free, editing, existing, page_of
 
 router = APIRouter(prefix="/groups", tags=["groups"])
 
@@ -61,24 +61,24 @@ def list_groups(services: Services, _: Viewer, after: After = "", limit: Limit =
 @router.post("", operation_id="add_group", status_code=201)
 def add_group(services: Services, identity: Admin, body: NewGroup, response: Response) -> GroupModel:
     """Adds a group. 409 when the name is taken."""
-    with changing(services, identity, "group.added", body.name):
+    with editing(services, identity, "group.added", body.name):
         check_free(services.store.policies.read().group(body.name) is not None, "group", body.name)
         editor = PolicyEditor(services.store.policies, services.clock)
         return _answer(editor.add_group(Group(body.name, body.policy, body.note)), body.name, response)
 
 
 @router.get("/{name}", operation_id="get_group")
-def get_group(services: Services, _: Viewer, name: str, response: Response) -> GroupModel:
+def get_group(services: Services, _: Viewer, name: ItemName, response: Response) -> GroupModel:
     """Returns a group with its clients."""
     return _answer(services.store.policies.read(), name, response)
 
 
 @router.patch("/{name}", operation_id="change_group")
 def change_group(
-    services: Services, identity: Admin, name: str, body: GroupChange, response: Response, if_match: IfMatch = ""
+    services: Services, identity: Admin, name: ItemName, body: GroupChange, response: Response, if_match: IfMatch = ""
 ) -> GroupModel:
     """Changes a group."""
-    with changing(services, identity, "group.changed", name):
+    with editing(services, identity, "group.changed", name):
         group = existing(services.store.policies.read().group(name), "group", name)
         check_version(if_match, lambda: version_of(group))
         editor = PolicyEditor(services.store.policies, services.clock)
@@ -86,9 +86,9 @@ def change_group(
 
 
 @router.delete("/{name}", operation_id="remove_group", status_code=204)
-def remove_group(services: Services, identity: Admin, name: str, if_match: IfMatch = "") -> None:
+def remove_group(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a group without clients, its pause and its own rules."""
-    with changing(services, identity, "group.removed", name):
+    with editing(services, identity, "group.removed", name):
         group = existing(services.store.policies.read().group(name), "group", name)
         check_version(if_match, lambda: version_of(group))
         PolicyEditor(services.store.policies, services.clock).remove_group(name)

@@ -1,14 +1,18 @@
 """Models of the API that several subjects of people share: pages of lists, windows, states."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Final
 
-from fastapi import HTTPException, Query
+from fastapi import HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from gatewayfilter.errors import PolicyError
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import ALL_DAYS, Window
 from gatewayfilter.use_cases.people.client_states import ClientState
+from gatewayfilter.web.access.changes import changing
+from gatewayfilter.web.access.identity import Identity
+from gatewayfilter.web.services import WebServices
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 LONGEST_TEXT: Final = 2_000
@@ -17,6 +21,7 @@ _MIDNIGHT: Final = 1_440
 
 After = Annotated[str, Query(description="The last name of the page before; the page begins behind it.", max_length=200)]
 Limit = Annotated[int, Query(description="Items of a page.", ge=1, le=MOST_ITEMS)]
+ItemName = Annotated[str, Path(description="Its name.", max_length=200)]
 Name = Annotated[str, Field(description="Unique name, 1 to 100 characters.", min_length=1, max_length=100)]
 Note = Annotated[str, Field(description="For later readers.", max_length=LONGEST_TEXT)]
 
@@ -80,6 +85,20 @@ def read_windows(windows: Sequence[WindowModel]) -> tuple[Window, ...]:
         PolicyError: a time or day is none.
     """
     return tuple(_window(window) for window in windows)
+
+
+@contextmanager
+def editing(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> Iterator[None]:
+    """Makes the changes of the block, as `changing` does.
+
+    Raises:
+        HTTPException: 422, what is sent refers to something that is not there.
+    """
+    try:
+        with changing(services, identity, action, subject, detail):
+            yield
+    except MissingItemError as error:
+        raise HTTPException(422, str(error)) from error
 
 
 def page_of[Item](items: Iterable[tuple[str, Item]], after: str, limit: int) -> tuple[list[Item], str | None]:

@@ -8,10 +8,9 @@ from pydantic import BaseModel, Field
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Pause, PauseScope, PolicySet
 from gatewayfilter.use_cases.policies import LONGEST_PAUSE_S, PolicyEditor
-from gatewayfilter.web.access.changes import changing
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
-from gatewayfilter.web.api.people.models import Body
+from gatewayfilter.web.api.people.models import Body, editing
 
 router = APIRouter(prefix="/pauses", tags=["pauses"])
 
@@ -57,7 +56,7 @@ def start_pause(services: Services, identity: Approver, body: NewPause) -> Pause
     if (body.scope is PauseScope.ALL) != (not body.target):
         raise PolicyError("the scope all has no target, the others have one")
     name = Pause(body.scope, body.target, 0.0).name
-    with changing(services, identity, "pause.started", name, f"{body.minutes:g} min"):
+    with editing(services, identity, "pause.started", name, f"{body.minutes:g} min"):
         _check_target(services.store.policies.read(), body.scope, body.target)
         editor = PolicyEditor(services.store.policies, services.clock)
         return _model(editor.pause(body.scope, body.target, body.minutes * 60.0, harm_too=body.harm_too))
@@ -71,7 +70,7 @@ def end_pause(
     target: Annotated[str, Query(description="Name of the group or client.", max_length=100)] = "",
 ) -> None:
     """Ends a pause. 404 when there is none."""
-    with changing(services, identity, "pause.ended", Pause(scope, target, 0.0).name):
+    with editing(services, identity, "pause.ended", Pause(scope, target, 0.0).name):
         if not PolicyEditor(services.store.policies, services.clock).resume(scope, target):
             raise HTTPException(404, "there is no such pause")
 

@@ -10,10 +10,21 @@ from gatewayfilter.use_cases.network_facts import known_categories, known_source
 from gatewayfilter.use_cases.people.policy_users import users_of
 from gatewayfilter.use_cases.people.versions import policy_version
 from gatewayfilter.use_cases.policies import PolicyEditor
-from gatewayfilter.web.access.changes import IfMatch, changing, check_version, etag
+from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.api.people.models import MOST_ITEMS, After, Body, Limit, Name, check_free, existing, page_of
+from gatewayfilter.web.api.people.models import (
+    MOST_ITEMS,
+    After,
+    Body,
+    ItemName,
+    Limit,
+    Name,
+    check_free,
+    editing,
+    existing,
+    page_of,
+)
 from gatewayfilter.web.services import WebServices
 
 router = APIRouter(prefix="/policies", tags=["policies"])
@@ -73,7 +84,7 @@ def list_policies(services: Services, _: Viewer, after: After = "", limit: Limit
 @router.post("", operation_id="add_policy", status_code=201)
 def add_policy(services: Services, identity: Admin, body: NewPolicy, response: Response) -> PolicyModel:
     """Adds a policy. 409 when the name is taken."""
-    with changing(services, identity, "policy.added", body.name):
+    with editing(services, identity, "policy.added", body.name):
         check_free(services.store.policies.read().policy(body.name) is not None, "policy", body.name)
         editor = PolicyEditor(services.store.policies, services.clock)
         policies = editor.add_policy(body.name, groups=body.groups, clients=body.clients)
@@ -83,17 +94,17 @@ def add_policy(services: Services, identity: Admin, body: NewPolicy, response: R
 
 
 @router.get("/{name}", operation_id="get_policy")
-def get_policy(services: Services, _: Viewer, name: str, response: Response) -> PolicyModel:
+def get_policy(services: Services, _: Viewer, name: ItemName, response: Response) -> PolicyModel:
     """Returns a policy with its values and who has it."""
     return _answer(services.store.policies.read(), name, response)
 
 
 @router.patch("/{name}", operation_id="change_policy")
 def change_policy(
-    services: Services, identity: Admin, name: str, body: PolicyChange, response: Response, if_match: IfMatch = ""
+    services: Services, identity: Admin, name: ItemName, body: PolicyChange, response: Response, if_match: IfMatch = ""
 ) -> PolicyModel:
     """Sets and unsets values of a policy, and gives it to groups and clients. In force within a second."""
-    with changing(services, identity, "policy.changed", name, ", ".join(body.values)[:200]):
+    with editing(services, identity, "policy.changed", name, ", ".join(body.values)[:200]):
         policies = services.store.policies.read()
         existing(policies.policy(name), "policy", name)
         check_version(if_match, lambda: policy_version(policies, name))
@@ -103,9 +114,9 @@ def change_policy(
 
 
 @router.delete("/{name}", operation_id="remove_policy", status_code=204)
-def remove_policy(services: Services, identity: Admin, name: str, if_match: IfMatch = "") -> None:
+def remove_policy(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a policy that no client, group or schedule uses, with its own schedules and quotas."""
-    with changing(services, identity, "policy.removed", name):
+    with editing(services, identity, "policy.removed", name):
         policies = services.store.policies.read()
         existing(policies.policy(name), "policy", name)
         check_version(if_match, lambda: policy_version(policies, name))

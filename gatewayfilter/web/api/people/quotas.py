@@ -9,10 +9,10 @@ from gatewayfilter.model import DailyMinutes, Quota, QuotaKind
 from gatewayfilter.use_cases.network_facts import counted_categories, local_zone
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import LONGEST_QUOTA, PolicyEditor
-from gatewayfilter.web.access.changes import IfMatch, changing, check_version, etag
+from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.api.people.models import DAYS, After, Body, Limit, Name, check_free, existing, page_of
+from gatewayfilter.web.api.people.models import DAYS, After, Body, ItemName, Limit, Name, check_free, editing, existing, page_of
 
 router = APIRouter(prefix="/quotas", tags=["quotas"])
 
@@ -77,7 +77,7 @@ def add_quota(services: Services, identity: Admin, body: NewQuota, response: Res
     """Adds a quota. 409 when the name is taken."""
     zone = body.timezone or services.settings.filter.timezone or local_zone()
     quota = Quota(body.name, body.policy, body.kind, body.target, body.minutes, zone, _by_number(body.other_days))
-    with changing(services, identity, "quota.added", body.name):
+    with editing(services, identity, "quota.added", body.name):
         check_free(body.name in services.store.policies.read().quotas, "quota", body.name)
         editor = PolicyEditor(services.store.policies, services.clock)
         editor.add_quota(quota, counted_categories(services.settings), services.services)
@@ -85,7 +85,7 @@ def add_quota(services: Services, identity: Admin, body: NewQuota, response: Res
 
 
 @router.get("/{name}", operation_id="get_quota")
-def get_quota(services: Services, _: Viewer, name: str, response: Response) -> QuotaModel:
+def get_quota(services: Services, _: Viewer, name: ItemName, response: Response) -> QuotaModel:
     """Returns a quota, with who used how much of it today."""
     quota = existing(services.store.policies.read().quotas.get(name), "quota", name)
     used = {one.client: one.used for one in services.store.usage.sums(services.clock()) if one.quota == name}
@@ -94,10 +94,10 @@ def get_quota(services: Services, _: Viewer, name: str, response: Response) -> Q
 
 @router.patch("/{name}", operation_id="change_quota")
 def change_quota(
-    services: Services, identity: Admin, name: str, body: QuotaChange, response: Response, if_match: IfMatch = ""
+    services: Services, identity: Admin, name: ItemName, body: QuotaChange, response: Response, if_match: IfMatch = ""
 ) -> QuotaModel:
     """Changes the minutes of a quota."""
-    with changing(services, identity, "quota.changed", name):
+    with editing(services, identity, "quota.changed", name):
         before = existing(services.store.policies.read().quotas.get(name), "quota", name)
         check_version(if_match, lambda: version_of(before))
         editor = PolicyEditor(services.store.policies, services.clock)
@@ -106,9 +106,9 @@ def change_quota(
 
 
 @router.delete("/{name}", operation_id="remove_quota", status_code=204)
-def remove_quota(services: Services, identity: Admin, name: str, if_match: IfMatch = "") -> None:
+def remove_quota(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a quota."""
-    with changing(services, identity, "quota.removed", name):
+    with editing(services, identity, "quota.removed", name):
         before = existing(services.store.policies.read().quotas.get(name), "quota", name)
         check_version(if_match, lambda: version_of(before))
         PolicyEditor(services.store.policies, services.clock).remove_quota(name)

@@ -10,16 +10,18 @@ from gatewayfilter.model import Schedule, ScheduleEffect
 from gatewayfilter.use_cases.network_facts import known_categories, local_zone
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor
-from gatewayfilter.web.access.changes import IfMatch, changing, check_version, etag
+from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.people.models import (
     After,
     Body,
+    ItemName,
     Limit,
     Name,
     WindowModel,
     check_free,
+    editing,
     existing,
     page_of,
     read_windows,
@@ -88,7 +90,7 @@ def list_schedules(
 def add_schedule(services: Services, identity: Admin, body: NewSchedule, response: Response) -> ScheduleModel:
     """Adds a schedule. 409 when the name is taken."""
     schedule = _read(services, body.name, body)
-    with changing(services, identity, "schedule.added", body.name):
+    with editing(services, identity, "schedule.added", body.name):
         check_free(body.name in services.store.policies.read().schedules, "schedule", body.name)
         editor = PolicyEditor(services.store.policies, services.clock)
         editor.add_schedule(schedule, known_categories(services.settings), services.services)
@@ -96,18 +98,18 @@ def add_schedule(services: Services, identity: Admin, body: NewSchedule, respons
 
 
 @router.get("/{name}", operation_id="get_schedule")
-def get_schedule(services: Services, _: Viewer, name: str, response: Response) -> ScheduleModel:
+def get_schedule(services: Services, _: Viewer, name: ItemName, response: Response) -> ScheduleModel:
     """Returns a schedule."""
     return _answer(existing(services.store.policies.read().schedules.get(name), "schedule", name), response)
 
 
 @router.put("/{name}", operation_id="replace_schedule")
 def replace_schedule(
-    services: Services, identity: Admin, name: str, body: ScheduleBody, response: Response, if_match: IfMatch = ""
+    services: Services, identity: Admin, name: ItemName, body: ScheduleBody, response: Response, if_match: IfMatch = ""
 ) -> ScheduleModel:
     """Puts a schedule in place of the one of its name."""
     schedule = _read(services, name, body)
-    with changing(services, identity, "schedule.changed", name):
+    with editing(services, identity, "schedule.changed", name):
         before = existing(services.store.policies.read().schedules.get(name), "schedule", name)
         check_version(if_match, lambda: version_of(before))
         editor = PolicyEditor(services.store.policies, services.clock)
@@ -116,9 +118,9 @@ def replace_schedule(
 
 
 @router.delete("/{name}", operation_id="remove_schedule", status_code=204)
-def remove_schedule(services: Services, identity: Admin, name: str, if_match: IfMatch = "") -> None:
+def remove_schedule(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a schedule."""
-    with changing(services, identity, "schedule.removed", name):
+    with editing(services, identity, "schedule.removed", name):
         before = existing(services.store.policies.read().schedules.get(name), "schedule", name)
         check_version(if_match, lambda: version_of(before))
         PolicyEditor(services.store.policies, services.clock).remove_schedule(name)

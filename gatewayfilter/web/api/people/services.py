@@ -9,7 +9,7 @@ from gatewayfilter.model import Service
 from gatewayfilter.sources.service_icons import service_icon
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
-from gatewayfilter.web.api.people.models import After, Limit, existing, page_of
+from gatewayfilter.web.api.people.models import After, ItemName, Limit, existing, page_of
 
 router = APIRouter(prefix="/services", tags=["services"])
 
@@ -49,13 +49,13 @@ def list_services(
 
 
 @router.get("/{service_id}", operation_id="get_service")
-def get_service(services: Services, _: Viewer, service_id: str) -> ServiceModel:
+def get_service(services: Services, _: Viewer, service_id: ItemName) -> ServiceModel:
     """Returns a service."""
     return _model(existing(services.services.get(service_id), "service", service_id))
 
 
 @router.get("/{service_id}/icon", operation_id="get_service_icon", response_class=Response)
-def get_service_icon(services: Services, _: Viewer, service_id: str) -> Response:
+def get_service_icon(services: Services, _: Viewer, service_id: ItemName) -> Response:
     """Returns the icon of a service, as SVG."""
     service = existing(services.services.get(service_id), "service", service_id)
     return Response(service_icon(service), media_type="image/svg+xml", headers={"cache-control": "private, max-age=86400"})

@@ -1,0 +1,67 @@
+"""Pauses from the pages: start one for everybody, a group or a client, and end it."""
+
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from gatewayfilter.errors import PolicyError
+from gatewayfilter.model import Pause, PauseScope
+from gatewayfilter.use_cases.policies import PolicyEditor
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.forms import Fields, Form
+from gatewayfilter.web.access.identity import Approver
+from gatewayfilter.web.pages.people.answers import Said, answered, attempt
+from gatewayfilter.web.pages.people.client import show_client
+from gatewayfilter.web.pages.people.clients import Asked, show_clients
+from gatewayfilter.web.rendering.pages import gettext, is_partial
+from gatewayfilter.web.services import WebServices
+
+router = APIRouter()
+
+_CLIENT = "/clients/"
+
+
+@router.post("/pauses")
+def start_pause(request: Request, services: Services, identity: Approver, form: Form) -> Response:
+    """Stops filtering for a while."""
+    said = Said()
+    scope, target = _scope(form)
+    minutes = form.number("minutes") or 0.0
+    done = gettext(request, "Filtering is paused for %(minutes)s minutes.", minutes=f"{minutes:g}")
+    with attempt(services, identity, "pause.started", Pause(scope, target, 0.0).name, said, done):
+        PolicyEditor(services.store.policies, services.clock).pause(scope, target, minutes * 60.0, harm_too=False)
+    return _answer(request, services, form, said)
+
+
+@router.post("/pauses/end")
+def end_pause(request: Request, services: Services, identity: Approver, form: Form) -> Response:
+    """Ends a pause."""
+    said = Said()
+    scope, target = _scope(form)
+    with attempt(services, identity, "pause.ended", Pause(scope, target, 0.0).name, said, gettext(request, "Filtering goes on.")):
+        PolicyEditor(services.store.policies, services.clock).resume(scope, target)
+    return _answer(request, services, form, said)
+
+
+def _scope(form: Fields) -> tuple[PauseScope, str]:
+    try:
+        return PauseScope(form.text("scope", PauseScope.ALL)), form.text("target")
+    except ValueError as error:
+        raise PolicyError("a pause is for all, a group or a client") from error
+
+
+def _answer(request: Request, services: WebServices, form: Fields, said: Said) -> Response:
+    """Returns to the page on which the form was."""
+    page = form.text("next")
+    if not page.startswith("/") or page.startswith(("//", "/\\")) or not page.isprintable():
+        page = "/clients"
+
+    def show(said: Said) -> HTMLResponse:
+        if page.startswith(_CLIENT):
+            return show_client(request, services, unquote(page.removeprefix(_CLIENT)), said)
+        return show_clients(request, services, Asked(), said)
+
+    if is_partial(request) and not page.startswith("/clients"):
+        return Response(headers={"hx-refresh": "true"})
+    return answered(request, page, said, show)
