@@ -61,8 +61,12 @@ class MissingAccountError(MissingError, AccountError):
     """There is no such account or token."""
 
 
-class UndoError(GatewayFilterError):
+class UndoError(ConflictError):
     """A change that cannot be taken back, with the reason."""
+
+
+class MissingChangeError(MissingError, UndoError):
+    """There is no such change, or none that can be taken back."""
 
 
 class SourceError(GatewayFilterError):

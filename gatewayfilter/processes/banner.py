@@ -1,16 +1,19 @@
 """The banner that `gatewayfilter run` prints when it is ready."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gatewayfilter import __version__
 from gatewayfilter.addresses.rtnetlink import read_lan_address
 from gatewayfilter.certificates.authority import RENEW_WITHIN_DAYS, load_ca
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.program_name import as_callable
-from gatewayfilter.wiring import snapshot_folder, subscriptions
+from gatewayfilter.store.secret_key import load_key
+from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, setup_code
+from gatewayfilter.wiring import open_store, snapshot_folder, subscriptions
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -31,11 +34,28 @@ def banner(settings: Settings, *, workers: int) -> Iterator[str]:
     if settings.web.listen:
         scheme = "https" if settings.web.uses_tls else "http"
         yield f"  Dashboard {scheme}://{settings.web.listen}/"
+        yield from _first_account(settings, scheme)
     yield f"  State     {settings.data_dir}"
     if settings.proxy.mode != "transparent":
         local = f"127.0.0.1:{port}" if everywhere else address
         yield f"  Try       curl -x http://{local} http://blocked.gatewayfilter.test/"
     yield "  Stop      Ctrl-C"
+
+
+def _first_account(settings: Settings, scheme: str) -> Iterator[str]:
+    """Yields the address at which the first account is made, while there is none."""
+    with closing(open_store(settings)) as store:
+        if store.accounts.exist():
+            return
+    host, port = split_address(settings.web.listen)
+    if host in _LOOPBACK or host == "::1":
+        yield "  Set up    open the dashboard in the browser of this machine, and choose a password"
+        return
+    everywhere = host in {"0.0.0.0", "::"}  # noqa: S104  compared, not listened on
+    shown = _lan_address("THIS-MACHINE") if everywhere else host
+    shown = f"[{shown}]" if ":" in shown else shown
+    code = setup_code(load_key(settings.data_dir, WEB_KEY))
+    yield f"  Set up    {scheme}://{shown}:{port}/setup?code={code} (until there is an account)"
 
 
 def _devices(settings: Settings, host: str, port: str, *, everywhere: bool) -> Iterator[str]:

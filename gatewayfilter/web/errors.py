@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 API: Final = "/api/"
 PROBLEM: Final = "application/problem+json"
 LOGIN: Final = "/login"
+SETUP: Final = "/setup"
+"""Where the first account is made."""
 
 
 def install_error_answers(app: FastAPI) -> None:
@@ -76,6 +78,8 @@ def answer(
             fields.setdefault("www-authenticate", "Bearer")
         return JSONResponse(body, status, fields, PROBLEM)
     if status == 401 and request.method == "GET" and not is_partial(request):
+        if not request.app.state.services.access.has_accounts():
+            return RedirectResponse(SETUP, 303)
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{LOGIN}?next={quote(path, safe='')}" if path != "/" else LOGIN, 303)
     if is_partial(request):

@@ -14,7 +14,7 @@ from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.telemetry import StatusFile
-from gatewayfilter.web.access.identity import Authenticator
+from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.services import WebServices
 
@@ -38,21 +38,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(loaded: Loaded, authenticator: Authenticator) -> None:
+def serve(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM.
 
     Args:
         loaded: the settings with their origins.
-        authenticator: finds who sends a request.
 
     Raises:
-        StartupError: the address is in use, or certificate and key cannot be used.
+        StartupError: the address is in use, or certificate and key, or the key of the dashboard, cannot be used.
         StoreError: the database cannot be opened.
     """
     settings = loaded.settings
     with _listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
         tls = settings.web.uses_tls
-        app = create_app(WebServices(loaded, store), authenticator, tls=tls)
+        services = WebServices(loaded, store)
+        app = create_app(services, AccountAuthenticator(services.access), tls=tls)
         server = _Server(
             uvicorn.Config(
                 app,

@@ -15,6 +15,7 @@ from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
 from gatewayfilter.web.child_process import ChildProcess
@@ -72,6 +73,11 @@ class WebServices:
         return load(
             file=self.settings_file if self.settings_file.is_file() else None, options={"data_dir": self.settings.data_dir}
         )
+
+    @cached_property
+    def access(self) -> DashboardAccess:
+        """Accounts, sessions, tokens, the audit log and undo."""
+        return DashboardAccess(self.settings, self.store, self.clock)
 
     @cached_property
     def categories(self) -> Categories:

@@ -68,6 +68,15 @@ NAMED = {
     "pinned-apps remove": ["nowhere.example"],
     "proxy-user remove": ["nobody"],
     "check": ["--service", "nosuch"],
+    "user remove": ["nobody"],
+    "user passwd": ["nobody"],
+    "user role": ["nobody", "viewer"],
+    "user rename": ["nobody", "somebody"],
+    "user disable": ["nobody"],
+    "user enable": ["nobody"],
+    "user token add": ["nobody", "job"],
+    "user token remove": ["77"],
+    "audit undo": ["77"],
 }
 """Command → arguments that name something that is not there."""
 
@@ -80,7 +89,7 @@ WITHOUT = {
     *("review export", "fingerprints stats", "fingerprints images", "log purge", "report", "gateway up", "gateway down"),
     *("gateway status", "gateway print", "gateway watch", "setup", "status", "doctor", "pinned-apps list", "proxy-user add"),
     *("proxy-user list", "ca show", "ca export", "ca renew", "backup", "restore", "metrics", "config show", "config check"),
-    *("config schema", "db status", "db upgrade"),
+    *("config schema", "db status", "db upgrade", "user add", "user list", "user token list", "audit list"),
 }
 """Commands that name nothing which may be missing: their arguments are new, are files, or are words of the program."""
 

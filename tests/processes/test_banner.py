@@ -1,5 +1,6 @@
 """What `run` says when it is ready."""
 
+from contextlib import closing
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -9,7 +10,11 @@ import pytest
 from gatewayfilter.addresses.links import Links
 from gatewayfilter.certificates import authority
 from gatewayfilter.config import Settings
+from gatewayfilter.model import Account, Role
 from gatewayfilter.processes.banner import banner
+from gatewayfilter.store.secret_key import load_key
+from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, setup_code
+from gatewayfilter.wiring import open_store
 
 
 def lines(state: Path, listen: str = "192.168.1.1:8080", mode: str = "regular") -> str:
@@ -41,3 +46,19 @@ def test_it_tells_where_devices_are_set_up(
 def test_it_warns_before_the_authority_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(authority, "_VALID_FOR", timedelta(days=30))
     assert "gatewayfilter ca renew" in lines(tmp_path)
+
+
+def test_the_first_account_is_made_with_a_code_from_other_machines(tmp_path: Path) -> None:
+    def said(listen: str) -> str:
+        authority.ensure_ca(tmp_path / "ca")
+        settings = Settings.model_validate({"data_dir": tmp_path, "web": {"listen": listen}})
+        return "\n".join(banner(settings, workers=1))
+
+    assert "/setup?code=" not in said("127.0.0.1:8081")
+    assert "Set up" in said("127.0.0.1:8081")
+    shown = said("192.0.2.1:8081")
+    assert f"https://192.0.2.1:8081/setup?code={setup_code(load_key(tmp_path, WEB_KEY))}" in shown
+    assert shown == said("192.0.2.1:8081")
+    with closing(open_store(Settings.model_validate({"data_dir": tmp_path}))) as store:
+        store.accounts.add(Account(0, "ada", Role.ADMIN))
+    assert "Set up" not in said("192.0.2.1:8081")

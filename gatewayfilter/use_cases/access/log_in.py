@@ -151,6 +151,17 @@ class LogIn:
         self._succeeded(folded, account, source)
         return self.open(account, source)
 
+    def confirm(self, account: Account, password: str, source: From) -> LogInResult:
+        """Checks the password of an account that is logged in, before a change of its log-in; delayed as a log-in is."""
+        folded = folded_name(account.name)
+        wait = self._begin(folded, account, source)
+        if wait > 0:
+            return LogInResult(LogInStatus.WAIT, wait_s=wait)
+        if not self._passwords.fits(account.password_hash, password):
+            return LogInResult(LogInStatus.WRONG)
+        self._succeeded(folded, account, source)
+        return LogInResult(LogInStatus.DONE, account)
+
     def open(self, account: Account, source: From) -> LogInResult:
         """Opens a session for an account whose owner was identified, and notes the log-in."""
         now = self._clock()

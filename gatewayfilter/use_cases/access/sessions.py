@@ -23,16 +23,18 @@ class Sessions:
     Args:
         store: the database.
         clock: Unix seconds.
+        idle_s: a session that is not used ends after so long.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time, *, idle_s: float = IDLE_S) -> None:
         self._store = store
         self._clock = clock
+        self._idle_s = idle_s
 
     def open(self, account: Account, network: str, agent: str) -> tuple[str, WebSession]:
         """Opens a session with a new secret, and deletes those that are over. Returns the secret, which is not stored."""
         now = self._clock()
-        self._store.sessions.sweep(now, now - IDLE_S)
+        self._store.sessions.sweep(now, now - self._idle_s)
         secret = new_session_secret()
         csrf = new_session_secret()
         made = WebSession(digest_of_secret(secret), account.account_id, csrf, now, now, now + LONGEST_S, network, agent)
@@ -49,7 +51,7 @@ class Sessions:
             return None
         account, session = found
         now = self._clock()
-        if account.disabled or now >= session.expires_at or now - session.seen_at >= IDLE_S:
+        if account.disabled or now >= session.expires_at or now - session.seen_at >= self._idle_s:
             return None
         if now - session.seen_at >= _SEEN_EVERY_S:
             self._store.sessions.touch(session.digest, now)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from gatewayfilter.errors import GatewayFilterError, PolicyError, UndoError
+from gatewayfilter.errors import GatewayFilterError, MissingChangeError, PolicyError, UndoError
 from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import Actor, AuditEntry, ManualRule, PolicyItem, PolicySet, Role, from_record, kind_of_item
 from gatewayfilter.store import Store
@@ -57,7 +57,7 @@ class Undo:
         """
         entry = self._store.audit.get(entry_id)
         if entry is None or entry.undo is None:
-            raise UndoError(f"there is no change {entry_id} that can be taken back")
+            raise MissingChangeError(f"there is no change {entry_id} that can be taken back")
         if not role.covers(role_for(entry)):
             raise UndoError(f"the change {entry_id} can be taken back by an admin only")
         if entry.undone_at is not None:

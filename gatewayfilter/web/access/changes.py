@@ -1,14 +1,13 @@
 """Changes that handlers make: each in one transaction and recorded, and refused when what it is based on has changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Header
 
 from gatewayfilter.errors import ConflictError
-from gatewayfilter.model import Actor, Via
-from gatewayfilter.use_cases.access.audit_trail import AuditTrail, Recording
+from gatewayfilter.use_cases.access.audit_trail import Recording
 from gatewayfilter.web.access.identity import Identity
 from gatewayfilter.web.services import WebServices
 
@@ -17,11 +16,6 @@ IfMatch = Annotated[
 ]
 CHANGED_SINCE: Final = "somebody has changed this since: load it again"
 _MOST_TAGS: Final = 1_000
-
-
-def actor_of(identity: Identity) -> Actor:
-    """Returns who makes a change, for the audit log."""
-    return Actor(identity.name, Via.SESSION if identity.csrf else Via.TOKEN)
 
 
 @contextmanager
@@ -35,13 +29,24 @@ def changing(services: WebServices, identity: Identity, action: str, subject: st
         subject: what it is done to.
         detail: for people.
     """
-    with AuditTrail(services.store, services.clock).changing(actor_of(identity), action, subject, detail) as recording:
+    with services.access.trail.changing(identity.actor, action, subject, detail) as recording:
         yield recording
 
 
-def record(services: WebServices, identity: Identity, action: str, subject: str, detail: str = "") -> None:
-    """Records a change that was made and cannot be undone; arguments as `changing`."""
-    AuditTrail(services.store, services.clock).record(actor_of(identity), action, subject, detail)
+def record(
+    services: WebServices, identity: Identity, action: str, subject: str, detail: str = "", undo: Mapping[str, Any] | None = None
+) -> int:
+    """Records a change that was made outside of lists and policies. Returns the number of the entry.
+
+    Args:
+        services: with the database.
+        identity: who made it.
+        action: as for `changing`.
+        subject: what it was done to.
+        detail: for people.
+        undo: what takes it back (`use_cases.access.inverses`), `None` when nothing does.
+    """
+    return services.access.trail.record(identity.actor, action, subject, detail, undo)
 
 
 def undo_url(entry_id: int) -> str:

@@ -7,6 +7,9 @@ from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException, Request
 
+from gatewayfilter.model import Actor, Via, WebSession
+from gatewayfilter.model import Role as AccountRole
+
 
 class Role(IntEnum):
     """What an account may do; each role may do what the lower ones may."""
@@ -28,12 +31,30 @@ class Identity:
         role: what it may do; with a token, at most what its scope allows.
         csrf: what a form has to repeat, `""` where no cookie was involved.
         language: of the account, `""` for the browser's.
+        account_id: number of the account.
+        via: session or token.
+        via_detail: network of the session, or name of the token.
+        session: `None` with a token.
     """
 
     name: str
     role: Role
     csrf: str = ""
     language: str = ""
+    account_id: int = 0
+    via: Via = Via.SESSION
+    via_detail: str = ""
+    session: WebSession | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who makes a change, for the audit log."""
+        return Actor(self.name, self.via, self.via_detail)
+
+    @property
+    def model_role(self) -> AccountRole:
+        """The role as accounts have it."""
+        return AccountRole[self.role.name]
 
     def may(self, role: Role) -> bool:
         """Returns whether the role is among those that it has."""

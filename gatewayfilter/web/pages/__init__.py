@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from gatewayfilter.web.pages.learning import review, words
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
-from gatewayfilter.web.pages.system import backup, https, probes, reference, settings
+from gatewayfilter.web.pages.system import backup, first_account, https, login, probes, reference, settings
 from gatewayfilter.web.pages.traffic import log, requests, why
 
 
@@ -23,7 +23,9 @@ def routers() -> Iterator[APIRouter]:
     yield review.router
     yield words.router
     yield backup.router
+    yield first_account.router
     yield https.router
+    yield login.router
     yield probes.router
     yield reference.router
     yield settings.router

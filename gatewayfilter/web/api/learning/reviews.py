@@ -12,7 +12,6 @@ from gatewayfilter.use_cases.learning.review_answers import decide_recorded
 from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
 from gatewayfilter.use_cases.learning.review_evidence import host_record, terms_of
 from gatewayfilter.use_cases.learning.review_tasks import TaskPosition, TaskQuery, find_task, task_facts, task_page
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 
@@ -218,7 +217,7 @@ def write_position(position: TaskPosition | None) -> str:
 
 def _decide(services: Services, who: Approver, tasks: list[int], step: DecisionModel) -> Decided:
     return decide_recorded(
-        services.settings, services.store, actor_of(who), services.clock, tasks, step.decision(who.name), alike=step.alike
+        services.settings, services.store, who.actor, services.clock, tasks, step.decision(who.name), alike=step.alike
     )
 
 

@@ -7,7 +7,6 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Identity, Viewer
 from gatewayfilter.web.services import WebServices
@@ -236,4 +235,4 @@ def import_phrases(
 
 
 def _record(services: WebServices, who: Identity, action: str, category: str, phrases: Any) -> None:
-    AuditTrail(services.store, services.clock).record(actor_of(who), action, category, ", ".join(phrases)[:500])
+    AuditTrail(services.store, services.clock).record(who.actor, action, category, ", ".join(phrases)[:500])

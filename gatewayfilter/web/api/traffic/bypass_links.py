@@ -7,7 +7,6 @@ from pydantic import BaseModel, Field
 
 from gatewayfilter.urls import parse_loose_url
 from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.api.traffic.unblock_requests import LinkModel, LinkTermsModel, link_model
@@ -45,7 +44,7 @@ def list_links(
 def add_link(services: Services, who: Admin, new: NewLinkModel) -> LinkModel:
     """Makes a link for any page."""
     terms = Terms(new.seconds, new.once, new.site, new.whom())
-    made = RequestAnswers(services.store, actor_of(who), services.clock).add_link(parse_loose_url(new.url), terms)
+    made = RequestAnswers(services.store, who.actor, services.clock).add_link(parse_loose_url(new.url), terms)
     return link_model(services, made, new=True)
 
 
@@ -54,4 +53,4 @@ def revoke_link(
     services: Services, who: Approver, number: Annotated[int, Path(ge=1, le=2**53, description="Number of the link.")]
 ) -> LinkModel:
     """Revokes a link: what it unblocked is blocked within a second."""
-    return link_model(services, RequestAnswers(services.store, actor_of(who), services.clock).revoke_link(number))
+    return link_model(services, RequestAnswers(services.store, who.actor, services.clock).revoke_link(number))

@@ -10,7 +10,6 @@ from gatewayfilter.store.secret_key import REQUEST_KEY, load_key
 from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
 from gatewayfilter.use_cases.request_facts import RequestFacts, facts_of, find_request
 from gatewayfilter.use_cases.requests import LONGEST_S, LONGEST_WORD, Whom, address_of, link_state, read_word
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 from gatewayfilter.web.services import WebServices
@@ -143,7 +142,7 @@ def approve_request(
 ) -> RequestModel:
     """Approves a request: the page opens within a second, for the device that asked unless another is named."""
     given = Terms(terms.seconds, terms.once, terms.site, terms.whom(), read_word(terms.word), _seen(if_match))
-    RequestAnswers(services.store, actor_of(who), services.clock).approve(number, given)
+    RequestAnswers(services.store, who.actor, services.clock).approve(number, given)
     return _answer(services, number, response)
 
 
@@ -152,14 +151,14 @@ def deny_request(
     services: Services, who: Approver, number: Number, denial: DenialModel, response: Response, if_match: IfMatch = ""
 ) -> RequestModel:
     """Denies a request, or withdraws its approval: the page is blocked within a second."""
-    RequestAnswers(services.store, actor_of(who), services.clock).deny(number, read_word(denial.word), seen=_seen(if_match))
+    RequestAnswers(services.store, who.actor, services.clock).deny(number, read_word(denial.word), seen=_seen(if_match))
     return _answer(services, number, response)
 
 
 @router.post("/{number}/reopen", operation_id="reopen_request")
 def reopen_request(services: Services, who: Approver, number: Number, response: Response, if_match: IfMatch = "") -> RequestModel:
     """Takes the answer to a request back: it waits again, and what an approval allowed is blocked within a second."""
-    RequestAnswers(services.store, actor_of(who), services.clock).reopen(number, seen=_seen(if_match))
+    RequestAnswers(services.store, who.actor, services.clock).reopen(number, seen=_seen(if_match))
     return _answer(services, number, response)
 
 
@@ -167,7 +166,7 @@ def reopen_request(services: Services, who: Approver, number: Number, response: 
 def link_request(services: Services, who: Approver, number: Number, terms: LinkTermsModel, if_match: IfMatch = "") -> LinkModel:
     """Approves a request by a signed link, to be sent to the user."""
     given = Terms(terms.seconds, terms.once, terms.site, terms.whom(), seen=_seen(if_match))
-    return link_model(services, RequestAnswers(services.store, actor_of(who), services.clock).link(number, given), new=True)
+    return link_model(services, RequestAnswers(services.store, who.actor, services.clock).link(number, given), new=True)
 
 
 def link_model(services: WebServices, link: BypassLink, *, new: bool = False) -> LinkModel:

@@ -14,7 +14,6 @@ from gatewayfilter.use_cases.learning.review_answers import decide_recorded
 from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
 from gatewayfilter.use_cases.learning.review_evidence import grouped, host_facts, host_record, marked_text, terms_of
 from gatewayfilter.use_cases.learning.review_tasks import TaskPage, TaskQuery, find_task, task_facts, task_page
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 from gatewayfilter.web.api.learning.reviews import POSITION, read_position, write_position
@@ -115,7 +114,7 @@ def undo(
 
 
 def _decide(services: WebServices, who: Approver, numbers: list[int], decision: Decision, *, alike: bool = False) -> Decided:
-    actor = actor_of(who)
+    actor = who.actor
     return decide_recorded(services.settings, services.store, actor, services.clock, numbers, decision, alike=alike)
 
 

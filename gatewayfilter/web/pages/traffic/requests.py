@@ -12,7 +12,6 @@ from gatewayfilter.urls import parse_loose_url
 from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
 from gatewayfilter.use_cases.request_facts import facts_of, find_request
 from gatewayfilter.use_cases.requests import Whom, address_of, link_state, read_word
-from gatewayfilter.web.access.actors import actor_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.rendering.pages import is_partial, render
@@ -78,14 +77,14 @@ def add_link(request: Request, services: Services, who: Admin, form: Annotated[L
     if whom == Whom():
         raise PolicyError("choose whom the link is for")
     terms = Terms(_LIFETIMES[form.lasts], form.once, form.site, whom)
-    made = RequestAnswers(services.store, actor_of(who), services.clock).add_link(parse_loose_url(form.url.strip()), terms)
+    made = RequestAnswers(services.store, who.actor, services.clock).add_link(parse_loose_url(form.url.strip()), terms)
     return _links(request, services, address_of(load_key(services.settings.data_dir, REQUEST_KEY), made))
 
 
 @router.post("/requests/links/{number}/revoke")
 def revoke_link(services: Services, who: Approver, number: Number) -> Response:
     """Revokes a bypass link."""
-    RequestAnswers(services.store, actor_of(who), services.clock).revoke_link(number)
+    RequestAnswers(services.store, who.actor, services.clock).revoke_link(number)
     return RedirectResponse("/requests/links", 303)
 
 
@@ -100,7 +99,7 @@ def one(request: Request, services: Services, _: Viewer, number: Number) -> Resp
 @router.post("/requests/{number}/answer")
 def answer(request: Request, services: Services, who: Approver, number: Number, form: Annotated[AnswerForm, Form()]) -> Response:
     """Answers a request."""
-    answers = RequestAnswers(services.store, actor_of(who), services.clock)
+    answers = RequestAnswers(services.store, who.actor, services.clock)
     site = {"site": True, "page": False}.get(form.part)
     address, told = "", "done"
     try:
@@ -126,7 +125,7 @@ def reopen(
     request: Request, services: Services, who: Approver, number: Number, seen: Annotated[str, Form(max_length=80)] = ""
 ) -> Response:
     """Takes an answer back."""
-    RequestAnswers(services.store, actor_of(who), services.clock).reopen(number, seen=seen)
+    RequestAnswers(services.store, who.actor, services.clock).reopen(number, seen=seen)
     if not is_partial(request):
         return RedirectResponse(f"/requests/{number}", 303)
     return _card(request, services, number, "reopened", "")

@@ -13,7 +13,7 @@ from gatewayfilter.urls import parse_loose_url, registrable_domain
 from gatewayfilter.use_cases.log_actions import Extent, Made, act_on_url
 from gatewayfilter.use_cases.moments import read_moment
 from gatewayfilter.use_cases.url_check import UrlCheck
-from gatewayfilter.web.access.changes import changing
+from gatewayfilter.web.access.changes import changing, undo_url
 from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Identity, Role, Viewer
@@ -101,7 +101,7 @@ def _act(
     host = parse_loose_url(url).host
     with changing(services, identity, f"rule.{action.value}ed", host, whom) as recorded:
         made = act_on_url(services.store, services.clock, action, url, extent=extent, whom=whom, lifetime_s=LIFETIMES[lifetime])
-    return made, recorded.undo_url
+    return made, undo_url(recorded.entry_id)
 
 
 def _record(services: WebServices, number: int) -> LogRecord:

@@ -190,7 +190,7 @@ def test_changes_are_recorded_and_can_be_undone(web: Dashboard) -> None:
     entry = web.services.store.audit.page(limit=1)[0]
     assert (entry.actor.name, entry.action, entry.subject) == ("Ada", "client.changed", TABLET)
     Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(
-        entry.entry_id, actor_of(APPROVER), AccountRole.ADMIN
+        entry.entry_id, APPROVER.actor, AccountRole.ADMIN
     )
     assert web.services.store.policies.read().clients[TABLET].group == "kids"
 

@@ -1,0 +1,70 @@
+"""`/setup`: the first account, made in the browser. There is no default password."""
+
+import ipaddress
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+
+from gatewayfilter.config import split_address
+from gatewayfilter.errors import AccountError
+from gatewayfilter.model import Actor, Via
+from gatewayfilter.web.access.cookies import set_log_in, source_of
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.rendering.pages import render
+
+router = APIRouter()
+
+Text = Annotated[str, Form(max_length=2_000)]
+
+_FORWARDED: Final = ("via", "forwarded", "x-forwarded-for", "x-real-ip")
+"""Fields of proxies, through which another machine could seem to be this one."""
+
+
+@router.get("/setup")
+def show(request: Request, services: Services, code: str = "") -> Response:
+    """Shows the form for the first account; leads on when there is one."""
+    if services.access.has_accounts():
+        return RedirectResponse("/", 303)
+    return _form(request, services, code=code)
+
+
+@router.post("/setup")
+def create(
+    request: Request, services: Services, name: Text = "", password: Text = "", repeated: Text = "", code: Text = ""
+) -> Response:
+    """Makes the first account, an admin, and logs it in."""
+    access = services.access
+    if access.has_accounts():
+        raise HTTPException(409, "there is an account already: log in")
+    if not (_is_local(request, services) or access.is_setup_code(code)):
+        return _form(request, services, 403, name=name, wrong_code="yes")
+    if password != repeated:
+        return _form(request, services, 422, name=name, code=code, differ="yes")
+    source = source_of(request)
+    try:
+        result = access.add_first(name, password, source, Actor(name, Via.SESSION, source.network))
+    except AccountError as error:
+        field = "name_error" if "name of an account" in str(error) else "password_error"
+        return _form(request, services, 422, name=name, code=code, **{field: str(error)})
+    answer = RedirectResponse("/", 303)
+    set_log_in(request, answer, result)
+    return answer
+
+
+def _form(request: Request, services: Services, status: int = 200, **given: str) -> Response:
+    values = {"name": "", "code": "", "name_error": "", "password_error": "", "differ": "", "wrong_code": ""} | given
+    local = _is_local(request, services)
+    return render(request, "system/first_account.html", status, needs_code=not local, **values)
+
+
+def _is_local(request: Request, services: Services) -> bool:
+    """Returns whether the browser runs on this machine: by its address, where only this machine can connect."""
+    listen = services.settings.web.listen
+    hosts = [split_address(listen)[0] if listen else "", request.client.host if request.client is not None else ""]
+    if any(field in request.headers for field in _FORWARDED):
+        return False
+    try:
+        return all(host == "localhost" or ipaddress.ip_address(host).is_loopback for host in hosts)
+    except ValueError:
+        return False
