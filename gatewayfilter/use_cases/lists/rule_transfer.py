@@ -10,7 +10,7 @@ from gatewayfilter.errors import ListError, RuleError
 from gatewayfilter.model import LearnedEntry, ListAction, ManualRule
 from gatewayfilter.sources.download.compression import DAMAGE, decompressed
 from gatewayfilter.use_cases.lists.list_readers import ReadEntries, read_entries
-from gatewayfilter.use_cases.lists.list_writers import COMPLETE_FORMATS
+from gatewayfilter.use_cases.lists.list_writers import COMPLETE_FORMATS, FORMATS, EntryWriter
 from gatewayfilter.use_cases.lists.patterns import pattern_of_key, refuse_unspliceable
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_RULES = 100_000
 """Manual rules are in every worker's memory and are read at each start: longer lists belong among the sources."""
 LARGEST_FILE = 256_000_000
+MOST_SMALL = 20_000
+"""Rules of a file that a small process imports: it keeps and shows them in its memory."""
+LARGEST_SMALL_FILE = 4_000_000
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _BLOCKING_FORMATS = frozenset({"hosts", "domains"})
 """Formats that have no actions: they hold what is blocked unless another action is asked for."""
@@ -62,6 +65,15 @@ class RuleExport:
     action: ListAction | None = None
     group: str | None = None
     learned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A file of rules, with its type and a name for it."""
+
+    name: str
+    media_type: str
+    text: str
 
 
 def text_of(file: BinaryIO, name: str, largest: int = LARGEST_FILE) -> str:
@@ -147,6 +159,17 @@ def _why_unspliceable(rule: ManualRule) -> str:
     return ""
 
 
+def read_small_file(text: str, values: RuleValues, *, force: bool = False, name: str = "the file") -> RulesRead:
+    """Reads rules as `read_rules`, of a file that fits into a small process.
+
+    Raises:
+        ListError: it is too large, or nothing in it can be used.
+    """
+    if len(text) > LARGEST_SMALL_FILE:
+        raise ListError(f"{name} is longer than {LARGEST_SMALL_FILE:,} characters; a list of this size belongs among the lists")
+    return read_rules(text, values, name, force=force, most=MOST_SMALL)
+
+
 def preview_import(store: Store, rules: Iterable[ManualRule]) -> ImportPreview:
     """Returns what storing these rules would do; of several with the same kind, pattern, group and scope the last one counts."""
     wanted = {_identity(rule): replace(rule, rule_id=0) for rule in rules}
@@ -179,6 +202,21 @@ def exported_rules(store: Store, wanted: RuleExport, now: float) -> Iterator[Man
             and (rule.enabled or wanted.file_format in COMPLETE_FORMATS)
         ):
             yield rule
+
+
+def exported_file(store: Store, file_format: str, action: ListAction | None, group: str | None, now: float) -> ExportedFile:
+    """Returns rules as a file.
+
+    Raises:
+        ListError: there is no such format.
+    """
+    if file_format not in FORMATS:
+        raise ListError(f"there is no format {file_format!r}: there are {', '.join(FORMATS)}")
+    rules = exported_rules(store, RuleExport(file_format, action, group), now)
+    text = "".join(f"{line}\n" for line in EntryWriter(file_format).lines(rules))
+    complete = file_format in COMPLETE_FORMATS
+    kind = {"json": "application/json", "csv": "text/csv"}.get(file_format, "text/plain")
+    return ExportedFile(f"rules.{file_format if complete else 'txt'}", f"{kind}; charset=utf-8", text)
 
 
 def _as_rule(entry: LearnedEntry) -> ManualRule:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.pages.learning import review, words
+from gatewayfilter.web.pages.lists import rule_files, rules
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
 from gatewayfilter.web.pages.system import backup, first_account, https, login, probes, reference, settings
 from gatewayfilter.web.pages.traffic import log, requests, why
@@ -20,6 +21,8 @@ def routers() -> Iterator[APIRouter]:
     yield pauses.router
     yield policies.router
     yield times.router
+    yield rule_files.router
+    yield rules.router
     yield review.router
     yield words.router
     yield backup.router

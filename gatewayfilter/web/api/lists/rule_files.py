@@ -5,18 +5,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from gatewayfilter.errors import ListError
 from gatewayfilter.model import ListAction
-from gatewayfilter.use_cases.lists.list_writers import FORMATS, EntryWriter
+from gatewayfilter.use_cases.lists.list_writers import FORMATS
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues
-from gatewayfilter.use_cases.lists.rule_transfer import (
-    RuleExport,
-    RulesRead,
-    exported_rules,
-    import_rules,
-    preview_import,
-    read_rules,
-)
+from gatewayfilter.use_cases.lists.rule_transfer import exported_file, import_rules, preview_import, read_small_file
 from gatewayfilter.web.access.changes import changing
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
@@ -24,9 +16,6 @@ from gatewayfilter.web.api.lists.rule_models import Body, Comment, Expiry, Force
 
 router = APIRouter(prefix="/rules", tags=["rules"])
 
-MOST_RULES: Final = 20_000
-"""Rules of a file that the dashboard imports: it shows and keeps them in its memory, which is small."""
-LONGEST_FILE: Final = 4_000_000
 _SAMPLES: Final = 20
 
 
@@ -62,22 +51,11 @@ class ImportModel(BaseModel):
     samples: Annotated[list[RejectedModel], Field(description="The first of these.")]
 
 
-def read_file(text: str, values: RuleValues, *, force: bool = False, name: str = "the file") -> RulesRead:
-    """Reads a file of rules as the dashboard accepts it.
-
-    Raises:
-        ListError: it is too large, or holds no rule.
-    """
-    if len(text) > LONGEST_FILE:
-        raise ListError(f"{name} is longer than {LONGEST_FILE:,} characters; a list of this size belongs among the lists")
-    return read_rules(text, values, name, force=force, most=MOST_RULES)
-
-
 @router.post("/import", operation_id="import_rules")
 def import_file(services: Services, identity: Admin, body: ImportBody) -> ImportModel:
     """Imports rules from a file, or tells what that would do."""
     values = RuleValues(body.action, body.comment, body.group, body.expires_at)
-    found = read_file(body.text, values, force=body.force)
+    found = read_small_file(body.text, values, force=body.force)
     preview = preview_import(services.store, found.rules)
     if not body.preview:
         with changing(services, identity, "rule.imported", f"{len(found.rules):,}"):
@@ -110,10 +88,5 @@ def export(
     group: Annotated[str | None, Query(description="Only of this group.", max_length=100)] = None,
 ) -> Response:
     """Returns rules as a file, which an import reads back."""
-    if file_format not in FORMATS:
-        raise ListError(f"there is no format {file_format!r}: there are {', '.join(FORMATS)}")
-    rules = exported_rules(services.store, RuleExport(file_format, action, group), services.clock())
-    text = "".join(f"{line}\n" for line in EntryWriter(file_format).lines(rules))
-    kind = {"json": "application/json", "csv": "text/csv"}.get(file_format, "text/plain")
-    name = f"rules.{file_format if file_format in {'json', 'csv'} else 'txt'}"
-    return Response(text, media_type=f"{kind}; charset=utf-8", headers={"content-disposition": f'attachment; filename="{name}"'})
+    made = exported_file(services.store, file_format, action, group, services.clock())
+    return Response(made.text, media_type=made.media_type, headers={"content-disposition": f'attachment; filename="{made.name}"'})
