@@ -51,7 +51,9 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         learner = Child("learner", entry_points.learner, (bound,), context)
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
         crawlers = [Child(f"crawler-{index}", entry_points.crawler, (index, bound), context) for index in further]
-        exporters = [Child("metrics", entry_points.metrics, (bound,), context)] if bound.metrics.listen else []
+        exporters = (
+            [Child("metrics", entry_points.metrics, (bound,), context)] if bound.metrics.listen or bound.metrics.otlp else []
+        )
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)

@@ -1,19 +1,36 @@
 """Settings of section `[metrics]`."""
 
-from pydantic import field_validator
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
 
 from gatewayfilter.settings.base import Section, split_address
 
 
 class MetricsSettings(Section):
-    """Where Prometheus reads the counters."""
+    """Where Prometheus reads the counters, and where they are sent."""
 
     listen: str = ""
     """Address of `GET /metrics`, as `127.0.0.1:9190`; empty means that nothing listens."""
+
+    otlp: str = ""
+    """OpenTelemetry collector that gets the counters by OTLP over HTTP, as `http://127.0.0.1:4318`; empty for none."""
+    otlp_every_s: float = Field(default=30.0, ge=1.0, le=3_600.0)
+    """Seconds between two exports to `metrics.otlp`."""
 
     @field_validator("listen")
     @classmethod
     def _is_address(cls, value: str) -> str:
         if value:
             split_address(value)
+        return value
+
+    @field_validator("otlp")
+    @classmethod
+    def _is_endpoint(cls, value: str) -> str:
+        if value:
+            parts = urlsplit(value)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None or parts.query:
+                raise ValueError("not a URL as http://127.0.0.1:4318, without a name, a password and a query")
+            _ = parts.port  # ValueError: no number
         return value

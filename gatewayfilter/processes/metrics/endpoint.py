@@ -1,11 +1,11 @@
-"""The process that serves `GET /metrics` for Prometheus. No worker waits for it: it reads their status files."""
+"""The process that serves `GET /metrics` for Prometheus, and exports to OpenTelemetry. It reads the workers' status files."""
 
 import asyncio
 import ipaddress
 import logging
 import signal
 import socket
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 import h11
@@ -13,6 +13,7 @@ import h11
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.processes.metrics.exposition import CONTENT_TYPE, StatusCollector, exposition
+from gatewayfilter.processes.metrics.otlp import OtlpExporter
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 
 _log = logging.getLogger(__name__)
@@ -110,17 +111,36 @@ def run_metrics(settings: Settings) -> None:
 
 
 async def _run(settings: Settings) -> None:
-    host, port = split_address(settings.metrics.listen)
     collector = StatusCollector(settings.data_dir / "run")
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    try:
-        server = await asyncio.start_server(MetricsEndpoint(collector, host).serve, host, port, limit=_MAX_HEAD)
-    except OSError as error:
-        raise StartupError(f"cannot listen on metrics.listen {settings.metrics.listen}: {error.strerror}") from error
-    _log.info("metrics on http://%s%s", settings.metrics.listen, PATH)
-    async with server:
+    async with AsyncExitStack() as stack:
+        if settings.metrics.listen:
+            await stack.enter_async_context(await _listening(settings.metrics.listen, collector))
+        exporting = None
+        if settings.metrics.otlp:
+            exporter = OtlpExporter(StatusCollector(settings.data_dir / "run"), settings.metrics.otlp)
+            exporting = asyncio.create_task(_export_regularly(exporter, settings.metrics.otlp_every_s))
         while not stop.is_set():
             collector.poll()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _POLL_S)
+        if exporting is not None:
+            exporting.cancel()
+
+
+async def _listening(listen: str, collector: StatusCollector) -> asyncio.Server:
+    host, port = split_address(listen)
+    try:
+        server = await asyncio.start_server(MetricsEndpoint(collector, host).serve, host, port, limit=_MAX_HEAD)
+    except OSError as error:
+        raise StartupError(f"cannot listen on metrics.listen {listen}: {error.strerror}") from error
+    _log.info("metrics on http://%s%s", listen, PATH)
+    return server
+
+
+async def _export_regularly(exporter: OtlpExporter, every_s: float) -> None:
+    """Exports in a thread: a collector that hangs delays the next export only."""
+    while True:
+        await asyncio.to_thread(exporter.export)
+        await asyncio.sleep(every_s)

@@ -9,7 +9,6 @@ import pytest
 
 from gatewayfilter.model import Role as AccountRole
 from gatewayfilter.use_cases.access.undo import Undo
-from gatewayfilter.web.access.changes import actor_of
 from tests.web.people_fakes import HOSTILE, TABLET, household, requests_of
 from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, dashboard
 
@@ -189,9 +188,7 @@ def test_changes_are_recorded_and_can_be_undone(web: Dashboard) -> None:
     web.client.patch(f"{API}/clients/{TABLET}", json={"group": "guests"})
     entry = web.services.store.audit.page(limit=1)[0]
     assert (entry.actor.name, entry.action, entry.subject) == ("Ada", "client.changed", TABLET)
-    Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(
-        entry.entry_id, APPROVER.actor, AccountRole.ADMIN
-    )
+    Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(entry.entry_id, APPROVER.actor, AccountRole.ADMIN)
     assert web.services.store.policies.read().clients[TABLET].group == "kids"
 
 
