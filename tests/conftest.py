@@ -10,6 +10,10 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import Connection
+
+from gatewayfilter.store.sql import schema_version
+from gatewayfilter.store.sql.database import Database
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -46,3 +50,39 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"more than {BUDGET_S:g} s of CPU time: cheapen them or mark them slow")
         for cpu_s, test in above:
             terminalreporter.write_line(f"{cpu_s:5.1f} s {test}")
+
+
+class NewDatabases:
+    """Creates empty SQLite databases by the statements that the migrations left in the first one: a tenth of the time."""
+
+    def __init__(self) -> None:
+        self._migrate = schema_version._migrate
+        self._statements: list[str] = []
+
+    def __call__(self, connection: Connection, database: Database, current: str) -> None:
+        if current or connection.dialect.name != "sqlite":
+            self._migrate(connection, database, current)
+        elif self._statements:
+            for statement in self._statements:
+                connection.exec_driver_sql(statement)
+        else:
+            self._migrate(connection, database, current)
+            self._statements = _statements_of(connection)
+
+
+def _statements_of(connection: Connection) -> list[str]:
+    rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").all()
+    virtual = [f"{name}_" for name, sql in rows if sql.startswith("CREATE VIRTUAL")]
+    found = [sql for name, sql in rows if not name.startswith(("sqlite_", *virtual))]
+    (version,) = connection.exec_driver_sql("SELECT version_num FROM alembic_version").one()
+    return [*found, f"INSERT INTO alembic_version VALUES ('{version}')"]
+
+
+_NEW_DATABASES = NewDatabases()
+
+
+@pytest.fixture(autouse=True)
+def _quick_databases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has tests outside of tests/store create their databases quickly."""
+    if "store" not in request.path.parts:
+        monkeypatch.setattr(schema_version, "_migrate", _NEW_DATABASES)
