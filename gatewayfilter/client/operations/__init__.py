@@ -1,6 +1,7 @@
 """The operations of the API, by subject. Written by scripts/make_api_client.py; not to be edited."""
 
 from gatewayfilter.client.operations.learning.reviews import ReviewsApi
+from gatewayfilter.client.operations.learning.words import WordsApi
 from gatewayfilter.client.operations.lists.rules import RulesApi
 from gatewayfilter.client.operations.people.clients import ClientsApi
 from gatewayfilter.client.operations.people.groups import GroupsApi
@@ -36,6 +37,7 @@ __all__ = [
     "ServicesApi",
     "SettingsApi",
     "StatusApi",
+    "WordsApi",
 ]
 
 
@@ -55,6 +57,7 @@ class Operations:
         self.services = ServicesApi(transport)
         self.rules = RulesApi(transport)
         self.reviews = ReviewsApi(transport)
+        self.words = WordsApi(transport)
         self.backup = BackupApi(transport)
         self.status = StatusApi(transport)
         self.https = HttpsApi(transport)

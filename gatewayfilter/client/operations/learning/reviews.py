@@ -161,7 +161,7 @@ class ReviewsApi:
         state: Literal["open", "approved", "rejected", "all"] | None = None,
         category: str | None = None,
         group_of: int | None = None,
-        asked: Literal[0, 1] | None = None,
+        asked: bool | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> Answer[TaskList]:
