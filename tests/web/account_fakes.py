@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from gatewayfilter import wiring
-from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.model import Account, Role, Scope
 from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
@@ -74,6 +73,5 @@ def accounted(data_dir: Path, *, tls: bool = False, **options: object) -> Iterat
     """Opens a dashboard with accounts over a state folder."""
     loaded = loaded_for(data_dir, **options)
     with closing(wiring.open_store(loaded.settings)) as store:
-        ensure_ca(data_dir / "ca")
         services = WebServices(loaded, store)
         yield Accounted(create_app(services, AccountAuthenticator(services.access), tls=tls), services, tls)

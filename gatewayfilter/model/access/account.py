@@ -59,7 +59,7 @@ class Account:
         totp_secret: 20 bytes in base32, `""` without a second factor.
         totp_step: the newest time step of which a code was accepted.
         recovery_digests: SHA-256 of the unused recovery codes, hexadecimal.
-        language: of pages, as `en` or `zh-Hans`; `""` for that of the browser.
+        language: of pages, as `en` or `zh`; `""` for that of the browser.
         external_id: issuer and subject of single sign-on, `""` for none.
         networks: from which it has logged in, the newest last.
         created_at, changed_at, logged_in_at: Unix seconds; `None` for never.

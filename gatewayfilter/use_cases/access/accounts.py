@@ -12,7 +12,7 @@ from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.passwords import Passwords, check_new_password
 from gatewayfilter.use_cases.access.second_factor import matching_step, new_recovery_codes, recovery_digest
 
-LANGUAGES: Final = ("", "en", "zh-Hans")
+LANGUAGES: Final = ("", "en", "zh")
 """Languages of pages; `""` for that of the browser."""
 
 

@@ -7,7 +7,19 @@ from fastapi import APIRouter
 from gatewayfilter.web.pages.learning import review, words
 from gatewayfilter.web.pages.lists import rule_files, rules
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
-from gatewayfilter.web.pages.system import backup, first_account, https, login, probes, reference, settings
+from gatewayfilter.web.pages.system import (
+    account,
+    audit,
+    backup,
+    first_account,
+    https,
+    login,
+    probes,
+    reference,
+    second_factor,
+    settings,
+    users,
+)
 from gatewayfilter.web.pages.traffic import log, requests, why
 
 
@@ -25,10 +37,14 @@ def routers() -> Iterator[APIRouter]:
     yield rules.router
     yield review.router
     yield words.router
+    yield account.router
+    yield audit.router
     yield backup.router
     yield first_account.router
     yield https.router
     yield login.router
     yield probes.router
     yield reference.router
+    yield second_factor.router
     yield settings.router
+    yield users.router
