@@ -17,7 +17,7 @@ Cli = Callable[..., "Answer"]
 
 
 _MISSING = re.compile(
-    r"there is no (?:client|group|policy|schedule|quota|service|source|request|task|crawl task|rule|account|token) "
+    r"there is no (?:client|group|policy|schedule|quota|service|source|request|task|crawl task|rule|account|token|change) "
     r"|no rule '|there never was|has no version"
 )
 
