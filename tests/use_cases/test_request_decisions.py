@@ -27,7 +27,18 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def _ask(store: Store, url: str = "http://www.games.example/x", **facts: str) -> int:
     given = {"reason": "blacklist", "source_list": "list", "rule": ".games.example", "category": "games"} | facts
-    asked = UnblockRequest(url, "10.0.0.7", *given.values(), "for school", NOW, client_name="tablet")
+    reason = given["reason"]
+    asked = UnblockRequest(
+        url,
+        "10.0.0.7",
+        given["reason"],
+        given["source_list"],
+        given["rule"],
+        given["category"],
+        "for school",
+        NOW,
+        client_name="tablet",
+    )
     assert store.unblock.ask([asked]) == 1
     return store.unblock.open_requests()[0].request_id
 

@@ -22,7 +22,22 @@ def ask(
 ) -> int:
     """Adds a request; returns its number."""
     given = {"reason": "blacklist", "source_list": "games list", "rule": ".games.example", "category": "games"} | facts
-    store.unblock.ask([UnblockRequest(url, "10.0.0.7", *given.values(), comment, NOW, client_name=name)])
+    reason = given["reason"]
+    store.unblock.ask(
+        [
+            UnblockRequest(
+                url,
+                "10.0.0.7",
+                given["reason"],
+                given["source_list"],
+                given["rule"],
+                given["category"],
+                comment,
+                NOW,
+                client_name=name,
+            )
+        ]
+    )
     return max(request.request_id for request in store.unblock.open_requests())
 
 

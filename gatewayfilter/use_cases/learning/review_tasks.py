@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from gatewayfilter.model import ReviewStep
     from gatewayfilter.store import Store
 
+POSITION = r"^(\d{1,15})(d?)$"
+"""The form of a position in an address."""
 PAGE = 500
 """Tasks read at once."""
 
@@ -152,3 +155,14 @@ def task_facts(store: Store, task: ReviewTask) -> TaskFacts:
         archived=store.verdicts.archived(task.url),
         requests=tuple(UnblockIndex(store.unblock).of(task)),
     )
+
+
+def read_position(text: str) -> TaskPosition | None:
+    """Returns where a page of tasks ended, `None` for `""`."""
+    found = re.match(POSITION, text)
+    return TaskPosition(int(found[1]), bool(found[2])) if found else None
+
+
+def write_position(position: TaskPosition | None) -> str:
+    """Returns a position as `read_position` reads it, `""` for none."""
+    return f"{position.task_id}{'d' if position.doubtful else ''}" if position is not None else ""

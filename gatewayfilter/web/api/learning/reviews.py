@@ -1,7 +1,6 @@
 """`/api/v1/reviews`: learned pages and hosts that wait for a person, and their decisions."""
 
-import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
@@ -11,14 +10,21 @@ from gatewayfilter.model import ReviewState, ReviewStep, ReviewTask
 from gatewayfilter.use_cases.learning.review_answers import decide_recorded
 from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
 from gatewayfilter.use_cases.learning.review_evidence import host_record, terms_of
-from gatewayfilter.use_cases.learning.review_tasks import TaskPosition, TaskQuery, find_task, task_facts, task_page
+from gatewayfilter.use_cases.learning.review_tasks import (
+    POSITION,
+    TaskQuery,
+    find_task,
+    read_position,
+    task_facts,
+    task_page,
+    write_position,
+)
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 
 router = APIRouter(prefix="/reviews", tags=["reviews"])
 
 Number = Annotated[int, Path(ge=1, le=2**53, description="Number of the task.")]
-POSITION = r"^(\d{1,15})(d?)$"
 
 
 class TaskModel(BaseModel):
@@ -204,17 +210,6 @@ def decide_one(services: Services, who: Approver, number: Number, step: Decision
     return _model(done)
 
 
-def read_position(text: str) -> TaskPosition | None:
-    """Returns where a page of tasks ended, `None` for `""`."""
-    found = re.match(POSITION, text)
-    return TaskPosition(int(found[1]), bool(found[2])) if found else None
-
-
-def write_position(position: TaskPosition | None) -> str:
-    """Returns a position as `read_position` reads it, `""` for none."""
-    return f"{position.task_id}{'d' if position.doubtful else ''}" if position is not None else ""
-
-
 def _decide(services: Services, who: Approver, tasks: list[int], step: DecisionModel) -> Decided:
     return decide_recorded(
         services.settings, services.store, who.actor, services.clock, tasks, step.decision(who.name), alike=step.alike
@@ -229,7 +224,7 @@ def _step(step: ReviewStep) -> StepModel:
     return StepModel(at=step.at, who=step.who, action=step.action, undone=step.undone, note=str(step.detail.get("note", "")))
 
 
-def _facts(task: ReviewTask) -> dict[str, object]:
+def _facts(task: ReviewTask) -> dict[str, Any]:
     judged = task.classification
     return {
         "id": task.task_id,

@@ -6,18 +6,13 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
-from gatewayfilter.use_cases.access.audit_trail import AuditTrail
+from gatewayfilter.use_cases.learning.word_work import LONGEST_PHRASE, MOST_TEXT, WordWork
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.access.identity import Admin, Identity, Viewer
+from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.services import WebServices
 
 router = APIRouter(prefix="/words", tags=["words"])
 
-JOBS = "gatewayfilter.use_cases.learning.word_jobs:"
-LONGEST_PHRASE = 200
-MOST_TEXT = 400_000
-"""Characters of a page that is judged."""
-KINDS = ("word", "combination", "near", "context", "exception", "removed")
 Kind = Literal["", "word", "combination", "near", "context", "exception", "removed"]
 Code = Annotated[str, Path(min_length=1, max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Code of the category.")]
 Phrase = Annotated[str, Field(min_length=1, max_length=LONGEST_PHRASE)]
@@ -140,13 +135,13 @@ class JudgementModel(BaseModel):
 @router.get("", operation_id="list_word_categories")
 def list_categories(services: Services, _: Viewer) -> list[WordCategoryModel]:
     """Returns the categories of words."""
-    return [WordCategoryModel(**item) for item in services.child.run(f"{JOBS}categories", services.settings)]
+    return [WordCategoryModel(**item) for item in _work(services).categories()]
 
 
 @router.post("/test", operation_id="test_words")
 def judge_words(services: Services, _: Viewer, page: PageModel) -> JudgementModel:
     """Judges a page by the words in use. At most ten seconds."""
-    return JudgementModel(**services.child.run(f"{JOBS}judge", services.settings, page.content, html=page.html, url=page.url))
+    return JudgementModel(**_work(services).judge(page.content, html=page.html, url=page.url))
 
 
 @router.get("/{category}", operation_id="list_words")
@@ -163,9 +158,7 @@ def list_words(
     limit: Annotated[int, Query(ge=1, le=500, description="Most items.")] = 100,
 ) -> WordList:
     """Returns the words of a category."""
-    found = services.child.run(
-        f"{JOBS}find_words",
-        services.settings,
+    found = _work(services).find(
         category,
         text=q,
         kind=kind,
@@ -181,19 +174,21 @@ def list_words(
 @router.post("/{category}/add", operation_id="add_words")
 def add_words(services: Services, who: Admin, category: Code, new: NewWords) -> Changed:
     """Adds phrases, or changes their weight; a running filter applies them within a second."""
-    return Changed(changed=add_phrases(services, who, category, new.model_dump()))
+    return Changed(changed=_work(services).add(who.actor, category, **new.model_dump()))
 
 
 @router.post("/{category}/remove", operation_id="remove_words")
 def remove_words(services: Services, who: Admin, category: Code, phrases: Phrases) -> Removed:
     """Removes phrases, those that come with the program too."""
-    return Removed(**remove_phrases(services, who, category, phrases.phrases))
+    return Removed(**_work(services).remove(who.actor, category, phrases.phrases))
 
 
 @router.post("/{category}/import", operation_id="import_words")
 def import_words(services: Services, who: Admin, category: Code, file: ImportModel) -> Imported:
     """Imports a file of phrases."""
-    return Imported(**import_phrases(services, who, category, file.text.encode(errors="replace"), file.name, file.weight))
+    return Imported(
+        **_work(services).import_file(who.actor, category, file.text.encode(errors="replace"), file.name, file.weight)
+    )
 
 
 @router.get("/{category}/export", operation_id="export_words", response_class=PlainTextResponse)
@@ -205,34 +200,10 @@ def export_words(
     own: Annotated[bool, Query(description="Only those added here.")] = False,
 ) -> PlainTextResponse:
     """Returns the words of a category as TOML, which an import reads back."""
-    text = services.child.run(f"{JOBS}export", services.settings, category, own=own)
+    text = _work(services).export(category, own=own)
     name = f'attachment; filename="{category}.toml"'
     return PlainTextResponse(text, headers={"content-disposition": name}, media_type="application/toml")
 
 
-def add_phrases(services: WebServices, who: Identity, category: str, values: dict[str, Any]) -> int:
-    """Adds phrases, and records it. Returns how many were new or changed."""
-    values = {**values, "phrases": tuple(values["phrases"])}
-    changed: int = services.child.run(f"{JOBS}add", services.settings, category=category, **values)
-    _record(services, who, "words.added", category, values["phrases"])
-    return changed
-
-
-def remove_phrases(services: WebServices, who: Identity, category: str, phrases: list[str]) -> dict[str, Any]:
-    """Removes phrases, and records it."""
-    removed: dict[str, Any] = services.child.run(f"{JOBS}remove", services.settings, category, phrases)
-    _record(services, who, "words.removed", category, phrases)
-    return removed
-
-
-def import_phrases(
-    services: WebServices, who: Identity, category: str, content: bytes, name: str, weight: float
-) -> dict[str, Any]:
-    """Imports phrases, and records it."""
-    done: dict[str, Any] = services.child.run(f"{JOBS}import_file", services.settings, content, name, category, weight)
-    _record(services, who, "words.imported", category, [f"{done['changed']} of {done['read']}"])
-    return done
-
-
-def _record(services: WebServices, who: Identity, action: str, category: str, phrases: Any) -> None:
-    AuditTrail(services.store, services.clock).record(who.actor, action, category, ", ".join(phrases)[:500])
+def _work(services: WebServices) -> WordWork:
+    return WordWork(services.child, services.settings, services.store, services.clock)

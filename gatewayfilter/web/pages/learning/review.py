@@ -13,10 +13,18 @@ from gatewayfilter.model.certainty import level_of
 from gatewayfilter.use_cases.learning.review_answers import decide_recorded
 from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
 from gatewayfilter.use_cases.learning.review_evidence import grouped, host_facts, host_record, marked_text, terms_of
-from gatewayfilter.use_cases.learning.review_tasks import TaskPage, TaskQuery, find_task, task_facts, task_page
+from gatewayfilter.use_cases.learning.review_tasks import (
+    POSITION,
+    TaskPage,
+    TaskQuery,
+    find_task,
+    read_position,
+    task_facts,
+    task_page,
+    write_position,
+)
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
-from gatewayfilter.web.api.learning.reviews import POSITION, read_position, write_position
 from gatewayfilter.web.rendering.pages import is_partial, render
 from gatewayfilter.web.services import WebServices
 

@@ -8,24 +8,16 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.use_cases.learning.word_work import KINDS, LONGEST_PHRASE, MOST_TEXT, WordWork
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.api.learning.words import (
-    JOBS,
-    KINDS,
-    LONGEST_PHRASE,
-    MOST_TEXT,
-    Kind,
-    add_phrases,
-    import_phrases,
-    remove_phrases,
-)
 from gatewayfilter.web.rendering.pages import is_partial, render
 from gatewayfilter.web.services import WebServices
 
 router = APIRouter()
 
 _A_PAGE = 100
+Kind = Literal["", "word", "combination", "near", "context", "exception", "removed"]
 Code = Annotated[str, Path(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 
@@ -63,7 +55,7 @@ class PageForm(BaseModel):
 @router.get("/words")
 def categories(request: Request, services: Services, _: Viewer) -> Response:
     """Shows the categories of words."""
-    found = services.child.run(f"{JOBS}categories", services.settings)
+    found = _work(services).categories()
     return render(request, "learning/words.html", active="words", categories=found)
 
 
@@ -80,7 +72,7 @@ def judge(request: Request, services: Services, _: Viewer, form: Annotated[PageF
         return _sandbox(request, form)
     html = form.html == "html" or (form.html == "auto" and form.content.lstrip()[:1] == "<")
     try:
-        judged = services.child.run(f"{JOBS}judge", services.settings, form.content, html=html, url=form.url)
+        judged = _work(services).judge(form.content, html=html, url=form.url)
     except ClassifyError as error:
         return _sandbox(request, form, 422, problem=str(error))
     return _sandbox(request, form, judged=judged)
@@ -97,7 +89,7 @@ def add(request: Request, services: Services, who: Admin, category: Code, form: 
     """Adds words."""
     values = {"weight": form.weight, "context": form.kind == "context", "exception": form.kind == "exception"}
     try:
-        add_phrases(services, who, category, {"phrases": _lines(form.phrases), **values})
+        _work(services).add(who.actor, category, _lines(form.phrases), **values)
     except ClassifyError as error:
         return _words(request, services, category, View(), 422, problem=str(error), written=form.phrases)
     return RedirectResponse(f"/words/{category}?own=1", 303)
@@ -108,7 +100,7 @@ def remove(
     request: Request, services: Services, who: Admin, category: Code, phrase: Annotated[str, Form(max_length=LONGEST_PHRASE)]
 ) -> Response:
     """Removes a word."""
-    remove_phrases(services, who, category, [phrase])
+    _work(services).remove(who.actor, category, [phrase])
     if is_partial(request):
         return render(request, "learning/_word_removed.html", phrase=phrase)
     return RedirectResponse(f"/words/{category}", 303)
@@ -120,10 +112,15 @@ def import_file(
 ) -> Response:
     """Imports a file of phrases."""
     try:
-        done = import_phrases(services, who, category, file.file.read(), (file.filename or "phrases.txt")[-200:], 5.0)
+        name = (file.filename or "phrases.txt")[-LONGEST_PHRASE:]
+        done = _work(services).import_file(who.actor, category, file.file.read(), name, 5.0)
     except ClassifyError as error:
         return _words(request, services, category, View(), 422, problem=str(error))
     return _words(request, services, category, View(own=True), imported=done)
+
+
+def _work(services: WebServices) -> WordWork:
+    return WordWork(services.child, services.settings, services.store, services.clock)
 
 
 def _lines(text: str) -> list[str]:
@@ -134,9 +131,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _words(request: Request, services: WebServices, category: str, view: View, status: int = 200, **more: Any) -> Response:
-    found = services.child.run(
-        f"{JOBS}find_words",
-        services.settings,
+    found = _work(services).find(
         category,
         text=view.q,
         kind=view.kind,

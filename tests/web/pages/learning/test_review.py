@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.model import ReviewState
+from gatewayfilter.web.access.identity import Identity, Role
 from tests.web.learning_fakes import HOSTILE, add_task, ask
-from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, Identity, Role, dashboard
+from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, dashboard
 
 
 def _state(board: Dashboard, number: int) -> ReviewState:
