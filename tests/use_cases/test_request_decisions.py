@@ -27,7 +27,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def _ask(store: Store, url: str = "http://www.games.example/x", **facts: str) -> int:
     given = {"reason": "blacklist", "source_list": "list", "rule": ".games.example", "category": "games"} | facts
-    reason = given["reason"]
     asked = UnblockRequest(
         url,
         "10.0.0.7",

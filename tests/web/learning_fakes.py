@@ -22,7 +22,6 @@ def ask(
 ) -> int:
     """Adds a request; returns its number."""
     given = {"reason": "blacklist", "source_list": "games list", "rule": ".games.example", "category": "games"} | facts
-    reason = given["reason"]
     store.unblock.ask(
         [
             UnblockRequest(

@@ -1,6 +1,17 @@
 """A household for tests of the pages and the API of people."""
 
-from gatewayfilter.model import Client, Group, LogRecord, Matcher, MatcherKind, Policy, Schedule, ScheduleEffect, Window
+from gatewayfilter.model import (
+    Client,
+    Group,
+    LogRecord,
+    Matcher,
+    MatcherKind,
+    Policy,
+    PolicyItem,
+    Schedule,
+    ScheduleEffect,
+    Window,
+)
 from gatewayfilter.store import Store
 
 TABLET = "Kim's tablet"
@@ -15,7 +26,7 @@ def address(text: str) -> Matcher:
 
 def household(store: Store, now: float = 0.0) -> None:
     """Stores two groups, three clients, two policies and a schedule."""
-    items = [
+    items: list[PolicyItem] = [
         Policy("kids", services={"tiktok": True, "roblox": True}, requests={"safesearch": "on"}),
         Policy("night"),
         Group("kids", "kids", "the small ones"),

@@ -46,7 +46,9 @@ def show_log(
     view = view if view == "all" else "sites"
     clients, policies = services.clients(), services.store.policies.read()
     rows_of = LogRows(clients, policies)
-    problem, rows, next_before, complete = "", [], None, True
+    problem, complete = "", True
+    rows: list[LogRow] = []
+    next_before: int | None = None
     try:
         query = conditions.query(clients, services.clock(), services.zone)
         rows, next_before, complete = _page(services, rows_of, conditions, query, view, before)
