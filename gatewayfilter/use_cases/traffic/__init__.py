@@ -1,1 +1,1 @@
-"""Readers of the decision log: overview, grouped pages and live records."""
+"""Readers of the decision log, acts on its records, and answers to requests to unblock pages."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.urls import parse_loose_url
-from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
+from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Terms
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.api.traffic.unblock_requests import LinkModel, LinkTermsModel, link_model

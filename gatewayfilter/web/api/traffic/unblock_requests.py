@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 
 from gatewayfilter.interfaces import BypassLink
 from gatewayfilter.store.secret_key import REQUEST_KEY, load_key
-from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
-from gatewayfilter.use_cases.request_facts import RequestFacts, facts_of, find_request
 from gatewayfilter.use_cases.requests import LONGEST_S, LONGEST_WORD, Whom, address_of, link_state, read_word
+from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Terms
+from gatewayfilter.use_cases.traffic.request_facts import RequestFacts, facts_of, find_request
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 from gatewayfilter.web.services import WebServices

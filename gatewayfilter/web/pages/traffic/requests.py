@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from gatewayfilter.errors import ConflictError, PolicyError
 from gatewayfilter.store.secret_key import REQUEST_KEY, load_key
 from gatewayfilter.urls import parse_loose_url
-from gatewayfilter.use_cases.request_answers import RequestAnswers, Terms
-from gatewayfilter.use_cases.request_facts import facts_of, find_request
 from gatewayfilter.use_cases.requests import Whom, address_of, link_state, read_word
+from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Terms
+from gatewayfilter.use_cases.traffic.request_facts import facts_of, find_request
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.rendering.pages import is_partial, render

@@ -10,8 +10,8 @@ from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.model import DeciderAnswer, ListAction, LogQuery, LogRecord, ResourceType
 from gatewayfilter.model import Request as FilteredRequest
 from gatewayfilter.urls import parse_loose_url, registrable_domain
-from gatewayfilter.use_cases.log_actions import Extent, Made, act_on_url
 from gatewayfilter.use_cases.moments import read_moment
+from gatewayfilter.use_cases.traffic.log_actions import Extent, Made, act_on_url
 from gatewayfilter.use_cases.url_check import UrlCheck
 from gatewayfilter.web.access.changes import changing, undo_url
 from gatewayfilter.web.access.checks import checked

@@ -11,8 +11,8 @@ from gatewayfilter.interfaces import RequestState, UnblockRequest
 from gatewayfilter.model import Client, Group, parse_matcher
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.policies import PolicyEditor
-from gatewayfilter.use_cases.request_facts import facts_of, find_request
 from gatewayfilter.use_cases.requests import RequestDecisions, Whom, read_word, revision
+from gatewayfilter.use_cases.traffic.request_facts import facts_of, find_request
 
 NOW = 1_800_000_000.0
 
