@@ -23,8 +23,11 @@ from gatewayfilter.web.child_process import ChildProcess
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.sources import Categories, Subscriptions
+    from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.log_clients import LogClients
 
+_STATUS_S: Final = 5.0
+"""How long the state of the filter is used before it is read again."""
 _NAMES_S: Final = 2.0
 """How long the names of clients are used before they are read again."""
 
@@ -51,6 +54,8 @@ class WebServices:
         self._snapshot: Path | None = None
         self._names: LogClients | None = None
         self._names_until = 0.0
+        self._status: FilterStatus | None = None
+        self._status_until = 0.0
         self._service_index: ServiceIndex | None = None
         self._services_stamp: tuple[int, int] | None = None
 
@@ -121,6 +126,22 @@ class WebServices:
     def live_log(self) -> LiveLog:
         """The newest decisions, read once for all who watch."""
         return LiveLog(self.store.log)
+
+    def status(self) -> FilterStatus:
+        """Returns the state of the filter, some seconds old at most.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        from gatewayfilter.use_cases.filter_status import filter_status  # noqa: PLC0415
+
+        with self._lock:
+            if self._status is None or time.monotonic() >= self._status_until:
+                self._status, self._status_until = (
+                    filter_status(self.settings, self.store, self.clock()),
+                    time.monotonic() + _STATUS_S,
+                )
+            return self._status
 
     def clients(self) -> LogClients:
         """Returns the names of clients in the log, some seconds old at most.

@@ -20,12 +20,13 @@ from gatewayfilter.web.pages.system import (
     settings,
     users,
 )
-from gatewayfilter.web.pages.traffic import log, requests, why
+from gatewayfilter.web.pages.traffic import log, overview, requests, why
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield log.router
+    yield overview.router
     yield requests.router
     yield why.router
     yield client.router

@@ -1,0 +1,186 @@
+"""`/`: the overview: one sentence, what waits for a person, pauses, a timeline, and the tops of who, what, where and why."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from gatewayfilter.model import LogBucket, PauseScope
+from gatewayfilter.use_cases.filter_status import FilterStatus
+from gatewayfilter.use_cases.policies import PolicyEditor
+from gatewayfilter.use_cases.request_facts import facts_of
+from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
+from gatewayfilter.web.access.changes import changing, undo_url
+from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import Approver, Role, Viewer
+from gatewayfilter.web.pages.traffic.log_rows import log_url
+from gatewayfilter.web.rendering.category_titles import CategoryTitles
+from gatewayfilter.web.rendering.pages import is_partial, language_of, render
+from gatewayfilter.web.services import WebServices
+
+router = APIRouter()
+
+_MOST_REQUESTS: Final = 3
+_SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}
+
+
+@dataclass(frozen=True, slots=True)
+class TopRow:
+    """A row of a top list: the number of blocked requests, with the log that proves it."""
+
+    name: str
+    value: int
+    href: str
+    note: str = ""
+
+
+@router.get("/")
+def show_overview(
+    request: Request, services: Services, identity: Viewer, span: Annotated[Span, Query()] = Span.DAY
+) -> HTMLResponse:
+    """Returns the overview."""
+    now = services.clock()
+    found = make_overview(services.store.log_stats, services.clients(), span, now, services.zone)
+    status = services.status()
+    policies = services.store.policies.read()
+    waiting = services.store.unblock.open_requests()
+    pages = request.app.state.pages
+    titles, fmt = CategoryTitles(language_of(request)), pages.formats(request)
+    since = _SINCE[span]
+    return render(
+        request,
+        "traffic/overview.html",
+        active="today",
+        counts={"requests": len(waiting), "review": status.reviews},
+        state=status,
+        issue=_worst(status),
+        overview=found,
+        span=span.value,
+        spans=[(one.value, f"/?span={one.value}" if one is not Span.DAY else "/") for one in Span],
+        since=since,
+        blocked_log=log_url(outcome="blocked", since=since),
+        whole_log=log_url(since=since),
+        devices=_devices(services, found.since),
+        waiting=facts_of(services.store, waiting[:_MOST_REQUESTS], now),
+        more_waiting=max(0, len(waiting) - _MOST_REQUESTS),
+        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
+        names=sorted(policies.clients, key=str.casefold)[:500],
+        groups=sorted(policies.groups),
+        may_pause=identity.may(Role.APPROVER),
+        chart=_chart(found, services),
+        who=_tops(found.clients, since, "client", lambda one: (one.name, fmt.percent(one.blocked_share))),
+        what=_tops(found.categories, since, "category", lambda one: (titles(one.name), "")),
+        where=_tops(found.sites, since, "site", lambda one: (one.name, "")),
+        why=_tops(found.lists, since, "list", lambda one: (one.name, "")),
+    )
+
+
+@router.post("/overview/pause")
+def pause_filter(
+    request: Request,
+    services: Services,
+    identity: Approver,
+    minutes: Annotated[Literal["5", "15", "60"], Form()],
+    whom: Annotated[str, Form(max_length=300)] = "",
+) -> Response:
+    """Pauses filtering for everybody, a group or a client."""
+    scope, target = _scope(whom)
+    with changing(services, identity, "pause.added", target or "all", f"{minutes} min") as recorded:
+        found = PolicyEditor(services.store.policies, services.clock).pause(scope, target, int(minutes) * 60.0, harm_too=False)
+    if not is_partial(request):
+        return RedirectResponse("/", 303)
+    return _pauses(request, services, found.target or "", undo_url(recorded.entry_id), paused=True)
+
+
+@router.post("/overview/resume")
+def resume_filter(
+    request: Request, services: Services, identity: Approver, whom: Annotated[str, Form(max_length=300)] = ""
+) -> Response:
+    """Ends a pause."""
+    scope, target = _scope(whom)
+    with changing(services, identity, "pause.removed", target or "all") as recorded:
+        PolicyEditor(services.store.policies, services.clock).resume(scope, target)
+    if not is_partial(request):
+        return RedirectResponse("/", 303)
+    return _pauses(request, services, target, undo_url(recorded.entry_id), paused=False)
+
+
+def _pauses(request: Request, services: WebServices, target: str, undo: str, *, paused: bool) -> HTMLResponse:
+    policies, now = services.store.policies.read(), services.clock()
+    return render(
+        request,
+        "traffic/_pauses.html",
+        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
+        names=sorted(policies.clients, key=str.casefold)[:500],
+        groups=sorted(policies.groups),
+        may_pause=True,
+        told=target,
+        undo=undo,
+        paused=paused,
+        answered=True,
+    )
+
+
+def _scope(whom: str) -> tuple[PauseScope, str]:
+    kind, _, name = whom.partition(":")
+    if not whom:
+        return PauseScope.ALL, ""
+    return (PauseScope.GROUP if kind == "group" else PauseScope.CLIENT), name
+
+
+def _tops(shares: Sequence[LogShare], since: str, condition: str, told: Callable[[LogShare], tuple[str, str]]) -> list[TopRow]:
+    """Returns the rows of a list.
+
+    Args:
+        shares: ranked.
+        since: of the span, as a condition of the log.
+        condition: of the log, for a name.
+        told: returns the shown name and a note.
+    """
+    rows = []
+    for one in shares:
+        if one.blocked:
+            name, note = told(one)
+            rows.append(TopRow(name, one.blocked, log_url(**{condition: one.name}, outcome="blocked", since=since), note))
+    return rows
+
+
+def _devices(services: WebServices, since: float) -> int:
+    names = services.clients()
+    return len({names.shown(one.client) for one in services.store.log_stats.clients() if one.last_at >= since and one.client})
+
+
+def _chart(overview: Overview, services: WebServices) -> dict[str, list[float] | list[int] | list[str]]:
+    """Returns the columns of the chart: when each part begins, and its numbers; a part is one of `log_url`'s spans."""
+    buckets = overview.timeline.buckets
+    edges = [*(one.start for one in buckets), overview.timeline.until]
+    return {
+        "at": [one.start for one in buckets],
+        "blocked": [one.blocked - _learned(one) for one in buckets],
+        "learned": [_learned(one) for one in buckets],
+        "allowed": [one.allowed + one.unknown for one in buckets],
+        "edges": [datetime.fromtimestamp(at, services.zone).strftime("%Y-%m-%dT%H:%M") for at in edges],
+    }
+
+
+def _learned(bucket: LogBucket) -> int:
+    return min(bucket.learned, bucket.blocked)
+
+
+def _worst(status: FilterStatus) -> str:
+    """Returns the code of the worst thing that is wrong, `""` when all is well."""
+    found = (
+        ("stopped", not status.running),
+        ("workers", status.workers.serving < status.workers.expected),
+        ("learner", not status.learner),
+        ("failing", bool(status.lists.failing)),
+        ("lists", not status.lists.subscribed),
+        ("pending", bool(status.lists.pending)),
+        ("disk", status.free_mb < 500),
+        ("faults", bool(status.faults)),
+        ("restarts", bool(status.workers.restarts)),
+    )
+    return next((code for code, wrong in found if wrong), "")
