@@ -36,13 +36,13 @@ class ListedTaskModel(TypedDict):
     asked: int
 
 
-class GroupList(TypedDict):
+class AlikeList(TypedDict):
     """Groups of similar pages."""
 
-    items: list[GatewayfilterWebApiLearningReviewsGroupModel]
+    items: list[AlikeModel]
 
 
-class GatewayfilterWebApiLearningReviewsGroupModel(TypedDict):
+class AlikeModel(TypedDict):
     """Open tasks with similar pages."""
 
     group: int
@@ -181,7 +181,7 @@ class ReviewsApi:
             )
         )
 
-    def list_review_groups(self, *, limit: int | None = None) -> Answer[GroupList]:
+    def list_review_groups(self, *, limit: int | None = None) -> Answer[AlikeList]:
         """Returns the groups of open tasks with similar pages, the largest first."""
         return self._transport.send(Call("GET", "/api/v1/reviews/groups", query={"limit": limit}))
 

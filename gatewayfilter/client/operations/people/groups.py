@@ -10,11 +10,11 @@ from gatewayfilter.client.transport import Answer, Call, Transport
 class GroupPage(TypedDict):
     """A page of groups, by name."""
 
-    items: list[GatewayfilterWebApiPeopleGroupsGroupModel]
+    items: list[GroupModel]
     next: str | None
 
 
-class GatewayfilterWebApiPeopleGroupsGroupModel(TypedDict):
+class GroupModel(TypedDict):
     """A group of clients."""
 
     name: str
@@ -48,17 +48,15 @@ class GroupsApi:
         """Returns the groups by name, with their clients."""
         return self._transport.send(Call("GET", "/api/v1/groups", query={"after": after, "limit": limit}))
 
-    def add_group(self, body: NewGroup) -> Answer[GatewayfilterWebApiPeopleGroupsGroupModel]:
+    def add_group(self, body: NewGroup) -> Answer[GroupModel]:
         """Adds a group. 409 when the name is taken."""
         return self._transport.send(Call("POST", "/api/v1/groups", body=body))
 
-    def get_group(self, name: str) -> Answer[GatewayfilterWebApiPeopleGroupsGroupModel]:
+    def get_group(self, name: str) -> Answer[GroupModel]:
         """Returns a group with its clients."""
         return self._transport.send(Call("GET", "/api/v1/groups/{name}", parameters={"name": name}))
 
-    def change_group(
-        self, name: str, body: GroupChange, *, if_match: str = ""
-    ) -> Answer[GatewayfilterWebApiPeopleGroupsGroupModel]:
+    def change_group(self, name: str, body: GroupChange, *, if_match: str = "") -> Answer[GroupModel]:
         """Changes a group."""
         return self._transport.send(
             Call("PATCH", "/api/v1/groups/{name}", parameters={"name": name}, headers={"if-match": if_match}, body=body)

@@ -96,17 +96,17 @@ class TaskList(BaseModel):
     next: Annotated[str | None, Field(description="What `after` of the next page is, null on the last.")]
 
 
-class GroupModel(BaseModel):
+class AlikeModel(BaseModel):
     """Open tasks with similar pages."""
 
     group: Annotated[int, Field(description="Number of the first task.")]
     tasks: Annotated[int, Field(description="How many wait.")]
 
 
-class GroupList(BaseModel):
+class AlikeList(BaseModel):
     """Groups of similar pages."""
 
-    items: Annotated[list[GroupModel], Field(description="The largest first.")]
+    items: Annotated[list[AlikeModel], Field(description="The largest first.")]
 
 
 class DecisionModel(BaseModel):
@@ -158,9 +158,9 @@ def list_reviews(
 @router.get("/groups", operation_id="list_review_groups")
 def list_groups(
     services: Services, _: Viewer, limit: Annotated[int, Query(ge=1, le=200, description="Most items.")] = 50
-) -> GroupList:
+) -> AlikeList:
     """Returns the groups of open tasks with similar pages, the largest first."""
-    return GroupList(items=[GroupModel(group=group, tasks=count) for group, count in services.store.reviews.groups(limit)])
+    return AlikeList(items=[AlikeModel(group=group, tasks=count) for group, count in services.store.reviews.groups(limit)])
 
 
 @router.post("/decide", operation_id="decide_reviews")
