@@ -19,6 +19,7 @@ from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
 from gatewayfilter.web.child_process import ChildProcess
+from gatewayfilter.web.source_worker import SourceWorker
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.engine.filter_engine import FilterEngine
@@ -108,6 +109,11 @@ class WebServices:
                 self._service_index = ServiceIndex(wiring.usable_services(self.settings))
                 self._services_stamp = stamp
             return self._service_index
+
+    @cached_property
+    def source_worker(self) -> SourceWorker:
+        """Downloads and publishes lists."""
+        return SourceWorker(self.settings, self.clock)
 
     @cached_property
     def makers(self) -> Makers:

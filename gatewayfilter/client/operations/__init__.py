@@ -2,6 +2,7 @@
 
 from gatewayfilter.client.operations.learning.reviews import ReviewsApi
 from gatewayfilter.client.operations.learning.words import WordsApi
+from gatewayfilter.client.operations.lists.lists import ListsApi
 from gatewayfilter.client.operations.lists.rules import RulesApi
 from gatewayfilter.client.operations.people.clients import ClientsApi
 from gatewayfilter.client.operations.people.groups import GroupsApi
@@ -25,6 +26,7 @@ __all__ = [
     "ClientsApi",
     "GroupsApi",
     "HttpsApi",
+    "ListsApi",
     "LogApi",
     "Operations",
     "PausesApi",
@@ -56,6 +58,7 @@ class Operations:
         self.schedules = SchedulesApi(transport)
         self.services = ServicesApi(transport)
         self.rules = RulesApi(transport)
+        self.lists = ListsApi(transport)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
         self.backup = BackupApi(transport)

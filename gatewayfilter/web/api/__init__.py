@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.api.learning import reviews, words
-from gatewayfilter.web.api.lists import rule_files, rules
+from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import backup, health, https, settings
 from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
@@ -29,6 +29,7 @@ def routers() -> Iterator[APIRouter]:
     yield services.router
     yield rule_files.router
     yield rules.router
+    yield sources.router
     yield reviews.router
     yield words.router
     yield backup.router
