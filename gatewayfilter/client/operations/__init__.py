@@ -11,16 +11,21 @@ from gatewayfilter.client.operations.people.policies import PoliciesApi
 from gatewayfilter.client.operations.people.quotas import QuotasApi
 from gatewayfilter.client.operations.people.schedules import SchedulesApi
 from gatewayfilter.client.operations.people.services import ServicesApi
+from gatewayfilter.client.operations.system.audit import AuditApi
 from gatewayfilter.client.operations.system.backup import BackupApi
 from gatewayfilter.client.operations.system.https import HttpsApi
+from gatewayfilter.client.operations.system.session import SessionApi
 from gatewayfilter.client.operations.system.settings import SettingsApi
 from gatewayfilter.client.operations.system.status import StatusApi
+from gatewayfilter.client.operations.system.tokens import TokensApi
+from gatewayfilter.client.operations.system.users import UsersApi
 from gatewayfilter.client.operations.traffic.check import CheckApi
 from gatewayfilter.client.operations.traffic.log import LogApi
 from gatewayfilter.client.operations.traffic.requests import RequestsApi
 from gatewayfilter.client.transport import Transport
 
 __all__ = [
+    "AuditApi",
     "BackupApi",
     "CheckApi",
     "ClientsApi",
@@ -37,8 +42,11 @@ __all__ = [
     "RulesApi",
     "SchedulesApi",
     "ServicesApi",
+    "SessionApi",
     "SettingsApi",
     "StatusApi",
+    "TokensApi",
+    "UsersApi",
     "WordsApi",
 ]
 
@@ -61,7 +69,11 @@ class Operations:
         self.lists = ListsApi(transport)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
+        self.audit = AuditApi(transport)
         self.backup = BackupApi(transport)
         self.status = StatusApi(transport)
         self.https = HttpsApi(transport)
+        self.session = SessionApi(transport)
         self.settings = SettingsApi(transport)
+        self.tokens = TokensApi(transport)
+        self.users = UsersApi(transport)

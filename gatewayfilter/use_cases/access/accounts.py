@@ -134,6 +134,12 @@ class Accounts:
         """Requires no one-time code any more."""
         return self._changed(account, lambda now, _: replace(now, totp_secret="", totp_step=0, recovery_digests=()))
 
+    def without_second_factor(self, account: Account, *, wanted: bool) -> Account:
+        """As `remove_second_factor`; refused where one is wanted, which the owner alone can set up."""
+        if wanted:
+            raise AccountError("a second factor is set up by the owner of the account, on the page of the account")
+        return self.remove_second_factor(account)
+
     def use_code(self, account: Account, code: str) -> bool:
         """Returns whether a one-time code or a recovery code is right. It is good once, in however many requests at a time."""
         now_s = self._clock()

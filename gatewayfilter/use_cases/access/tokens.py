@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from gatewayfilter.errors import AccountError, MissingAccountError
-from gatewayfilter.model import Account, ApiToken, Scope
+from gatewayfilter.model import Account, ApiToken, Role, Scope
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.random_secrets import TOKEN_PREFIX, digest_of_secret, new_api_token
 
@@ -28,8 +28,17 @@ class ApiTokens:
         self._store = store
         self._clock = clock
 
-    def add(self, account: Account, name: str, scope: Scope, lifetime_s: float | None) -> tuple[str, ApiToken]:
+    def add(
+        self, account: Account, name: str, scope: Scope, lifetime_s: float | None, *, within: Role = Role.ADMIN
+    ) -> tuple[str, ApiToken]:
         """Makes a token. Returns its text, which is not stored, and what is.
+
+        Args:
+            account: in whose name it acts.
+            name: of the program.
+            scope: what it may do.
+            lifetime_s: seconds, `None` for ever.
+            within: role of the request that makes it: a token does not make one that may do more.
 
         Raises:
             AccountError: the name is taken or cannot be one, the lifetime makes no sense, or the role does not include the scope.
@@ -37,7 +46,7 @@ class ApiTokens:
         name = " ".join(name.split())
         if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
             raise AccountError(f"the name of a token has 1 to {_LONGEST_NAME} visible characters")
-        if not account.role.covers(scope.role):
+        if not (account.role.covers(scope.role) and within.covers(scope.role)):
             raise AccountError(f"a token of {account.name} cannot have the scope {scope}: the role is {account.role}")
         if lifetime_s is not None and not 60 <= lifetime_s <= LONGEST_S:
             raise AccountError("a token lasts from a minute to ten years, or `never` expires")

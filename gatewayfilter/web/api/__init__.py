@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from gatewayfilter.web.api.learning import reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
-from gatewayfilter.web.api.system import backup, health, https, settings
+from gatewayfilter.web.api.system import audit, backup, health, https, session, settings, tokens, users
 from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
 
 
@@ -32,7 +32,11 @@ def routers() -> Iterator[APIRouter]:
     yield sources.router
     yield reviews.router
     yield words.router
+    yield audit.router
     yield backup.router
     yield health.router
     yield https.router
+    yield session.router
     yield settings.router
+    yield tokens.router
+    yield users.router
