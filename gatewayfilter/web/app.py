@@ -9,6 +9,7 @@ from gatewayfilter.config import split_address
 from gatewayfilter.web import api, pages
 from gatewayfilter.web.access.csrf import check_csrf
 from gatewayfilter.web.access.gate import Gate, own_names
+from gatewayfilter.web.access.idempotency import Idempotency
 from gatewayfilter.web.access.identity import Authenticator
 from gatewayfilter.web.errors import install_error_answers
 from gatewayfilter.web.rendering.assets import Assets
@@ -48,7 +49,8 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
         app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
     web = services.settings.web
     host = split_address(web.listen)[0] if web.listen else "localhost"
-    return Gate(app, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
+    once = Idempotency(app, services.store, services.clock)
+    return Gate(once, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
 
 
 def _static(assets: Assets) -> APIRouter:
