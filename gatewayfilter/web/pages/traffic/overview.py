@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from gatewayfilter.model import LogBucket, PauseScope
 from gatewayfilter.use_cases.filter_status import FilterStatus
 from gatewayfilter.use_cases.policies import PolicyEditor
-from gatewayfilter.use_cases.request_facts import facts_of
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
+from gatewayfilter.use_cases.traffic.request_facts import facts_of
 from gatewayfilter.web.access.changes import changing, undo_url
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Role, Viewer
