@@ -1,6 +1,7 @@
 """The state of the filter on one page: processes, lists, learned entries, waiting work, pauses, counts, faults."""
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -114,6 +115,52 @@ class FilterStatus:
 def running_listen(settings: Settings) -> str:
     """Returns the address on which the running filter listens, `""` when none runs on this state folder."""
     return str(_facts(settings, "supervisor").get("listen", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """A process of the running filter.
+
+    Attributes:
+        name: `proxy-0`, `learner`, `web` …
+        pid: its process id, 0 while it does not run.
+        state: as it reports itself, `""` where it does not.
+        age_s: seconds since it did; 0 where it does not.
+        restarts, stalls: how often it was started again, and ended because it hung.
+        memory_mb: resident set, shared pages included; 0 where it is not known.
+    """
+
+    name: str
+    pid: int
+    state: str
+    age_s: float
+    restarts: int
+    stalls: int
+    memory_mb: float
+
+
+def process_states(settings: Settings, now: float | None = None) -> list[ProcessState]:
+    """Returns the processes that `run` has started, empty while it does not run."""
+    now = time.time() if now is None else now
+    children = _facts(settings, "supervisor").get("children", {})
+    return [_process_state(settings, name, child, now) for name, child in children.items()]
+
+
+def _process_state(settings: Settings, name: str, child: dict[str, Any], now: float) -> ProcessState:
+    facts = _facts(settings, name)
+    pid = int(child.get("pid") or 0)
+    age_s = max(0.0, now - float(facts.get("at", now)))
+    return ProcessState(
+        name, pid, str(facts.get("state", "")), age_s, int(child.get("restarts", 0)), int(child.get("stalls", 0)), _memory_mb(pid)
+    )
+
+
+def _memory_mb(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def serving_workers(settings: Settings, now: float | None = None) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.metrics.exposition import StatusCollector
 
 _STATUS_S: Final = 5.0
 """How long the state of the filter is used before it is read again."""
@@ -53,6 +54,7 @@ class WebServices:
         self._lock = threading.Lock()
         self._engine: FilterEngine | None = None
         self._snapshot: Path | None = None
+        self._collector: StatusCollector | None = None
         self._names: LogClients | None = None
         self._names_until = 0.0
         self._status: FilterStatus | None = None
@@ -132,6 +134,15 @@ class WebServices:
     def live_log(self) -> LiveLog:
         """The newest decisions, read once for all who watch."""
         return LiveLog(self.store.log)
+
+    def exposition(self) -> bytes:
+        """Returns the counters of all processes in the exposition format of Prometheus; totals outlive their restarts."""
+        from gatewayfilter.use_cases.metrics.exposition import StatusCollector, exposition  # noqa: PLC0415  when it is asked for
+
+        with self._lock:
+            if self._collector is None:
+                self._collector = StatusCollector(self.settings.data_dir / "run")
+            return exposition(self._collector)
 
     def status(self) -> FilterStatus:
         """Returns the state of the filter, some seconds old at most.

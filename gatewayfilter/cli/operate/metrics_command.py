@@ -24,8 +24,8 @@ def metrics(invocation: Invocation) -> int:
 
     Exit code 1 where no filter runs on the state folder.
     """
-    from gatewayfilter.processes.metrics.exposition import StatusCollector, exposition
     from gatewayfilter.processes.supervision.run_lock import running_process
+    from gatewayfilter.use_cases.metrics.exposition import StatusCollector, exposition
 
     settings = invocation.settings()
     click.echo(exposition(StatusCollector(settings.data_dir / "run")), nl=False)

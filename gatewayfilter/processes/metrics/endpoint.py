@@ -12,9 +12,9 @@ import h11
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
-from gatewayfilter.processes.metrics.exposition import CONTENT_TYPE, StatusCollector, exposition
 from gatewayfilter.processes.metrics.otlp import OtlpExporter
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE, StatusCollector, exposition
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from prometheus_client.core import Metric
 
 from gatewayfilter import __version__
-from gatewayfilter.processes.metrics.exposition import PREFIX, StatusCollector
+from gatewayfilter.use_cases.metrics.exposition import PREFIX, StatusCollector
 
 PATH: Final = "/v1/metrics"
 _TIMEOUT_S: Final = 10.0

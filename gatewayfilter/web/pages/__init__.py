@@ -18,6 +18,7 @@ from gatewayfilter.web.pages.system import (
     reference,
     second_factor,
     settings,
+    system,
     users,
 )
 from gatewayfilter.web.pages.traffic import log, overview, requests, why
@@ -49,4 +50,5 @@ def routers() -> Iterator[APIRouter]:
     yield reference.router
     yield second_factor.router
     yield settings.router
+    yield system.router
     yield users.router

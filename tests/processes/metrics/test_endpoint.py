@@ -13,7 +13,7 @@ from gatewayfilter.config import load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.processes.metrics import endpoint
 from gatewayfilter.processes.metrics.endpoint import MAX_CONNECTIONS, MetricsEndpoint
-from gatewayfilter.processes.metrics.exposition import StatusCollector
+from gatewayfilter.use_cases.metrics.exposition import StatusCollector
 
 
 @pytest_asyncio.fixture

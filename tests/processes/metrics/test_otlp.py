@@ -15,8 +15,8 @@ import pytest
 from gatewayfilter.config import load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.processes.metrics.endpoint import run_metrics
-from gatewayfilter.processes.metrics.exposition import StatusCollector
 from gatewayfilter.processes.metrics.otlp import OtlpExporter
+from gatewayfilter.use_cases.metrics.exposition import StatusCollector
 
 
 class Receiver(ThreadingHTTPServer):

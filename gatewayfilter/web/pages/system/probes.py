@@ -1,10 +1,12 @@
-"""`/healthz` and `/readyz`: whether the dashboard answers, and whether the filter serves. Open to all."""
+"""`/healthz` and `/readyz`, open to all: whether the dashboard answers, and the filter serves. `/metrics`: the counters."""
 
 from fastapi import APIRouter
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 
 from gatewayfilter.use_cases.filter_status import serving_workers
+from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE
 from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import Viewer
 
 router = APIRouter()
 
@@ -20,3 +22,9 @@ def readyz(services: Services) -> PlainTextResponse:
     """Returns 200 while at least one proxy worker serves, else 503."""
     serving = serving_workers(services.settings)
     return PlainTextResponse("ok\n" if serving else "no proxy worker serves\n", 200 if serving else 503)
+
+
+@router.get("/metrics")
+def metrics(services: Services, _: Viewer) -> Response:
+    """Returns the counters of all processes for Prometheus, to who is logged in or has a token."""
+    return Response(services.exposition(), media_type=CONTENT_TYPE)

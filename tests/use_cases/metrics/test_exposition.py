@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gatewayfilter.processes.metrics.exposition import StatusCollector, exposition, metric_name
 from gatewayfilter.telemetry import METRICS
+from gatewayfilter.use_cases.metrics.exposition import StatusCollector, exposition, metric_name
 
 DASHBOARD = Path(__file__).parents[3] / "deploy" / "grafana" / "gatewayfilter.json"
 NAME = re.compile(r"gatewayfilter_[a-z0-9_]+")

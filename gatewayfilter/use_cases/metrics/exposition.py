@@ -11,8 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from gatewayfilter import __version__
-from gatewayfilter.processes.metrics.status_files import TIMES, MonotoneCounters, ProcessStatus, read_children, read_processes
 from gatewayfilter.telemetry import DECISION_BOUNDS_US, METRICS
+from gatewayfilter.use_cases.metrics.status_files import TIMES, MonotoneCounters, ProcessStatus, read_children, read_processes
 
 PREFIX: Final = "gatewayfilter"
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -1,0 +1,1 @@
+"""The counters of all processes: read from their status files, and written for Prometheus."""
