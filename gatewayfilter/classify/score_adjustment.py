@@ -26,12 +26,15 @@ CLONE_CERTAINTY = 0.95
 HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
 """Limits: what a category's words must come to before a text of up to so many bytes is read, and at most; in between as much more
 as the page is longer. No page is harmful by statistics alone, and in a long text some word of any category stands by chance."""
+PAYMENTS, BETTING, BETTING_FROM = "fraud", "gambling", 0.5
+"""Pages on which bettors pay in and out are full of words of payment fraud: they are weighed as `BETTING` where its words come to
+this share of those of `PAYMENTS`."""
 
 
 def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: TextModel, strictness: Strictness) -> Judgement:
     """Returns the judgement after the text was read: certainty, and whether that blocks the page or sends it to review.
 
-    Only the category nearest to its limit is weighed. A verdict of the words stands unchanged in categories that the model was
+    Only one category is weighed (`candidate_of`). A verdict of the words stands unchanged in categories that the model was
     not calibrated for, and in those in which the operator has words of their own.
 
     Args:
@@ -91,14 +94,19 @@ def as_login_clone(found: Classification, clone: Evidence, lexicon: Lexicon, str
 
 
 def candidate_of(found: Judgement, lexicon: Lexicon, categories: Sequence[str], page: PageText) -> Candidate | None:
-    """Returns what the words make of the category nearest to its limit, `None` where they hint at none of these categories."""
+    """Returns what the words make of the category that the page most probably belongs to.
+
+    That is the one nearest to its limit, but for `BETTING`. `None` where the words hint at none of these categories.
+    """
     shares = {name: score / _limit(found, lexicon, name) for name, score in found.scores.items() if name in categories}
     name = max(shares, key=lambda name: shares[name], default="")
     length = page.length()
-    if not name or shares[name] < min(max(HINTED, HINTED * length / HINT_BYTES), MOST_HINTED):
+    least = min(max(HINTED, HINTED * length / HINT_BYTES), MOST_HINTED)
+    if not name or shares[name] < least:
         return None
+    if name == PAYMENTS and shares.get(BETTING, 0.0) >= max(BETTING_FROM * shares[name], least):
+        name = BETTING
     total = found.sums[name]
-    both = sorted(shares.values(), reverse=True)
     ideographic = page.is_ideographic()
     return Candidate(
         name,
@@ -110,7 +118,7 @@ def candidate_of(found: Judgement, lexicon: Lexicon, categories: Sequence[str], 
         total.words,
         enough=total.words >= total.min_words,
         verdict=bool(found.category),
-        second=both[1] if len(both) > 1 else 0.0,
+        second=max((share for other, share in shares.items() if other != name), default=0.0),
         length=length,
         ideographic=ideographic,
         form=form_of(page.visible(), ideographic=ideographic),

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
         words: number of different words.
         enough: whether these are as many as the category requires.
         verdict: whether the words alone find the page harmful.
-        second: ratio of the next category.
+        second: highest ratio of the other categories.
         length: bytes of visible text.
         ideographic: whether the page is written in ideographs.
         form: of its visible text.
