@@ -12,8 +12,9 @@ from gatewayfilter.classify.login_clone import find_login_clone
 from gatewayfilter.classify.models.linear_model import LinearModel
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.normalize.views import changed_lines
+from gatewayfilter.classify.passages import LONG_PAGE, densest
 from gatewayfilter.classify.score import Judge, Judgement, Sum, ZoneHits
-from gatewayfilter.classify.score_adjustment import as_login_clone, is_grey, with_certainty, with_opinion
+from gatewayfilter.classify.score_adjustment import as_login_clone, is_grey, with_certainty, with_opinion, with_passage
 from gatewayfilter.classify.zones import PageText, page_text, plain_text
 from gatewayfilter.documents.encoding.charset import Decoded, decode, decode_as_labelled
 from gatewayfilter.documents.html.markup import read_markup
@@ -176,9 +177,13 @@ class PageClassifier:
         return ruled.zones() if ruled is not None else None
 
     def _classify(self, page: PageText, charset: str) -> Classification:
-        found = self._judge.judge(self._hits(page), page.length())
+        hits = list(self._hits(page))
+        length = page.length()
+        found = self._judge.judge(hits, length)
         if self._texts:
             found = with_certainty(found, self._lexicon, page, self._texts, self._strictness)
+            if length > LONG_PAGE and not found.category:
+                found = self._by_passage(found, page, hits, self._texts)
         if self._model and is_grey(found, self._lexicon):
             found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))
         return Classification(
@@ -193,6 +198,18 @@ class PageClassifier:
             certainty=found.certainty,
             doubt=found.doubt,
         )
+
+    def _by_passage(self, found: Judgement, page: PageText, hits: list[ZoneHits], texts: TextModel) -> Judgement:
+        """Returns the judgement of a page that is not blocked as a whole, after its densest passage was judged."""
+        passage = densest(hits, self._lexicon.categories, ideographic=page.is_ideographic())
+        if passage is None:
+            return found
+        alone = PageText("", {"main": passage.text})
+        judged = self._judge.judge(self._hits(alone), alone.length())
+        if not judged.category:
+            return found
+        judged = with_certainty(judged, self._lexicon, alone, texts, Strictness.RELAXED)
+        return with_passage(found, judged, passage, self._strictness)
 
     def _hits(self, page: PageText) -> Iterator[ZoneHits]:
         for zone, normal in page.zones.items():

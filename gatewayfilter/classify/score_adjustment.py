@@ -9,6 +9,7 @@ from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, Candidate
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.page_form import form_of
+from gatewayfilter.classify.passages import Passage
 from gatewayfilter.classify.score import UNPLACED, Judgement
 from gatewayfilter.classify.zones import PageText
 from gatewayfilter.model import Classification, Evidence
@@ -21,6 +22,10 @@ GREATEST_SHIFT = 0.5
 
 OVER, UNDER = 1.25, 0.75
 """Limits: where a decision by certainty takes a score to; the operator's own second opinion comes after it, in the grey zone."""
+PASSAGE_FROM = 0.999
+"""Certainty from which on a passage counts for its page: a long page has many passages."""
+PASSAGE_CERTAINTY = BLOCKED_FROM[Strictness.STANDARD]
+"""Certainty of a page of which one passage alone is beyond doubt."""
 CLONE_CERTAINTY = 0.95
 """Certainty of a login clone: `relaxed` sends it to review."""
 HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
@@ -74,6 +79,37 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
         judged = replace(found, certainty=None)
     first = max(standing, key=lambda other: found.scores[other] / _limit(found, lexicon, other), default="")
     return _shifted(judged, lexicon, lowered, first, f"reads harmless ({1 - certainty:.0%}): {terms}")
+
+
+def with_passage(found: Judgement, judged: Judgement, passage: Passage, strictness: Strictness) -> Judgement:
+    """Returns the judgement of a page after its densest passage was judged as a page at `relaxed`.
+
+    A passage of which words and reading are beyond doubt makes the page as certain as `standard` requires.
+
+    Args:
+        found: of the whole page, which is not blocked.
+        judged: of the passage.
+        passage: where it stands.
+        strictness: certainty from which on a page is blocked.
+    """
+    if not judged.category or judged.certainty is None or judged.certainty < PASSAGE_FROM:
+        return found
+    if strictness is Strictness.RELAXED:
+        return replace(found, certainty=max(PASSAGE_CERTAINTY, found.certainty or 0.0), doubt=judged.category)
+    placed = tuple(
+        hit if hit.position == UNPLACED else replace(hit, zone=passage.zone, position=hit.position + passage.start)
+        for hit in judged.evidence
+    )
+    return replace(
+        found,
+        category=judged.category,
+        score=judged.score,
+        limit=judged.limit,
+        scores={**found.scores, judged.category: judged.score},
+        evidence=placed,
+        certainty=max(PASSAGE_CERTAINTY, found.certainty or 0.0),
+        doubt="",
+    )
 
 
 def as_login_clone(found: Classification, clone: Evidence, lexicon: Lexicon, strictness: Strictness) -> Classification:
