@@ -227,6 +227,19 @@ def apply_setup(loaded: Loaded, store: Store, plan: SetupPlan, progress: Progres
     Raises:
         StartupError, ConfigError, StoreError, SourceError, SnapshotError: something cannot be written; with the reason.
     """
+    names = begin_setup(loaded, store, plan)
+    known = subscriptions(loaded.settings)
+    results = _fetched(known, names, progress)
+    fetched = any(result.status is UpdateStatus.UPDATED for result in results)
+    return SetupResult(results, publish_now(loaded.settings, store, progress=progress) if fetched else None)
+
+
+def begin_setup(loaded: Loaded, store: Store, plan: SetupPlan) -> list[str]:
+    """Writes settings, policy and subscriptions of a plan. Returns the names of the lists, which are to be fetched.
+
+    Raises:
+        StartupError, ConfigError, StoreError, SourceError: something cannot be written; with the reason.
+    """
     settings = loaded.settings
     prepare_data_dir(settings)
     if plan.settings:
@@ -239,9 +252,7 @@ def apply_setup(loaded: Loaded, store: Store, plan: SetupPlan, progress: Progres
     for item in plan.lists:
         if item.name not in there:
             known.add(item.name, fetch=False)
-    results = _fetched(known, [item.name for item in plan.lists], progress)
-    fetched = any(result.status is UpdateStatus.UPDATED for result in results)
-    return SetupResult(results, publish_now(settings, store, progress=progress) if fetched else None)
+    return [item.name for item in plan.lists]
 
 
 def _fetched(known: Subscriptions, names: Sequence[str], progress: Progress | None) -> tuple[UpdateResult, ...]:

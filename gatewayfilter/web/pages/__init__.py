@@ -18,6 +18,7 @@ from gatewayfilter.web.pages.system import (
     reference,
     second_factor,
     settings,
+    setup,
     system,
     users,
 )
@@ -50,5 +51,6 @@ def routers() -> Iterator[APIRouter]:
     yield reference.router
     yield second_factor.router
     yield settings.router
+    yield setup.router
     yield system.router
     yield users.router

@@ -47,7 +47,7 @@ def create(
     except AccountError as error:
         field = "name_error" if "name of an account" in str(error) else "password_error"
         return _form(request, services, 422, name=name, code=code, **{field: str(error)})
-    answer = RedirectResponse("/", 303)
+    answer = RedirectResponse("/setup/purpose", 303)
     set_log_in(request, answer, result)
     return answer
 
