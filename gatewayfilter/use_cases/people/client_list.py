@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from gatewayfilter.addresses.naming.mac_makers import makers_of
 from gatewayfilter.config import Settings
+from gatewayfilter.engine.policies.client_policies import ClientPolicies
 from gatewayfilter.engine.policies.service_index import ServiceIndex
-from gatewayfilter.model import Client, Device, LogCount, LogDimension, MatcherKind, PolicySet, SeenClient, canonical_address
+from gatewayfilter.model import Client, Device, LogCount, LogDimension, MatcherKind, SeenClient, canonical_address
+from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.log_clients import LogClients
 from gatewayfilter.use_cases.network_facts import neighbours_now
@@ -92,6 +94,30 @@ class Makers:
         return self._known
 
 
+class ClientNamer(Protocol):
+    """Names the clients of the log."""
+
+    def name(self, client: str) -> str:
+        """Returns the name of a client, `""` for an unnamed one.
+
+        Args:
+            client: an address as logged, or `user:NAME`.
+        """
+        ...
+
+
+class _Namer:
+    """Names clients by compiled policies, where the log has addresses."""
+
+    def __init__(self, policies: ClientPolicies) -> None:
+        self._policies = policies
+
+    def name(self, client: str) -> str:
+        user = client.removeprefix(USER_PREFIX)
+        found = self._policies.find("", user) if user != client else self._policies.find(client)
+        return found.client.name if found.client is not None else ""
+
+
 def client_list(settings: Settings, store: Store, services: ServiceIndex, makers: Makers, now: float) -> ClientList:
     """Returns clients and new devices. Reads counts, no log records; no name is looked up in the network.
 
@@ -105,24 +131,22 @@ def client_list(settings: Settings, store: Store, services: ServiceIndex, makers
     Raises:
         StoreError: the database cannot be read.
     """
-    policies = store.policies.read()
-    names = LogClients(store, settings)
+    policies = compiled(settings, store.policies.read(), services, now)
+    names: ClientNamer = LogClients(store, settings) if settings.log.hash_clients else _Namer(policies)
     midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     found = store.log_stats.summary(midnight, top=_MOST_COUNTED, dimensions=(LogDimension.CLIENT,))
     counts = {count.name: count for count in found.tops.get(LogDimension.CLIENT, ())}
     seen = {one.client: one for one in store.log_stats.clients()}
     neighbours = neighbours_now()
     return ClientList(
-        tuple(_rows(settings, policies, services, names, counts, seen, neighbours, now)),
+        tuple(_rows(policies, names, counts, seen, neighbours, now)),
         tuple(_devices(store.devices.all(), names, counts, seen, neighbours, makers, now)),
     )
 
 
 def _rows(
-    settings: Settings,
-    policies: PolicySet,
-    services: ServiceIndex,
-    names: LogClients,
+    policies: ClientPolicies,
+    names: ClientNamer,
     counts: Mapping[str, LogCount],
     seen: Mapping[str, SeenClient],
     neighbours: Mapping[str, str],
@@ -138,7 +162,7 @@ def _rows(
             total[2] = max(total[2], min(one.last_at, now) if one is not None else 0.0)
     macs = set(neighbours.values())
     rows = []
-    for found in compiled(settings, policies, services, now).clients:
+    for found in policies.clients:
         client = found.client
         assert client is not None
         requests, blocked, last_at = sums.get(client.name, (0, 0, 0.0))
@@ -153,7 +177,7 @@ def _rows(
 
 def _devices(
     known: list[Device],
-    names: LogClients,
+    names: ClientNamer,
     counts: Mapping[str, LogCount],
     seen: Mapping[str, SeenClient],
     neighbours: Mapping[str, str],

@@ -21,7 +21,8 @@ from gatewayfilter.web.services import WebServices
 
 router = APIRouter()
 
-PAGE: Final = 100
+PAGE: Final = 50
+"""Clients of a page."""
 _LONGEST: Final = 100
 
 
