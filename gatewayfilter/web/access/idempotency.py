@@ -133,7 +133,7 @@ async def _body(receive: Receive) -> bytes | None:
         if len(body) > _LARGEST_BODY:
             return None
         if not message.get("more_body", False):
-            return body
+            return bytes(body)
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

@@ -4,13 +4,13 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from httpx import Response
+from httpx2 import Response
 
 from gatewayfilter.model import DEFAULT, Client, PauseScope, Role, ScheduleEffect
 from gatewayfilter.use_cases.access.undo import Undo
-from gatewayfilter.web.access.changes import actor_of
 from tests.web.people_fakes import HOSTILE, TABLET, address, household, requests_of
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Dashboard, dashboard
 
@@ -24,7 +24,7 @@ def web(tmp_path: Path) -> Iterator[Dashboard]:
         yield opened
 
 
-def post(web: Dashboard, path: str, *, htmx: bool = False, **fields: object) -> Response:
+def post(web: Dashboard, path: str, *, htmx: bool = False, **fields: Any) -> Response:
     return web.client.post(path, data=fields, headers={"hx-request": "true"} if htmx else {})
 
 
@@ -159,7 +159,7 @@ def test_rename_move_and_remove_with_undo(web: Dashboard) -> None:
     undo = re.search(r'hx-post="/audit/(\d+)/undo"', answer.text)
     assert undo is not None
     assert "television" not in clients_of(web)
-    Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(int(undo[1]), actor_of(ADMIN), Role.ADMIN)
+    Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(int(undo[1]), ADMIN.actor, Role.ADMIN)
     assert clients_of(web)["television"] == changed
 
 

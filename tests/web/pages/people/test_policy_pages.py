@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from httpx import Response
+from httpx2 import Response
 
 from gatewayfilter.model import ScheduleEffect, policy_values
 from tests.web.people_fakes import household
@@ -19,7 +20,7 @@ def web(tmp_path: Path) -> Iterator[Dashboard]:
         yield opened
 
 
-def post(web: Dashboard, path: str, *, htmx: bool = False, **fields: object) -> Response:
+def post(web: Dashboard, path: str, *, htmx: bool = False, **fields: Any) -> Response:
     return web.client.post(path, data=fields, headers={"hx-request": "true"} if htmx else {})
 
 
