@@ -20,7 +20,7 @@ def web(tmp_path: Path) -> Iterator[Dashboard]:
         yield opened
 
 
-def post(web: Dashboard, path: str, *, htmx: bool = False, **fields: Any) -> Response:
+def post(web: Dashboard, path: str, *, htmx: Any = False, **fields: Any) -> Response:
     return web.client.post(path, data=fields, headers={"hx-request": "true"} if htmx else {})
 
 
