@@ -129,7 +129,7 @@ async def _body(receive: Receive) -> bytes | None:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > _LARGEST_BODY:
             return None
         if not message.get("more_body", False):
