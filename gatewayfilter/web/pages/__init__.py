@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter
 
 from gatewayfilter.web.pages.learning import review, words
-from gatewayfilter.web.pages.lists import rule_files, rules, sources
+from gatewayfilter.web.pages.lists import check, rule_files, rules, sources
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
 from gatewayfilter.web.pages.system import (
     account,
@@ -36,6 +36,7 @@ def routers() -> Iterator[APIRouter]:
     yield pauses.router
     yield policies.router
     yield times.router
+    yield check.router
     yield rule_files.router
     yield rules.router
     yield sources.router

@@ -93,8 +93,8 @@ def explain(request: Request, services: Services, _: Viewer, form: Annotated[Rul
         error = str(caught)
     if is_partial(request):
         return render(request, "lists/_rule_explained.html", test=test, problem=error)
-    context = _context(services, RuleFilter())
-    return render(request, "lists/rules.html", **context, form=form, error=error, broad=False, test=test)
+    context = {**_context(services, RuleFilter()), "test": test}
+    return render(request, "lists/rules.html", **context, form=form, error=error, broad=False)
 
 
 @router.get("/rules/{number}")
