@@ -22,13 +22,14 @@ from gatewayfilter.web.pages.system import (
     system,
     users,
 )
-from gatewayfilter.web.pages.traffic import log, overview, requests, why
+from gatewayfilter.web.pages.traffic import log, overview, reports, requests, why
 
 
 def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield log.router
     yield overview.router
+    yield reports.router
     yield requests.router
     yield why.router
     yield client.router

@@ -50,7 +50,7 @@ function draw() {
       scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 4)] } },
       series: [{}, area("--chart-allowed"), area("--chart-learned"), area("--chart-blocked")],
       axes: [
-        { ...axis, grid: { show: false }, values: (_, values) => ticks(values), space: 64 },
+        { ...axis, size: 28, grid: { show: false }, values: (_, values) => ticks(values), space: 64 },
         { ...axis, size: 56, values: (_, values) => values.map((value) => value.toLocaleString(language, { notation: "compact" })) },
       ],
       hooks: { setCursor: [(chart) => tell(data, chart.cursor.idx)] },
@@ -70,7 +70,8 @@ if (box && window.uPlot) {
   new ResizeObserver(() => {
     if (box.clientWidth === width) return;
     width = box.clientWidth;
-    plot.setSize({ width: box.querySelector(".chart__plot").clientWidth, height: 200 });
+    const place = box.querySelector(".chart__plot");
+    plot.setSize({ width: place.clientWidth, height: place.clientHeight });
   }).observe(box);
   document.addEventListener("theme", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -1,0 +1,109 @@
+"""The overview and the report as pages."""
+
+import html
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter import wiring
+from gatewayfilter.interfaces import UnblockRequest
+from tests.web.template_preview import HOSTILE
+from tests.web.traffic_log import TABLET, decision, fill, usual
+from tests.web.web_fakes import VIEWER, Dashboard, dashboard, loaded_for
+
+PARTIAL = {"hx-request": "true"}
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Dashboard]:
+    fill(tmp_path, usual(time.time()))
+    with dashboard(tmp_path) as found:
+        yield found
+
+
+@pytest.mark.parametrize("span", ["day", "week", "month"])
+def test_numbers_lead_to_the_log_that_proves_them(web: Dashboard, span: str) -> None:
+    page = html.unescape(web.client.get(f"/?span={span}").text)
+    assert "6 requests" in page
+    for url in re.findall(r'class="stat" href="(/log[^"]*outcome=blocked[^"]*)"', page):
+        assert web.client.get(url).status_code == 200
+    chart = json.loads(re.findall(r"data-timeline='([^']+)'", page)[0])
+    assert sum(chart["blocked"]) + sum(chart["learned"]) == 3
+    assert sum(chart["allowed"]) == 3
+    assert len(chart["edges"]) == len(chart["at"]) + 1
+
+
+def test_what_is_wrong_comes_first(web: Dashboard) -> None:
+    page = web.client.get("/").text
+    assert page.index("The filter does not run") < page.index("6 requests")
+    assert "All is well" not in page
+
+
+def test_empty_log(tmp_path: Path) -> None:
+    with dashboard(tmp_path) as web:
+        page = web.client.get("/").text
+        assert "0 requests" in page
+        assert page.count("Nothing was blocked.") == 4
+        assert web.client.get("/reports").status_code == 200
+
+
+def test_a_request_that_waits_has_its_answer_beside_it(tmp_path: Path) -> None:
+    with closing(wiring.open_store(loaded_for(tmp_path).settings)) as store:
+        asked = UnblockRequest("https://poki.example/", TABLET, "schedule", "", "bedtime", "games", "homework", time.time())
+        store.unblock.ask([asked])
+    with dashboard(tmp_path) as web:
+        page = web.client.get("/").text
+        assert "homework" in page
+        assert "/requests/1/answer" in page
+        web.who.identity = VIEWER
+        assert "/requests/1/answer" not in web.client.get("/").text
+
+
+def test_pause_and_resume(web: Dashboard) -> None:
+    answer = web.client.post("/overview/pause", data={"minutes": "15", "whom": "client:Kim's tablet"}, headers=PARTIAL)
+    assert "Filtering is paused for Kim's tablet" in html.unescape(answer.text)
+    (pause,) = web.services.store.policies.read().pauses.values()
+    assert abs(pause.until - time.time() - 900) < 30
+    answer = web.client.post("/overview/resume", data={"whom": "client:Kim's tablet"}, headers=PARTIAL)
+    assert not web.services.store.policies.read().pauses
+    assert web.client.post("/overview/pause", data={"minutes": "15"}).headers["location"] == "/"
+
+
+@pytest.mark.parametrize("data", [{"minutes": "7"}, {"minutes": "5", "whom": "client:nobody"}, {}])
+def test_bad_pauses_are_refused(web: Dashboard, data: dict[str, str]) -> None:
+    assert web.client.post("/overview/pause", data=data, headers=PARTIAL).status_code in {404, 422}
+    assert not web.services.store.policies.read().pauses
+
+
+def test_viewers_pause_nothing(web: Dashboard) -> None:
+    web.who.identity = VIEWER
+    assert "/overview/pause" not in web.client.get("/").text
+    assert web.client.post("/overview/pause", data={"minutes": "5"}).status_code == 403
+
+
+@pytest.mark.parametrize("span", ["today", "yesterday", "week", "month"])
+def test_report(web: Dashboard, span: str) -> None:
+    answer = web.client.get(f"/reports?span={span}")
+    assert answer.status_code == 200
+    if span == "week":
+        page = html.unescape(answer.text)
+        assert "6 requests, 3 of them blocked (50%)." in page
+        assert "Kim's tablet" in page
+        assert "easylist" in page
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_are_text(tmp_path: Path, text: str) -> None:
+    now = time.time()
+    record = decision(now, "https://evil.example/", text[:60], "block", "blacklist", source_list=text[:60], category=text[:60])
+    fill(tmp_path, [record])
+    with dashboard(tmp_path) as web:
+        for url in ("/", "/reports?span=week"):
+            page = web.client.get(url).text
+            assert "<script>alert" not in page
+            assert "<img" not in page
