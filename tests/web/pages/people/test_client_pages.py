@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from gatewayfilter.model import DEFAULT, Client, PauseScope, Role, ScheduleEffect
-from gatewayfilter.use_cases.access.undo import Undo
+from gatewayfilter.model import DEFAULT, Client, PauseScope, ScheduleEffect
 from tests.web.people_fakes import HOSTILE, TABLET, address, household, requests_of
-from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Dashboard, dashboard
+from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, dashboard
 
 NIGHTS = {"from": "20:00", "to": "06:00", "free_from": "22:00", "free_to": "08:30"}
 
@@ -159,7 +158,7 @@ def test_rename_move_and_remove_with_undo(web: Dashboard) -> None:
     undo = re.search(r'hx-post="/audit/(\d+)/undo"', answer.text)
     assert undo is not None
     assert "television" not in clients_of(web)
-    Undo(web.services.store, lambda: pytest.fail("no review"), time.time).undo(int(undo[1]), ADMIN.actor, Role.ADMIN)
+    assert post(web, f"/audit/{undo[1]}/undo").status_code in {200, 303}
     assert clients_of(web)["television"] == changed
 
 
