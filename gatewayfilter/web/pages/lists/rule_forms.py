@@ -62,8 +62,8 @@ class EditForm(RuleForm):
 
     @classmethod
     def of(cls, rule: ManualRule) -> "EditForm":
-        """Returns the form as it shows a rule."""
-        return cls(
+        """Returns the form as it shows a rule; what a command made may be longer than the form takes."""
+        return cls.model_construct(
             rules=Pattern(rule.kind, rule.pattern).written(),
             action=rule.action,
             scope=rule.scope,
