@@ -116,9 +116,10 @@ class AlsoDecided:
     alike: tuple[ReviewTask, ...]
 
 
-def also_decided(settings: Settings, store: Store, task: ReviewTask) -> AlsoDecided:
+def also_decided(store: Store, task: ReviewTask) -> AlsoDecided:
     """Returns what else a decision on a task decides: what a rejection lifts."""
-    same = tuple(review_service(settings, store).same_content(task.task_id))
+    others = store.reviews.same_content(task)
+    same = tuple(other for other in others if other.task_id != task.task_id and other.state is ReviewState.OPEN)
     known = {task.task_id, *(other.task_id for other in same)}
     return AlsoDecided(same, tuple(other for other in _open_alike(store, [task]) if other.task_id not in known))
 

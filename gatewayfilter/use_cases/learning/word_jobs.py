@@ -4,13 +4,15 @@ Each function takes the settings first, and raises what its use case does.
 """
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import Page
 from gatewayfilter.use_cases.learning import words
 from gatewayfilter.use_cases.learning.word_sandbox import judge_page, page_of_text
+from gatewayfilter.wiring import words_in_use
 
 _IDEOGRAPH: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MOST_SEGMENTS: Final = 4_000
@@ -18,9 +20,27 @@ _MOST_AROUND: Final = 400
 """Characters that are shown between two hits."""
 
 
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The words of a version: what was read of them stays right until they change. Reading them takes 0.3 s."""
+
+    version: str
+    settings: Settings = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _categories(state: _State) -> list[words.WordCategory]:
+    return words.word_categories(state.settings)
+
+
+@lru_cache(maxsize=32)
+def _words(state: _State, category: str, *, own: bool) -> words.CategoryWords:
+    return words.category_words(state.settings, category, only_own=own)
+
+
 def categories(settings: Settings) -> list[dict[str, Any]]:
     """Returns the categories of words, by name."""
-    return [asdict(item) for item in words.word_categories(settings)]
+    return [asdict(item) for item in _categories(_State(words_in_use(settings), settings))]
 
 
 def find_words(
@@ -38,8 +58,9 @@ def find_words(
         after: how many are left out at the beginning.
         limit: most rows.
     """
-    found = words.category_words(settings, category, only_own=own)
-    added = {row.phrase for row in words.category_words(settings, category, only_own=True).words}
+    state = _State(words_in_use(settings), settings)
+    found = _words(state, category, own=own)
+    added = {row.phrase for row in _words(state, category, own=True).words}
     folded = text.strip().lower()
     rows = [
         row

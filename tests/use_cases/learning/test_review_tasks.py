@@ -66,7 +66,7 @@ def test_what_is_not_there(store: Store, settings: Settings) -> None:
 
 @pytest.mark.usefixtures("tasks")
 def test_a_step_is_taken_and_taken_back(store: Store, settings: Settings) -> None:
-    assert also_decided(settings, store, find_task(store, 2)).same == ()
+    assert also_decided(store, find_task(store, 2)).same == ()
     rejected = decide(settings, store, [2], Decision(ReviewMove.REJECT, "kim", "a museum")).tasks[0].task
     assert (rejected.state, rejected.decided_by) == (ReviewState.REJECTED, "kim")
     assert [step.detail["note"] for step in task_facts(store, rejected).steps] == ["a museum"]

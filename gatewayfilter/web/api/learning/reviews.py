@@ -174,7 +174,7 @@ def decide_many(services: Services, who: Approver, many: ManyModel) -> DecidedMo
 def get_review(services: Services, _: Viewer, number: Number) -> TaskDetails:
     """Returns a task with its text, its evidence, and what a decision on it decides too."""
     task = find_task(services.store, number)
-    facts, also = task_facts(services.store, task), also_decided(services.settings, services.store, task)
+    facts, also = task_facts(services.store, task), also_decided(services.store, task)
     host = host_record(services.store, task)
     return TaskDetails(
         **_facts(task),

@@ -180,6 +180,6 @@ def _task_context(services: WebServices, task: ReviewTask) -> dict[str, Any]:
         "host_facts": host_facts(task),
         "host": host_record(services.store, task),
         "facts": task_facts(services.store, task),
-        "also": also_decided(services.settings, services.store, task),
+        "also": also_decided(services.store, task),
         "level": None if judged.certainty is None else level_of(judged.certainty),
     }
