@@ -12,7 +12,7 @@ from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.program_name import as_callable
 from gatewayfilter.store.secret_key import load_key
-from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, setup_code
+from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, needs_setup_code, setup_code
 from gatewayfilter.wiring import open_store, snapshot_folder, subscriptions
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -48,7 +48,7 @@ def _first_account(settings: Settings, scheme: str) -> Iterator[str]:
         if store.accounts.exist():
             return
     host, port = split_address(settings.web.listen)
-    if host in _LOOPBACK or host == "::1":
+    if not needs_setup_code(settings):
         yield "  Set up    open the dashboard in the browser of this machine, and choose a password"
         return
     everywhere = host in {"0.0.0.0", "::"}  # noqa: S104  compared, not listened on

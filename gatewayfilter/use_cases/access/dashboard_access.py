@@ -4,9 +4,10 @@ import base64
 import hmac
 import time
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Final
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import MissingAccountError
 from gatewayfilter.model import Account, Actor, Role
 from gatewayfilter.store import Store
@@ -80,6 +81,22 @@ class DashboardAccess:
         if found is None:
             raise MissingAccountError(f"there is no account {account_id}")
         return found
+
+
+def needs_setup_code(settings: Settings) -> bool:
+    """Returns whether the first account is made with the code only: where another machine could reach the dashboard.
+
+    It could do so through the proxy, too, which would connect from this machine.
+    """
+    listened = [address for address in (settings.web.listen, settings.proxy.listen) if address]
+    return settings.proxy.mode == "transparent" or not all(_is_loopback(split_address(address)[0]) for address in listened)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def setup_code(key: bytes) -> str:

@@ -81,6 +81,14 @@ def test_another_machine_needs_the_code(in_the_lan: Accounted, tmp_path: Path) -
     assert in_the_lan.browser().post("/setup", data=FORM | {"code": code, "name": "eve"}).status_code == 409
 
 
+@pytest.mark.parametrize("option", [{"proxy__listen": "0.0.0.0:8080"}, {"proxy__mode": "transparent"}])
+def test_where_others_use_the_proxy_this_machine_needs_the_code_too(option: dict[str, str], tmp_path: Path) -> None:
+    """They could connect from this machine through the proxy."""
+    with accounted(tmp_path / "state", **option) as dashboard:
+        assert dashboard.browser().post("/setup", data=FORM).status_code == 403
+        assert not dashboard.access.has_accounts()
+
+
 @pytest.mark.parametrize("field", ["via", "x-forwarded-for", "forwarded", "x-real-ip"])
 def test_a_proxy_on_this_machine_is_not_this_machine(field: str, dashboard: Accounted) -> None:
     answer = dashboard.browser().post("/setup", data=FORM, headers={field: "1.1 proxy"})

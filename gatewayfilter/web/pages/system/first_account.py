@@ -6,9 +6,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 
-from gatewayfilter.config import split_address
 from gatewayfilter.errors import AccountError
 from gatewayfilter.model import Actor, Via
+from gatewayfilter.use_cases.access.dashboard_access import needs_setup_code
 from gatewayfilter.web.access.cookies import set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.rendering.pages import render
@@ -60,11 +60,9 @@ def _form(request: Request, services: Services, status: int = 200, **given: str)
 
 def _is_local(request: Request, services: Services) -> bool:
     """Returns whether the browser runs on this machine: by its address, where only this machine can connect."""
-    listen = services.settings.web.listen
-    hosts = [split_address(listen)[0] if listen else "", request.client.host if request.client is not None else ""]
-    if any(field in request.headers for field in _FORWARDED):
+    if needs_setup_code(services.settings) or any(field in request.headers for field in _FORWARDED):
         return False
     try:
-        return all(host == "localhost" or ipaddress.ip_address(host).is_loopback for host in hosts)
+        return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
     except ValueError:
         return False
