@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from httpx2 import Response
 
 from gatewayfilter.model import DEFAULT, Client, PauseScope, ScheduleEffect
 from tests.web.people_fakes import HOSTILE, TABLET, address, household, requests_of
 from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, dashboard
 
-NIGHTS = {"from": "20:00", "to": "06:00", "free_from": "22:00", "free_to": "08:30"}
+NIGHTS: dict[str, Any] = {"from": "20:00", "to": "06:00", "free_from": "22:00", "free_to": "08:30"}
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def web(tmp_path: Path) -> Iterator[Dashboard]:
         yield opened
 
 
-def post(web: Dashboard, path: str, *, htmx: Any = False, **fields: Any) -> Response:
+def post(web: Dashboard, path: str, *, htmx: Any = False, **fields: Any) -> Any:
     return web.client.post(path, data=fields, headers={"hx-request": "true"} if htmx else {})
 
 
@@ -101,7 +100,7 @@ def test_bedtime_and_back(web: Dashboard) -> None:
 @pytest.mark.parametrize(
     "fields", [{}, {"from": "20:00"}, NIGHTS | {"to": "99:99"}, NIGHTS | {"from": "06:00"}, NIGHTS | {"to": HOSTILE}]
 )
-def test_a_bedtime_that_is_none_changes_nothing(fields: dict[str, str], web: Dashboard) -> None:
+def test_a_bedtime_that_is_none_changes_nothing(fields: dict[str, Any], web: Dashboard) -> None:
     before = web.services.store.policies.read()
     assert post(web, f"/clients/{TABLET}/bedtime", **fields).status_code == 422
     assert web.services.store.policies.read() == before
@@ -133,7 +132,7 @@ def test_a_pause_leads_to_no_other_site(target: str, web: Dashboard) -> None:
 
 @pytest.mark.parametrize("fields", [{"minutes": "0"}, {"minutes": "nan"}, {"minutes": "x"}, {"minutes": "5", "scope": "world"},
                                     {"minutes": "5", "scope": "client", "target": "nobody"}])  # fmt: skip
-def test_a_pause_that_is_none(fields: dict[str, str], web: Dashboard) -> None:
+def test_a_pause_that_is_none(fields: dict[str, Any], web: Dashboard) -> None:
     assert post(web, "/pauses", **fields).status_code == 422
     assert not web.services.store.policies.read().pauses
 

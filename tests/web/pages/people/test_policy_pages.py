@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from httpx2 import Response
 
 from gatewayfilter.model import ScheduleEffect, policy_values
 from tests.web.people_fakes import household
@@ -20,7 +19,7 @@ def web(tmp_path: Path) -> Iterator[Dashboard]:
         yield opened
 
 
-def post(web: Dashboard, path: str, *, htmx: Any = False, **fields: Any) -> Response:
+def post(web: Dashboard, path: str, *, htmx: Any = False, **fields: Any) -> Any:
     return web.client.post(path, data=fields, headers={"hx-request": "true"} if htmx else {})
 
 
@@ -28,7 +27,7 @@ def values_of(web: Dashboard, name: str = "kids") -> dict[str, str]:
     return policy_values(web.services.store.policies.read().policies[name])
 
 
-def fields_of(page: str) -> dict[str, str]:
+def fields_of(page: str) -> dict[str, Any]:
     """The fields of a page's forms that hold values of a policy, as a browser without scripts sends them."""
     found = dict(re.findall(r'<input type="hidden" name="(was:[^"]+)" value="([^"]*)"', page))
     for name, options in re.findall(r'<select[^>]* name="([^"]+)"[^>]*>(.*?)</select>', page, re.DOTALL):
@@ -95,7 +94,7 @@ def test_two_people_edit_one_policy(web: Dashboard) -> None:
 
 
 def test_words_and_types_are_read_from_lines(web: Dashboard) -> None:
-    given = {"search-terms": "one\r\ntwo words\r\n\r\n", "file-types": "exe, programs", "max-download-mb": "10"}
+    given: dict[str, Any] = {"search-terms": "one\r\ntwo words\r\n\r\n", "file-types": "exe, programs", "max-download-mb": "10"}
     fields = given | {f"was:{key}": "" for key in given} | {"tab": "more"}
     assert post(web, "/policies/kids", **fields).status_code == 303
     values = values_of(web)
@@ -115,7 +114,14 @@ def test_all_services_of_a_kind(web: Dashboard) -> None:
 
 
 def test_a_schedule_is_added_changed_painted_and_removed(web: Dashboard) -> None:
-    windows = {"begin-0": "22:00", "end-0": "06:00", "days-0": ["0", "1"], "begin-1": "13:00", "end-1": "14:00", "days-1": ["5"]}
+    windows: dict[str, Any] = {
+        "begin-0": "22:00",
+        "end-0": "06:00",
+        "days-0": ["0", "1"],
+        "begin-1": "13:00",
+        "end-1": "14:00",
+        "days-1": ["5"],
+    }
     post(web, "/policies/kids/schedules", name="quiet", what="block-category:social", timezone="Europe/Berlin", **windows)
     quiet = web.services.store.policies.read().schedules["quiet"]
     assert (quiet.effect, quiet.target, quiet.timezone) == (ScheduleEffect.BLOCK_CATEGORY, "social", "Europe/Berlin")
@@ -150,7 +156,7 @@ def test_a_schedule_is_added_changed_painted_and_removed(web: Dashboard) -> None
         {"begin-0": "", "end-0": ""},
     ],
 )
-def test_a_schedule_that_is_none(fields: dict[str, str], web: Dashboard) -> None:
+def test_a_schedule_that_is_none(fields: dict[str, Any], web: Dashboard) -> None:
     given = {"name": "x", "what": "block-all", "begin-0": "10:00", "end-0": "11:00", "days-0": "1"} if fields else {}
     assert post(web, "/policies/kids/schedules", **(given | fields)).status_code == 422
     assert list(web.services.store.policies.read().schedules) == ["nights"]
