@@ -84,7 +84,6 @@ def answer(
         return RedirectResponse(f"{LOGIN}?next={quote(path, safe='')}" if path != "/" else LOGIN, 303)
     if is_partial(request):
         response: Response = render(request, "components/_problem.html", status, detail=detail)
-        response.headers["hx-retarget"], response.headers["hx-reswap"] = "#toasts", "beforeend"
     else:
         response = render(request, "system/error.html", status, detail=detail)
     for name, value in (headers or {}).items():

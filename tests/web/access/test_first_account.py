@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_another_machine_needs_the_code(in_the_lan: Accounted, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("option", [{"proxy__listen": "0.0.0.0:8080"}, {"proxy__mode": "transparent"}])
-def test_where_others_use_the_proxy_this_machine_needs_the_code_too(option: dict[str, str], tmp_path: Path) -> None:
+def test_where_others_use_the_proxy_this_machine_needs_the_code_too(option: dict[str, Any], tmp_path: Path) -> None:
     """They could connect from this machine through the proxy."""
     with accounted(tmp_path / "state", **option) as dashboard:
         assert dashboard.browser().post("/setup", data=FORM).status_code == 403

@@ -16,13 +16,10 @@ document.addEventListener("htmx:afterSwap", (event) => {
   refreshTimes(event.detail.target);
 });
 
+// The sentence of an error that was answered to htmx: a fragment with role=alert.
 function problemOf(xhr) {
-  try {
-    const found = JSON.parse(xhr.responseText);
-    return found.detail || found.title || String(xhr.status);
-  } catch {
-    return `${xhr.status} ${xhr.statusText}`;
-  }
+  const found = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("[role=alert]");
+  return found?.textContent.trim() || `${xhr.status} ${xhr.statusText}`;
 }
 
 // Toasts: they go by themselves, but not under the pointer or the focus.
