@@ -1,13 +1,11 @@
 """The state of the filter on one page: processes, lists, learned entries, waiting work, pauses, counts, faults."""
 
-import json
 import os
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from gatewayfilter.config import Settings
@@ -15,6 +13,7 @@ from gatewayfilter.errors import ListError, SnapshotError
 from gatewayfilter.model import Pause
 from gatewayfilter.sources import Subscription
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.process_facts import process_facts
 from gatewayfilter.wiring import services, snapshot_folder, subscriptions
 
 _SILENT_S: Final = 30.0
@@ -114,7 +113,7 @@ class FilterStatus:
 
 def running_listen(settings: Settings) -> str:
     """Returns the address on which the running filter listens, `""` when none runs on this state folder."""
-    return str(_facts(settings, "supervisor").get("listen", ""))
+    return str(process_facts(settings, "supervisor").get("listen", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +141,12 @@ class ProcessState:
 def process_states(settings: Settings, now: float | None = None) -> list[ProcessState]:
     """Returns the processes that `run` has started, empty while it does not run."""
     now = time.time() if now is None else now
-    children = _facts(settings, "supervisor").get("children", {})
+    children = process_facts(settings, "supervisor").get("children", {})
     return [_process_state(settings, name, child, now) for name, child in children.items()]
 
 
 def _process_state(settings: Settings, name: str, child: dict[str, Any], now: float) -> ProcessState:
-    facts = _facts(settings, name)
+    facts = process_facts(settings, name)
     pid = int(child.get("pid") or 0)
     age_s = max(0.0, now - float(facts.get("at", now)))
     return ProcessState(
@@ -165,7 +164,7 @@ def _memory_mb(pid: int) -> float:
 
 def serving_workers(settings: Settings, now: float | None = None) -> int:
     """Returns how many proxy workers serve, by their status files."""
-    return _workers(settings, _facts(settings, "supervisor"), time.time() if now is None else now).serving
+    return _workers(settings, process_facts(settings, "supervisor"), time.time() if now is None else now).serving
 
 
 def filter_status(settings: Settings, store: Store, now: float | None = None) -> FilterStatus:
@@ -175,9 +174,9 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
         StoreError: the database cannot be read.
     """
     now = time.time() if now is None else now
-    supervisor = _facts(settings, "supervisor")
+    supervisor = process_facts(settings, "supervisor")
     workers = _workers(settings, supervisor, now)
-    learner = _facts(settings, "learner")
+    learner = process_facts(settings, "learner")
     lists = _lists(settings)
     pauses = tuple(pause for pause in store.policies.read().pauses.values() if pause.until > now)
     free_mb = shutil.disk_usage(settings.data_dir).free / 1e6
@@ -206,30 +205,20 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
     )
 
 
-def _facts(settings: Settings, name: str) -> dict[str, Any]:
-    """Returns the status file of a process; empty when it does not run."""
-    try:
-        found = dict(json.loads((settings.data_dir / "run" / f"{name}.json").read_text(encoding="utf-8")))
-        stat = Path(f"/proc/{int(found['pid'])}/stat").read_text(encoding="ascii", errors="replace")
-        return {} if stat.rpartition(")")[2].split()[0] == "Z" else found
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return {}
-
-
 def _worker_names(supervisor: dict[str, Any]) -> list[str]:
     return [name for name in supervisor.get("children", {}) if name.startswith("proxy-")]
 
 
 def _workers(settings: Settings, supervisor: dict[str, Any], now: float) -> WorkerStatus:
     names = _worker_names(supervisor)
-    found = [_facts(settings, name) for name in names]
+    found = [process_facts(settings, name) for name in names]
     serving = sum(1 for facts in found if facts.get("state") == "serving" and now - float(facts.get("at", 0)) <= _SILENT_S)
     restarts = sum(int(child.get("restarts", 0)) for child in supervisor.get("children", {}).values())
     return WorkerStatus(serving, len(names), restarts)
 
 
 def _faults(settings: Settings, supervisor: dict[str, Any]) -> dict[str, int]:
-    counters = [_facts(settings, name).get("counters", {}) for name in supervisor.get("children", {})]
+    counters = [process_facts(settings, name).get("counters", {}) for name in supervisor.get("children", {})]
     totals = {name: sum(int(found.get(name, 0)) for found in counters) for name in _FAULTS}
     return {name: count for name, count in totals.items() if count}
 

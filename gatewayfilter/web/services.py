@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
 
 _STATUS_S: Final = 5.0
 """How long the state of the filter is used before it is read again."""
+FETCH_TIMEOUT_S: Final = 40.0
+FETCH_IDLE_S: Final = 60.0
 _NAMES_S: Final = 2.0
 """How long the names of clients are used before they are read again."""
 
@@ -44,6 +46,7 @@ class WebServices:
 
     Attributes:
         child: does what loads the classifier.
+        fetching: fetches pages by the crawler; apart, so that a slow site holds up nothing else.
     """
 
     def __init__(self, loaded: Loaded, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -51,6 +54,7 @@ class WebServices:
         self.store = store
         self.clock = clock
         self.child = ChildProcess()
+        self.fetching = ChildProcess(FETCH_TIMEOUT_S, idle_s=FETCH_IDLE_S)
         self._lock = threading.Lock()
         self._engine: FilterEngine | None = None
         self._snapshot: Path | None = None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.learning.crawl_progress import showing_crawl
-from gatewayfilter.cli.learning.crawl_tasks import chosen_task
 from gatewayfilter.cli.ui.classification_view import show_judgement
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json_line, print_table, say
 from gatewayfilter.errors import ClassifyError, FetchError
 from gatewayfilter.urls import parse_loose_url
+from gatewayfilter.use_cases.learning.crawl_tasks import chosen_task
 
 if TYPE_CHECKING:
     from gatewayfilter.classify import ExtractionRule, RuleResult

@@ -15,6 +15,7 @@ from gatewayfilter.renamed_codes import current_code
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.use_cases.learning.crawl_queue import TaskFacts
 
 _STATES = ("waiting", "leased", "done", "dead")
 
@@ -45,25 +46,15 @@ def add(invocation: Invocation, *, urls: tuple[str, ...], task: str) -> int:
     Exit code 1 when all were in the queue already (waiting, leased, or done a short time ago), 2 when one may not be crawled:
     then none is added.
     """
-    from gatewayfilter.cli.learning.crawl_tasks import chosen_task
-    from gatewayfilter.crawl import may_crawl
-    from gatewayfilter.errors import FetchError
-    from gatewayfilter.interfaces import CrawlRequest, Priority
-    from gatewayfilter.urls import parse_loose_url
+    from gatewayfilter.use_cases.learning.crawl_queue import add_urls
 
     settings = invocation.settings()
-    priority = chosen_task(settings, task).priority if task else Priority.MANUAL
-    targets = [parse_loose_url(url) for url in urls]
-    for target in targets:
-        if refusal := may_crawl(target, settings.crawl):
-            raise FetchError(f"{target.text} may not be crawled: {refusal}")
-    offers = {target.text: CrawlRequest(target.text, priority, task=task) for target in targets}
     with invocation.store() as store:
-        new = store.frontier.add(offers.values(), time.time())
+        added = add_urls(settings, store, urls, task)
+    new, known = added.queued, added.known
     if invocation.json:
-        print_json({"queued": new, "known": len(offers) - new})
+        print_json({"queued": new, "known": known})
     else:
-        known = len(offers) - new
         say(f"{counted(new, 'URL')} queued" + (f", {known:,} there already." if known else "."))
     return 0 if new else 1
 
@@ -75,41 +66,35 @@ def tasks(invocation: Invocation) -> None:
 
     `links` counts the pages that links led to, in this period of `pages_per_site`.
     """
-    strategies = invocation.settings().crawl.tasks
+    from gatewayfilter.use_cases.learning.crawl_queue import queue_tasks
+
     with invocation.store() as store:
-        counts = store.frontier.tasks()
-        links = store.task_sites.totals()
-    names = sorted({*strategies, *counts})
+        found = queue_tasks(invocation.settings(), store)
     if invocation.json:
         print_json(
             {
-                name: {
-                    "strategy": strategies[name].model_dump(mode="json") if name in strategies else None,
-                    "links": links.get(name, 0),
-                    "urls": {state: counts.get(name, {}).get(state, 0) for state in _STATES},
+                task.name: {
+                    "strategy": task.strategy.model_dump(mode="json") if task.strategy is not None else None,
+                    "links": task.links,
+                    "urls": task.urls,
                 }
-                for name in names
+                for task in found
             }
         )
-    elif not names:
+    elif not found:
         say("There are no crawl tasks: a table [crawl.tasks.NAME] in the settings makes one.")
     else:
         print_table(
             ("task", "depth", "pages per site", "follows", "again after h", "links", *_STATES),
-            [
-                (
-                    name,
-                    *(
-                        (chosen.depth, chosen.pages_per_site, chosen.follow.value, f"{chosen.recrawl_hours:g}")
-                        if (chosen := strategies.get(name)) is not None
-                        else ("not set", "", "none", "")
-                    ),
-                    links.get(name, 0),
-                    *(counts.get(name, {}).get(state, 0) for state in _STATES),
-                )
-                for name in names
-            ],
+            [(task.name, *_strategy(task), task.links, *task.urls.values()) for task in found],
         )
+
+
+def _strategy(task: TaskFacts) -> tuple[object, ...]:
+    chosen = task.strategy
+    if chosen is None:
+        return "not set", "", "none", ""
+    return chosen.depth, chosen.pages_per_site, chosen.follow.value, f"{chosen.recrawl_hours:g}"
 
 
 @queue_group.command(examples=("gatewayfilter queue show", "gatewayfilter queue show --state dead --limit 100"), prints_data=True)
@@ -140,9 +125,11 @@ def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
 @click.pass_obj
 def stats(invocation: Invocation) -> None:
     """Show how many URLs are in each state; `due` are those that wait and may be fetched now."""
+    from gatewayfilter.use_cases.learning.crawl_queue import queue_facts
+
     with invocation.store() as store:
-        counts = store.frontier.stats(time.time())
-        paused_since = store.frontier.paused_since()
+        facts = queue_facts(store, time.time())
+    counts, paused_since = facts.counts, facts.paused_since
     if invocation.json:
         print_json({**counts, "paused_since": paused_since})
     else:
@@ -155,8 +142,10 @@ def stats(invocation: Invocation) -> None:
 @click.pass_obj
 def pause(invocation: Invocation) -> None:
     """Fetch nothing more, over restarts too, until `queue resume`; pages in work are finished, new ones go on waiting."""
+    from gatewayfilter.use_cases.learning.crawl_queue import pause_queue
+
     with invocation.store() as store:
-        changed = store.frontier.pause(time.time())
+        changed = pause_queue(store, time.time())
     if invocation.json:
         print_json({"paused": True, "changed": changed})
     else:
@@ -167,8 +156,10 @@ def pause(invocation: Invocation) -> None:
 @click.pass_obj
 def resume(invocation: Invocation) -> None:
     """Go on fetching after `queue pause`."""
+    from gatewayfilter.use_cases.learning.crawl_queue import resume_queue
+
     with invocation.store() as store:
-        changed = store.frontier.resume()
+        changed = resume_queue(store)
     if invocation.json:
         print_json({"paused": False, "changed": changed})
     else:
@@ -202,8 +193,10 @@ def proxies(invocation: Invocation) -> int:
 @click.pass_obj
 def retry(invocation: Invocation) -> None:
     """Put the URLs that failed for good back to waiting."""
+    from gatewayfilter.use_cases.learning.crawl_queue import retry_failed
+
     with invocation.store() as store:
-        count = store.frontier.revive()
+        count = retry_failed(store)
     if invocation.json:
         print_json({"revived": count})
     else:
@@ -220,13 +213,13 @@ def retry(invocation: Invocation) -> None:
 @click.pass_obj
 def clear(invocation: Invocation, *, yes: bool, task: str | None) -> int:
     """Empty the queue: waiting, done and dead URLs. They return when a user visits them again."""
+    from gatewayfilter.use_cases.learning.crawl_queue import clear_queue
+
     question = "Empty the queue?" if task is None else f"Take the URLs of the task {task} out of the queue?"
     if not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
         return 1
     with invocation.store() as store:
-        count = store.frontier.clear(task)
-        if task is not None:
-            store.task_sites.forget(task)
+        count = clear_queue(store, task)
     if invocation.json:
         print_json({"removed": count})
     else:

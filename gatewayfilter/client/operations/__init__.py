@@ -1,5 +1,6 @@
 """The operations of the API, by subject. Written by scripts/make_api_client.py; not to be edited."""
 
+from gatewayfilter.client.operations.learning.crawler import CrawlerApi
 from gatewayfilter.client.operations.learning.reviews import ReviewsApi
 from gatewayfilter.client.operations.learning.words import WordsApi
 from gatewayfilter.client.operations.lists.lists import ListsApi
@@ -29,6 +30,7 @@ __all__ = [
     "BackupApi",
     "CheckApi",
     "ClientsApi",
+    "CrawlerApi",
     "GroupsApi",
     "HttpsApi",
     "ListsApi",
@@ -66,7 +68,11 @@ class Operations:
         self.schedules = SchedulesApi(transport)
         self.services = ServicesApi(transport)
         self.rules = RulesApi(transport)
+<<<<<<< HEAD
         self.lists = ListsApi(transport)
+=======
+        self.crawler = CrawlerApi(transport)
+>>>>>>> e01fde3d (web: page and API of the crawler)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
         self.audit = AuditApi(transport)

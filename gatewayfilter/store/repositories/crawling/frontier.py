@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import batched
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, tuple_
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, Lease, Priority, QueuedUrl, QueueState
@@ -174,25 +174,32 @@ class SqlFrontier:
 
     def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
         """Returns rows, the most urgent first."""
-        rows = select(
-            sql.COLUMNS.url,
-            sql.COLUMNS.priority,
-            sql.COLUMNS.state,
-            sql.COLUMNS.attempts,
-            sql.COLUMNS.not_before,
-            sql.COLUMNS.error,
-            sql.COLUMNS.task,
-            sql.COLUMNS.depth,
-        ).order_by(sql.COLUMNS.priority, sql.COLUMNS.due_at, sql.COLUMNS.id)
+        return self.page(limit, state)[0]
+
+    def page(
+        self, limit: int, state: QueueState | None = None, after: tuple[int, float, int] | None = None
+    ) -> tuple[list[QueuedUrl], tuple[int, float, int] | None]:
+        """Returns rows, the most urgent first, and what `after` of the next page is (`None` on the last).
+
+        Args:
+            limit: most rows.
+            state: only those in this state.
+            after: only those behind this place: priority, time and number of a row.
+        """
+        order = (sql.COLUMNS.priority, sql.COLUMNS.due_at, sql.COLUMNS.id)
+        statement = sql.SHOWN.order_by(*order).limit(limit + 1)
         if state is not None:
-            rows = rows.where(sql.COLUMNS.state == state.value)
+            statement = statement.where(sql.COLUMNS.state == state.value)
+        if after is not None:
+            statement = statement.where(tuple_(*order) > after)
         with self._database.read() as connection:
-            return [
-                QueuedUrl(
-                    row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error, row.task, row.depth
-                )
-                for row in connection.execute(rows.limit(limit))
-            ]
+            found = connection.execute(statement).all()
+        rows = [
+            QueuedUrl(row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error, row.task, row.depth)
+            for row in found[:limit]
+        ]
+        last = found[limit - 1] if len(found) > limit else None
+        return rows, (last.priority, last.due_at, last.id) if last is not None else None
 
     def revive(self) -> int:
         """Requeues all dead letters, due at once. Returns their number."""

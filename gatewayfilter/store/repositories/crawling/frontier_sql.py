@@ -25,6 +25,18 @@ KNOWN = select(
     COLUMNS.task,
     COLUMNS.depth,
 ).where(COLUMNS.digest.in_(bindparam("digests", expanding=True)))
+SHOWN = select(
+    COLUMNS.id,
+    COLUMNS.url,
+    COLUMNS.priority,
+    COLUMNS.state,
+    COLUMNS.attempts,
+    COLUMNS.not_before,
+    COLUMNS.due_at,
+    COLUMNS.error,
+    COLUMNS.task,
+    COLUMNS.depth,
+)
 COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state == bindparam("in_state"))
 DUE_COUNT = COUNT.where(COLUMNS.due_at <= bindparam("now"))
 COUNTS = select(COLUMNS.state, func.count().label("urls")).group_by(COLUMNS.state)
