@@ -68,11 +68,8 @@ class Operations:
         self.schedules = SchedulesApi(transport)
         self.services = ServicesApi(transport)
         self.rules = RulesApi(transport)
-<<<<<<< HEAD
         self.lists = ListsApi(transport)
-=======
         self.crawler = CrawlerApi(transport)
->>>>>>> e01fde3d (web: page and API of the crawler)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
         self.audit = AuditApi(transport)
