@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -53,11 +53,22 @@ def _issue(signer: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, issuer: x509.
         .not_valid_after(min(now + _VALID_FOR, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_key_of(issuer), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general(name) for name in sorted(names)]), critical=False)
         .sign(signer, hashes.SHA256())
     )
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return secret + certificate.public_bytes(Encoding.PEM) + issuer.public_bytes(Encoding.PEM)
+
+
+def _key_of(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    """Returns how the issuer's own certificate names its key: strict clients compare them."""
+    try:
+        own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(cast("ec.EllipticCurvePublicKey", issuer.public_key()))
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
 
 
 def _general(name: str) -> x509.GeneralName:
