@@ -56,8 +56,9 @@ def crawler_facts(settings: Settings) -> CrawlerFacts:
     found = {name: facts for name in names if (facts := process_facts(settings, name))}
     totals = dict.fromkeys(COUNTED, 0)
     for facts in found.values():
-        counters = facts.get("counters")
-        for name in COUNTED if isinstance(counters, dict) else ():
+        given = facts.get("counters")
+        counters: dict[str, object] = given if isinstance(given, dict) else {}
+        for name in COUNTED:
             value = counters.get(name, 0)
             totals[name] += value if isinstance(value, int) else 0
     lookups = totals["dns_hits"] + totals["dns_misses"]
