@@ -31,6 +31,7 @@ class Filter:
         self._environment = {
             **os.environ,
             "GATEWAYFILTER_DATA_DIR": str(state),
+            "GATEWAYFILTER_WEB__LISTEN": os.environ.get("GATEWAYFILTER_WEB__LISTEN", ""),
             "GATEWAYFILTER_LOG__LEVEL": os.environ.get("GATEWAYFILTER_LOG__LEVEL", "warning"),
             **({"PYTHONPATH": str(checkout)} if checkout is not None else {}),
             **(settings or {}),

@@ -35,6 +35,7 @@ class Gateway:
             **os.environ,
             "GATEWAYFILTER_DATA_DIR": str(self.state),
             "GATEWAYFILTER_PROXY__LISTEN": "127.0.0.1:0",
+            "GATEWAYFILTER_WEB__LISTEN": "",
             "GATEWAYFILTER_PROXY__UPSTREAM_CA": str(site.authority),
             "GATEWAYFILTER_CRAWL__UPSTREAM_CA": str(site.authority),
             "GATEWAYFILTER_CRAWL__ALLOW_NETWORKS": "127.0.0.0/8",

@@ -173,7 +173,11 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, package: st
     (folder / package / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
     command = [str(Path(sys.executable).with_name("gatewayfilter")), "run", "--listen", "127.0.0.1:0", "--workers", "1"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment |= {"GATEWAYFILTER_DATA_DIR": str(tmp_path / "state"), "GATEWAYFILTER_LEARN__ENABLED": "false"}
+    environment |= {
+        "GATEWAYFILTER_DATA_DIR": str(tmp_path / "state"),
+        "GATEWAYFILTER_LEARN__ENABLED": "false",
+        "GATEWAYFILTER_WEB__LISTEN": "",
+    }
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert "filtering on" in process.stdout.readline()

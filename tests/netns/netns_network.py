@@ -86,6 +86,7 @@ class Network:
             "GATEWAYFILTER_DATA_DIR": str(self.state),
             "GATEWAYFILTER_PROXY__MODE": "transparent",
             "GATEWAYFILTER_PROXY__LISTEN": f"[::]:{PORT}",
+            "GATEWAYFILTER_WEB__LISTEN": "",
             "GATEWAYFILTER_PROXY__WORKERS": "2",
             "GATEWAYFILTER_PROXY__ALLOW_NETWORKS": INTERNET,
             "GATEWAYFILTER_PROXY__UPSTREAM_CA": str(self.origin_ca),
